@@ -1,0 +1,42 @@
+import { z } from 'zod';
+
+const fieldId = z.string().min(1).max(64);
+
+const autoresponseSchema = z.strictObject({
+  to: fieldId.describe('The id of an email field.'),
+  subject: z.string().min(1).max(200),
+  message: z.string().min(1).max(10_000),
+});
+
+const emailDeliverySchema = z
+  .strictObject({
+    type: z.literal('email'),
+    to: z
+      .array(z.string())
+      .min(1)
+      .max(5)
+      .exactOptional()
+      .describe('Further addresses, each after it has confirmed. Absent: the activated address.'),
+    subject: z.string().min(1).max(200).exactOptional(),
+    replyTo: fieldId.exactOptional().describe('The id of an email field.'),
+    autoresponse: autoresponseSchema.exactOptional().describe('A mail to the person who answered.'),
+  })
+  .describe('A mail to the owner for each submission.');
+
+const webhookDeliverySchema = z
+  .strictObject({
+    type: z.literal('webhook'),
+    url: z.string().min(1).max(2048).describe('An HTTPS URL of a public host.'),
+    secret: z.string().min(8).max(256).exactOptional().describe('The signing secret; never given back.'),
+  })
+  .describe('A signed POST for each submission.');
+
+/** Where submissions go, as people send it. */
+export const deliverySchema = z
+  .discriminatedUnion('type', [emailDeliverySchema, webhookDeliverySchema])
+  .meta({ id: 'Delivery', description: 'Where submissions go.' });
+
+/** Where submissions go. The secret of a webhook is never part of it. */
+export type Delivery = EmailDelivery | WebhookDelivery;
+export type EmailDelivery = z.output<typeof emailDeliverySchema>;
+export type WebhookDelivery = Omit<z.output<typeof webhookDeliverySchema>, 'secret'>;

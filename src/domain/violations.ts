@@ -1,0 +1,144 @@
+import type { z } from 'zod';
+import { isObject } from './json.ts';
+
+/** The documented detail codes: the vocabulary of Zod 3. */
+export const violationCodes = [
+  'invalid_type',
+  'invalid_string',
+  'too_small',
+  'too_big',
+  'invalid_enum_value',
+  'unrecognized_keys',
+  'invalid_date',
+  'not_multiple_of',
+  'invalid_union',
+  'custom',
+] as const;
+
+/**
+ * Translates what Zod 4 found into the documented details, every problem at once.
+ *
+ * `input` is the value that was parsed; `root` is put before each path. A missing value reads
+ * "Required"; each unknown property is a violation of its own whose path is that property. A
+ * `custom` issue may carry another documented code in `params.code`.
+ */
+export function violationsOf(error: z.ZodError, input: unknown, root = ''): Violation[] {
+  return error.issues.flatMap((issue) => translate(issue, input, root));
+}
+
+/** Joins the parts of a dotted path; empty parts leave no dot. */
+export function pathOf(...parts: PropertyKey[]): string {
+  return parts
+    .map(String)
+    .filter((part) => part !== '')
+    .join('.');
+}
+
+function translate(issue: Issue, input: unknown, root: string): Violation[] {
+  const path = pathOf(root, ...issue.path);
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return issue.keys.map((key) => unrecognized(pathOf(path, key), key));
+    case 'invalid_union':
+      return translateUnion(issue, input, root);
+    case 'invalid_key':
+    case 'invalid_element':
+      return [{ path, code: 'custom', message: issue.message }];
+    case 'invalid_type':
+      return [invalidType(path, issue, valueAt(input, issue.path))];
+    case 'invalid_value':
+      if (valueAt(input, issue.path) === undefined) return [required(path)];
+      return [{ path, code: 'invalid_enum_value', message: issue.message }];
+    case 'invalid_format':
+      return [
+        {
+          path,
+          code: dateFormats.has(issue.format) ? 'invalid_date' : 'invalid_string',
+          message: issue.message,
+        },
+      ];
+    case 'custom':
+      return [{ path, code: documented(issue.params?.code) ?? 'custom', message: issue.message }];
+    case 'too_small':
+    case 'too_big':
+    case 'not_multiple_of':
+      return [{ path, code: issue.code, message: issue.message }];
+    default:
+      return issue satisfies never;
+  }
+}
+
+/** One property that nobody knows. */
+export function unrecognized(path: string, key: string): Violation {
+  return { path, code: 'unrecognized_keys', message: `Unrecognized property ${JSON.stringify(key)}` };
+}
+
+/** A value that is missing and must be there. */
+export function required(path: string): Violation {
+  return { path, code: 'invalid_type', message: 'Required' };
+}
+
+/**
+ * A union names the problems of the alternative that was meant. With a discriminator Zod has
+ * chosen already; else it is the only alternative that knows all properties of the input.
+ */
+function translateUnion(issue: UnionIssue, input: unknown, root: string): Violation[] {
+  const path = pathOf(root, ...issue.path);
+  const value = valueAt(input, issue.path);
+  if (issue.discriminator !== undefined) {
+    const missing = isObject(value) && value[issue.discriminator] === undefined;
+    const options = ('options' in issue ? (issue.options ?? []) : [])
+      .map((option) => JSON.stringify(option))
+      .join(', ');
+    if (missing) return [required(path)];
+    return [{ path, code: 'invalid_enum_value', message: `Expected one of ${options}` }];
+  }
+  if (value === undefined) return [required(path)];
+  const meant = issue.errors.filter((problems) => problems.every((problem) => !isForeign(problem)));
+  const [only] = meant;
+  if (only === undefined || meant.length > 1)
+    return [{ path, code: 'invalid_union', message: issue.message }];
+  return only.flatMap((problem) =>
+    translate({ ...problem, path: [...issue.path, ...problem.path] }, input, root),
+  );
+}
+
+function isForeign(problem: Issue): boolean {
+  return (
+    problem.path.length === 0 && (problem.code === 'unrecognized_keys' || problem.code === 'invalid_type')
+  );
+}
+
+function invalidType(path: string, issue: { expected: string }, value: unknown): Violation {
+  if (value === undefined) return required(path);
+  return { path, code: 'invalid_type', message: `Expected ${issue.expected}, received ${kindOf(value)}` };
+}
+
+/** The name of a value's JSON type, as messages use it. */
+export function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  return Array.isArray(value) ? 'array' : typeof value;
+}
+
+function valueAt(input: unknown, path: PropertyKey[]): unknown {
+  let value = input;
+  for (const part of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = Reflect.get(value, part);
+  }
+  return value;
+}
+
+function documented(code: unknown): ViolationCode | undefined {
+  return violationCodes.find((known) => known === code);
+}
+
+const dateFormats = new Set(['date', 'time', 'datetime']);
+
+/** What is wrong with one place of an input. `path` is dotted from the body's root: `fields.0.id`. */
+export type Violation = { path: string; code: ViolationCode; message: string };
+
+export type ViolationCode = (typeof violationCodes)[number];
+
+type Issue = z.core.$ZodIssue;
+type UnionIssue = Extract<Issue, { code: 'invalid_union' }>;
