@@ -1,0 +1,81 @@
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
+
+/**
+ * Whether an IP address is one that a stranger may make us connect to: a public host of the internet.
+ *
+ * IPv4 is everything but the special-purpose registry. IPv6 is only 2000::/3 less its special
+ * ranges, so that every form that carries an IPv4 address inside (mapped, compatible, translated,
+ * 6to4, Teredo) is refused. What is not an IP address is not public.
+ */
+export function isPublicAddress(ip: string): boolean {
+  if (isIP(ip) === 0 || ip.includes('%')) return false;
+  const address = ipaddr.parse(ip);
+  if (address.kind() === 'ipv4') return !specialIpv4.some((range) => address.match(range));
+  return address.match(globalIpv6) && !specialIpv6.some((range) => address.match(range));
+}
+
+/**
+ * What is wrong with the URL of a webhook, or undefined.
+ *
+ * Judges the text only: a name may still lead to a private address, so the address that is
+ * connected to needs `isPublicAddress`. `allowPrivate` lifts the HTTPS rule and that of the host.
+ */
+export function checkWebhookUrl(
+  text: string,
+  { allowPrivate }: { allowPrivate: boolean },
+): string | undefined {
+  if (text.length > MAX_URL_LENGTH) return `A webhook URL has at most ${MAX_URL_LENGTH} characters`;
+  if (blank.test(text) || !URL.canParse(text)) return 'Expected an absolute URL';
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:'))
+    return 'Expected an HTTPS URL';
+  if (url.username !== '' || url.password !== '') return 'A webhook URL must not hold credentials';
+  if (!allowPrivate && !mayBePublic(url.hostname)) return 'The host of a webhook must be public';
+  return undefined;
+}
+
+/** URL has already folded every spelling of an IPv4 address (`0x7f.1`, `2130706433`) to its dotted form. */
+function mayBePublic(host: string): boolean {
+  const literal = host.startsWith('[') ? host.slice(1, -1) : host;
+  if (isIP(literal) !== 0) return isPublicAddress(literal);
+  const name = `.${host.replace(/\.+$/, '')}`;
+  return name !== '.' && !privateNames.some((suffix) => name.endsWith(suffix));
+}
+
+const MAX_URL_LENGTH = 2048;
+
+/** `URL` drops tabs and line breaks and trims blanks: what is stored would not be what is called. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const blank = /[\u0000-\u0020\u007f]/;
+
+const privateNames = ['.localhost', '.local', '.internal'];
+
+/** The IANA IPv4 special-purpose registry, with multicast and the reserved class E. */
+const specialIpv4 = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.31.196.0/24',
+  '192.52.193.0/24',
+  '192.88.99.0/24',
+  '192.168.0.0/16',
+  '192.175.48.0/24',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/4',
+  '240.0.0.0/4',
+].map((range) => ipaddr.parseCIDR(range));
+
+const globalIpv6 = ipaddr.parseCIDR('2000::/3');
+
+/** What is special inside 2000::/3: protocol assignments with Teredo and ORCHID, documentation, 6to4, AS112. */
+const specialIpv6 = ['2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'].map(
+  (range) => ipaddr.parseCIDR(range),
+);

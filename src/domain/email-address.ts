@@ -1,0 +1,27 @@
+/**
+ * Whether a text is one plain e-mail address: `local@domain.tld`, ASCII, at most 254 characters.
+ *
+ * Strict on purpose, since addresses end up in mail headers and envelopes: no display name, quotes,
+ * comments, lists, address literals, blanks or line breaks.
+ */
+export function isEmailAddress(text: string): boolean {
+  return text.length <= MAX_ADDRESS_LENGTH && pattern.test(text) && text.lastIndexOf('@') <= MAX_LOCAL_LENGTH;
+}
+
+/** What two spellings of one address have in common: for limits and stop lists, never to send to. */
+export function addressKey(text: string): string {
+  return text.toLowerCase();
+}
+
+/** The pattern behind `isEmailAddress`, without its lengths, as JSON Schema and HTML take it. */
+export const emailPattern =
+  "^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*" +
+  '@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\\.)+[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])$';
+
+const pattern = new RegExp(emailPattern);
+
+/** RFC 5321's path limit of 256, less its brackets. */
+export const MAX_ADDRESS_LENGTH = 254;
+
+/** RFC 5321, 4.5.3.1.1. */
+const MAX_LOCAL_LENGTH = 64;

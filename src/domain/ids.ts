@@ -1,0 +1,79 @@
+import { randomBytes } from 'node:crypto';
+
+/**
+ * A new id: the prefix and a ULID in lower case, so that ids sort by the instant they were made at
+ * (to the millisecond; within one, by chance).
+ *
+ * `now` is in milliseconds since 1970.
+ */
+export function newId(prefix: IdPrefix, now: number): string {
+  return `${prefix}_${encodeTime(now)}${randomText(RANDOM_CHARS)}`;
+}
+
+/** A new session id. It is the credential of whoever fills the form: 160 secure random bits, no time. */
+export function newSessionId(): string {
+  return `sess_${randomText(SESSION_CHARS)}`;
+}
+
+/** Whether a text has the shape of an id with this prefix; the database need not be asked if not. */
+export function isId(prefix: IdPrefix | 'sess', text: string): boolean {
+  return shapes[prefix].test(text) || (prefix === 'form' && text === demoFormId);
+}
+
+/**
+ * The smallest id made at this instant or later, in milliseconds: a bound on ids is a bound on time.
+ *
+ * Instants that ids can't hold read as the nearest that they can.
+ */
+export function smallestIdAt(prefix: IdPrefix, instant: number): string {
+  const time = Math.ceil(Math.min(Math.max(instant, 0), MAX_TIME));
+  return `${prefix}_${encodeTime(time)}${'0'.repeat(RANDOM_CHARS)}`;
+}
+
+/** The id of the form behind `POST /api/demo`, the only one that is not made at random. */
+export const demoFormId = 'form_demo';
+
+function encodeTime(instant: number): string {
+  let text = '';
+  for (let rest = Math.floor(instant), n = 0; n < TIME_CHARS; n++) {
+    text = alphabet.charAt(rest % 32) + text;
+    rest = Math.floor(rest / 32);
+  }
+  return text;
+}
+
+/** Each character carries 5 random bits; 32 divides 256, so all are equally likely. */
+function randomText(length: number): string {
+  let text = '';
+  for (const byte of randomBytes(length)) text += alphabet.charAt(byte & 31);
+  return text;
+}
+
+/** Crockford's base 32: sorts like the number, and has no letters that are taken for digits. */
+const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+
+const TIME_CHARS = 10;
+const RANDOM_CHARS = 16;
+const SESSION_CHARS = 32;
+
+/** 48 bits of milliseconds, the year 10889: what a ULID holds. */
+const MAX_TIME = 2 ** 48 - 1;
+
+const timeOrdered = (prefix: string) => new RegExp(`^${prefix}_[0-7][${alphabet}]{25}$`);
+
+const shapes = {
+  form: timeOrdered('form'),
+  ver: timeOrdered('ver'),
+  sub: timeOrdered('sub'),
+  wh: timeOrdered('wh'),
+  evt: timeOrdered('evt'),
+  dlv: timeOrdered('dlv'),
+  att: timeOrdered('att'),
+  key: timeOrdered('key'),
+  prj: timeOrdered('prj'),
+  upl: timeOrdered('upl'),
+  sess: new RegExp(`^sess_[${alphabet}]{${SESSION_CHARS}}$`),
+};
+
+/** What an id is of. Sessions have ids of their own kind. */
+export type IdPrefix = Exclude<keyof typeof shapes, 'sess'>;

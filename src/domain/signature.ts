@@ -1,0 +1,59 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+/**
+ * The headers that prove to a receiver who sent a webhook, and when.
+ *
+ * `X-Service-Signature` always carries exactly one signature, by `secret`; `webhook-signature` (as
+ * Standard Webhooks has it) also lists that of `previousSecret` after a rotation. `at` is the time
+ * of the attempt in milliseconds; `body` is the text that is sent.
+ */
+export function signWebhook({ id, body, at, secret, previousSecret }: WebhookToSign): Record<string, string> {
+  const seconds = Math.floor(at / 1000);
+  const secrets = previousSecret === undefined ? [secret] : [secret, previousSecret];
+  const standard = secrets.map((each) => {
+    const mac = createHmac('sha256', standardKey(each)).update(`${id}.${seconds}.${body}`);
+    return `v1,${mac.digest('base64')}`;
+  });
+  return {
+    'X-Service-Signature': `t=${seconds}, v1=${serviceMac(seconds, body, secret).toString('hex')}`,
+    'webhook-id': id,
+    'webhook-timestamp': String(seconds),
+    'webhook-signature': standard.join(' '),
+  };
+}
+
+/**
+ * What a receiver does: whether an `X-Service-Signature` header is by this secret, over this body,
+ * and no more than five minutes off. `now` is in milliseconds.
+ */
+export function verifySignature({ header, body, secret, now }: ReceivedWebhook): boolean {
+  const [, seconds, hex] = /^t=(\d{1,12}), v1=([0-9a-f]{64})$/.exec(header) ?? [];
+  if (seconds === undefined || hex === undefined) return false;
+  if (Math.abs(now / 1000 - Number(seconds)) > TOLERANCE_SECONDS) return false;
+  return timingSafeEqual(Buffer.from(hex, 'hex'), serviceMac(Number(seconds), body, secret));
+}
+
+function serviceMac(seconds: number, body: string, secret: string): Buffer {
+  return createHmac('sha256', secret).update(`${seconds}.${body}`).digest();
+}
+
+/** The libraries of Standard Webhooks decode what follows `whsec_`; any other secret is their `raw`. */
+function standardKey(secret: string): Buffer {
+  const encoded = secret.startsWith('whsec_') ? secret.slice('whsec_'.length) : '';
+  return base64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.from(secret, 'utf8');
+}
+
+const base64 = /^(?=.)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** The tolerance that Standard Webhooks' libraries have. */
+const TOLERANCE_SECONDS = 300;
+
+export type WebhookToSign = {
+  id: string;
+  body: string;
+  at: number;
+  secret: string;
+  previousSecret?: string | undefined;
+};
+
+export type ReceivedWebhook = { header: string; body: string; secret: string; now: number };
