@@ -1,0 +1,135 @@
+import { CompiledQuery } from 'kysely';
+import type { Engine, EntityManager, Log, Row } from './engine.ts';
+import { passingFault } from './faults.ts';
+import { openPglite } from './pglite.ts';
+import { openPostgres } from './postgres.ts';
+import { retrying } from './retry.ts';
+
+/**
+ * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
+ * tables up to date. Instances that start at the same time do so one after the other.
+ *
+ * @throws StartError with one line for the person who starts the service.
+ */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { databaseUrl, dataDir, dump, poolSize = DEFAULT_POOL_SIZE, log } = options;
+  const engine =
+    databaseUrl === undefined
+      ? await openPglite({ ...(dataDir !== undefined && { dataDir }), ...(dump !== undefined && { dump }) })
+      : await openPostgres({ databaseUrl, poolSize, log });
+  try {
+    await engine.migrate();
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+  return databaseOn(engine);
+}
+
+/** Enough to keep two cores of a server busy; group commit needs few. */
+const DEFAULT_POOL_SIZE = 10;
+
+function databaseOn(engine: Engine): Database {
+  return {
+    engine: engine.name,
+    read: (work) => retrying(() => work(engine.em.fork()), { repeatable: true }),
+    write: (work) => retrying(() => work(engine.em.fork()), { repeatable: false }),
+    query: (sql, params = []) => retrying(() => engine.query(sql, params), { repeatable: false }),
+    transaction: (work) =>
+      retrying(() => engine.em.fork().transactional((em) => work(queriesIn(em))), { repeatable: false }),
+    listen: (channel, handler) => engine.listen(channel, handler),
+    notify: async (channel) => {
+      await engine.query('select pg_notify($1, $2)', [channel, '']);
+    },
+    now: async () => {
+      const [row] = await retrying(() => engine.query('select now() as now', []), { repeatable: true });
+      return timeOf(row?.now);
+    },
+    isReady: async () => {
+      try {
+        await engine.query('select 1', []);
+        return true;
+      } catch (error) {
+        if (passingFault(error) === undefined) throw error;
+        return false;
+      }
+    },
+    close: () => engine.close(),
+  };
+}
+
+/** The queries of one transaction. Nothing is repeated inside: the transaction is repeated as a whole. */
+function queriesIn(em: EntityManager): Queries {
+  return {
+    read: (work) => work(em),
+    write: (work) => work(em),
+    query: async (sql, params = []) => {
+      const result = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(sql, params));
+      return result.rows;
+    },
+  };
+}
+
+/** A time out of a row of `query`, which gives times as text. */
+export function timeOf(value: unknown): Date {
+  if (value instanceof Date) return value;
+  const time = new Date(String(value));
+  if (Number.isNaN(time.getTime())) throw new TypeError(`Not a time from the database: ${String(value)}`);
+  return time;
+}
+
+/** As `timeOf`, for a column that may be null. */
+export function timeOrNull(value: unknown): Date | null {
+  return value === null || value === undefined ? null : timeOf(value);
+}
+
+/**
+ * Where queries run: the database itself, or one transaction of it. Every named query of this folder
+ * takes one, so that it can be part of a transaction.
+ *
+ * Outside a transaction, passing faults are retried (see `retrying`), and those that don't pass throw
+ * `DatabaseUnavailable`.
+ */
+export type Queries = {
+  /** Runs work that changes nothing, on an entity manager of its own. */
+  read<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
+  /** Runs work that changes something, on an entity manager of its own. It is not flushed. */
+  write<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
+  /** Runs one statement with `$1` parameters. Times come as text, `json` parsed, bigints as text or number. */
+  query(sql: string, params?: unknown[]): Promise<Row[]>;
+};
+
+/** An open database. */
+export type Database = Queries & {
+  engine: 'pglite' | 'postgres';
+  /**
+   * Runs `work` in a transaction, which is repeated as a whole after a deadlock and the like: `work` must
+   * have no effect outside. On the embedded engine a query beside `tx` in `work` would wait for ever.
+   */
+  transaction<T>(work: (tx: Queries) => Promise<T>): Promise<T>;
+  /**
+   * Calls `handler` for each `notify` of the channel by any process, and once after each time the
+   * listening connection was lost. Returns what stops it.
+   */
+  listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
+  /** Wakes all that listen. Outside transactions only: inside, it would serialize commits. */
+  notify(channel: string): Promise<void>;
+  /** The database's clock. */
+  now(): Promise<Date>;
+  /** Whether the database answers. */
+  isReady(): Promise<boolean>;
+  close(): Promise<void>;
+};
+
+export type DatabaseOptions = {
+  databaseUrl?: string;
+  /** Holds the embedded database; without it and without `databaseUrl`, the database is in memory. */
+  dataDir?: string;
+  /** The dump of an embedded database to begin with. */
+  dump?: Blob;
+  /** The most connections to a server. */
+  poolSize?: number;
+  log: Log;
+};
+
+export type { EntityManager, Row } from './engine.ts';

@@ -1,0 +1,21 @@
+import type { SqlEntityManager } from '@mikro-orm/postgresql';
+
+/** An entity manager of either engine. */
+export type EntityManager = SqlEntityManager;
+
+/** What the two engines have in common beneath `Database`. Nothing here retries. */
+export type Engine = {
+  name: 'pglite' | 'postgres';
+  /** Always the same one: fork it. */
+  em: EntityManager;
+  /** Brings the tables up to date, taking turns with other processes. */
+  migrate(): Promise<void>;
+  /** Runs one statement outside any transaction, with `$1` parameters. */
+  query(sql: string, params: unknown[]): Promise<Row[]>;
+  /** Hears notifications until the returned function is called; `handler` also runs after a gap. */
+  listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
+  close(): Promise<void>;
+};
+
+export type Row = { [column: string]: unknown };
+export type Log = { warn(fields: object, message: string): void };

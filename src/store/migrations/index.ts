@@ -1,0 +1,4 @@
+import { FirstTables } from './2026-11-21-first-tables.ts';
+
+/** Every migration in the order it runs. A released one is never edited: changes are a further one. */
+export const migrations = [{ name: '2026-11-21-first-tables', class: FirstTables }];

@@ -1,0 +1,68 @@
+import { join } from 'node:path';
+import { PGlite } from '@electric-sql/pglite';
+import { Migrator } from '@mikro-orm/migrations';
+import { defineConfig, MikroORM } from '@mikro-orm/pglite';
+import { claimDataFolder } from './data-folder.ts';
+import type { Engine, Row } from './engine.ts';
+import { entities } from './entities.ts';
+import { StartError } from './faults.ts';
+import { ormOptions } from './orm-options.ts';
+
+/**
+ * Opens the embedded database in `dataDir`, or in memory without one, optionally beginning with the
+ * dump of another (`PGlite.dumpDataDir`).
+ *
+ * There is one session for everything: a query waits while a transaction is open, so work inside a
+ * transaction must use nothing but that transaction.
+ *
+ * @throws StartError if the folder is in use, can't be written or holds no readable database.
+ */
+export async function openPglite(options: { dataDir?: string; dump?: Blob }): Promise<EmbeddedEngine> {
+  const { dataDir, dump } = options;
+  const folder = dataDir === undefined ? undefined : await claimDataFolder(dataDir);
+  const pglite = await PGlite.create({
+    ...(dataDir !== undefined && { dataDir: join(dataDir, 'pglite') }),
+    ...(dump !== undefined && { loadDataDir: dump }),
+    parsers: rawTimes,
+  }).catch((error: unknown) => {
+    folder?.release();
+    throw new StartError(`The embedded database in ${dataDir} can't be opened.`, { cause: error });
+  });
+
+  const orm = await MikroORM.init(
+    defineConfig({
+      ...ormOptions,
+      entities,
+      extensions: [Migrator],
+      dbName: 'embedded',
+      driverOptions: { pglite },
+    }),
+  );
+
+  return {
+    name: 'pglite',
+    em: orm.em,
+    migrate: async () => {
+      await orm.migrator.up();
+    },
+    query: async (sql, params) => (await pglite.query<Row>(sql, params)).rows,
+    listen: async (channel, handler) => {
+      const stop = await pglite.listen(channel, handler);
+      return () => stop();
+    },
+    dump: () => pglite.dumpDataDir('none'),
+    close: async () => {
+      await orm.close();
+      await pglite.close();
+      folder?.release();
+    },
+  };
+}
+
+/** Times stay text, as the ORM expects and as the other engine gives them: date, timestamp, timestamptz. */
+const rawTimes = Object.fromEntries([1082, 1114, 1184].map((type) => [type, (value: string) => value]));
+
+export type EmbeddedEngine = Engine & {
+  /** The whole data folder as a tar file, for `dump` above. */
+  dump(): Promise<Blob>;
+};

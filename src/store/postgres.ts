@@ -1,0 +1,90 @@
+import { Migrator } from '@mikro-orm/migrations';
+import { defineConfig, MikroORM } from '@mikro-orm/postgresql';
+import type { Engine, Log } from './engine.ts';
+import { entities } from './entities.ts';
+import { StartError } from './faults.ts';
+import { listenOn } from './listener.ts';
+import { ormOptions } from './orm-options.ts';
+
+/**
+ * Connects to a PostgreSQL server, of version 14 or newer.
+ *
+ * @throws StartError if the URL is not one or nobody answers there.
+ */
+export async function openPostgres(options: {
+  databaseUrl: string;
+  poolSize: number;
+  log: Log;
+}): Promise<Engine> {
+  const { databaseUrl, poolSize, log } = options;
+  const dbName = databaseName(databaseUrl);
+  const orm = await MikroORM.init(
+    defineConfig({
+      ...ormOptions,
+      entities,
+      extensions: [Migrator],
+      dbName,
+      pool: { min: 0, max: poolSize },
+      driverOptions: {
+        connectionString: databaseUrl,
+        application_name: 'headless-form-service',
+        keepAlive: true,
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+        statement_timeout: STATEMENT_TIMEOUT_MS,
+        query_timeout: ANSWER_TIMEOUT_MS,
+      },
+    }),
+  );
+
+  const pool = await orm.em.getDriver().getConnection().getNativeClient();
+  try {
+    await pool.query('select 1');
+  } catch (error) {
+    await orm.close(true);
+    const reason = error instanceof Error ? error.message || String(error.name) : String(error);
+    throw new StartError(`The database at ${placeOf(databaseUrl)} can't be reached: ${reason}.`, {
+      cause: error,
+    });
+  }
+
+  return {
+    name: 'postgres',
+    em: orm.em,
+    migrate: () =>
+      // The lock is held on a connection of its own while the migrations run on another.
+      orm.em.fork().transactional(async (em) => {
+        await em.execute('set local statement_timeout = 0');
+        await em.execute('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
+        await orm.migrator.up();
+      }),
+    query: async (sql, params) => (await pool.query(sql, params)).rows,
+    listen: (channel, handler) => listenOn(pool, channel, handler, log),
+    close: () => orm.close(),
+  };
+}
+
+/** A server that can't be spoken to within this is treated as away. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** No query of this service takes longer than a fraction of it; the server gives up. */
+const STATEMENT_TIMEOUT_MS = 10_000;
+/** When the server itself is silent: a little more than the statement may take. */
+const ANSWER_TIMEOUT_MS = 12_000;
+
+/** Any fixed number: what instances that migrate take turns by. */
+const MIGRATION_LOCK = 4_715_923;
+
+function databaseName(databaseUrl: string): string {
+  try {
+    return decodeURIComponent(new URL(databaseUrl).pathname.slice(1)) || 'postgres';
+  } catch (error) {
+    throw new StartError('DATABASE_URL is not a URL such as postgres://user:password@host:5432/name.', {
+      cause: error,
+    });
+  }
+}
+
+/** Host and database of the URL: never its password. */
+function placeOf(databaseUrl: string): string {
+  const { host, pathname } = new URL(databaseUrl);
+  return `${host}${pathname}`;
+}

@@ -1,0 +1,26 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { FormDefinition } from '../domain/definition.ts';
+import { id, json, text, time } from './columns.ts';
+
+/** A published definition of a form. Never changes, so it may be cached by id without end. */
+export const VersionEntity = defineEntity({
+  name: 'Version',
+  tableName: 'form_versions',
+  properties: {
+    id: id().primary(),
+    formId: id(),
+    /** 1, 2, 3 … within the form. */
+    number: p.integer(),
+    /** Normalized, without the delivery secret. */
+    definition: json<FormDefinition>(),
+    /** SHA-256 of the canonical JSON of `definition`, hex. */
+    checksum: text(),
+    createdAt: time(),
+  },
+  uniques: [
+    { name: 'form_versions_checksum_unique', properties: ['formId', 'checksum'] },
+    { name: 'form_versions_number_unique', properties: ['formId', 'number'] },
+  ],
+});
+
+export type Version = InferEntity<typeof VersionEntity>;
