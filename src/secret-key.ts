@@ -1,0 +1,65 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from './config.ts';
+import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from './domain/secrets.ts';
+import type { Database } from './store/database.ts';
+import { StartError } from './store/faults.ts';
+
+/**
+ * The key that stored secrets and mailed links depend on: SECRET_KEY, or with the embedded database a
+ * key made once and kept in DATA_DIR, readable by this user only.
+ *
+ * Throws a `StartError` if there is none, or the kept one can't be read.
+ */
+export function findSecretKey(config: Config): SecretKey {
+  if (config.secretKey !== undefined) return config.secretKey;
+  if (config.databaseUrl !== undefined) {
+    throw new StartError(
+      'SECRET_KEY: needed with DATABASE_URL, the same in every process. Make one with: openssl rand -hex 32',
+    );
+  }
+  const file = join(config.dataDir, 'secret.key');
+  try {
+    mkdirSync(config.dataDir, { recursive: true });
+    return parseSecretKey(readFileSync(file, 'utf8'));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return makeSecretKey(file);
+    throw new StartError(`DATA_DIR: can't read ${file}: ${messageOf(error)}`);
+  }
+}
+
+/**
+ * Makes sure that what the database holds was sealed under this key, and on a new database that later
+ * starts can. Throws a `StartError` otherwise: deliveries could not be signed.
+ */
+export async function verifySecretKey(database: Database, key: SecretKey): Promise<void> {
+  const box = new SecretBox(key);
+  await database.query(
+    "insert into installation (name, value) values ('secret_key', $1) on conflict do nothing",
+    [box.seal(PROBE)],
+  );
+  const [row] = await database.query("select value from installation where name = 'secret_key'");
+  try {
+    box.open(String(row?.value));
+  } catch {
+    throw new StartError(
+      'SECRET_KEY: not the key that this database was first used with. Its secrets would be lost.',
+    );
+  }
+}
+
+function makeSecretKey(file: string): SecretKey {
+  const text = newSecretKey();
+  try {
+    writeFileSync(file, `${text}\n`, { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    throw new StartError(`DATA_DIR: can't write ${file}: ${messageOf(error)}`);
+  }
+  return parseSecretKey(text);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+const PROBE = 'headless-form-service';
