@@ -1,0 +1,56 @@
+import { describe, expect, it } from 'vitest';
+import { answersInWords } from '../../src/domain/answers-in-words.ts';
+import type { FormDefinition } from '../../src/domain/definition.ts';
+
+const common = { required: false, hidden: false, page: 1 };
+const options = [
+  { label: 'Red wine', value: 'red' },
+  { label: 'White wine', value: 'white' },
+];
+
+const definition: FormDefinition = {
+  name: 'Order',
+  slug: 'order',
+  fields: [
+    { ...common, id: 'wines', type: 'multi_select', label: 'Wines', options },
+    { ...common, id: 'wine', type: 'select', label: 'Wine', options },
+    { ...common, id: 'terms', type: 'checkbox', label: 'Terms' },
+    { ...common, id: 'count', type: 'number', label: 'Count' },
+    { ...common, id: 'cv', type: 'file', label: 'CV' },
+    { ...common, id: 'note', type: 'text', label: 'Note' },
+    { ...common, id: 'ref', type: 'hidden', label: 'Ref', hidden: true },
+  ],
+  delivery: { type: 'email' },
+  settings: {
+    allowPartial: false,
+    allowedOrigins: [],
+    embedOrigins: [],
+    locale: 'de-AT',
+    theme: { mode: 'auto' },
+    spam: {},
+  },
+};
+
+describe('answersInWords', () => {
+  it('reads as people would write it, in the order of the fields', () => {
+    const answers = {
+      ref: 'x',
+      cv: { upload_id: 'upl_1', filename: 'cv.pdf' },
+      count: 0,
+      terms: true,
+      wine: 'red',
+      wines: ['white', 'red'],
+    };
+
+    const words = answersInWords(definition, answers).map(({ label, text }) => [label, text]);
+
+    expect(words).toEqual([
+      ['Wines', 'White wine, Red wine'],
+      ['Wine', 'Red wine'],
+      ['Terms', 'Ja'],
+      ['Count', '0'],
+      ['CV', 'cv.pdf'],
+    ]);
+    expect(answersInWords(definition, answers, { hiddenToo: true }).at(-1)?.text).toBe('x');
+  });
+});
