@@ -24,7 +24,7 @@ export function answersInWords(
 function inWords(field: Field, answer: unknown, locale: string): string {
   if (Array.isArray(answer)) return answer.map((item) => inWords(field, item, locale)).join(', ');
   if (typeof answer === 'boolean') return yesOrNo(answer, locale);
-  if (isObject(answer)) return String(answer['filename'] ?? answer['upload_id'] ?? '');
+  if (isObject(answer)) return String(answer.filename ?? answer.upload_id ?? '');
   return field.options?.find(({ value }) => value === answer)?.label ?? String(answer);
 }
 
