@@ -1,8 +1,11 @@
 import { z } from 'zod';
-import { type Delivery, deliverySchema } from './delivery.ts';
+import { definitionProblems } from './definition-rules.ts';
+import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
 import { type Field, fieldSchema } from './field.ts';
-import { type Settings, settingsSchema } from './settings.ts';
-import type { Violation } from './violations.ts';
+import { normalizeField } from './field-attributes.ts';
+import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
+import { jsonProblems } from './text.ts';
+import { atMost, type Violation, violationsOf } from './violations.ts';
 
 export type { Condition } from './condition.ts';
 export type { Delivery, EmailDelivery, WebhookDelivery } from './delivery.ts';
@@ -32,10 +35,35 @@ export const definitionSchema = z
  *
  * Names all problems at once and never throws, however hostile the input. The webhook secret is
  * taken out of the definition and handed back beside it. `keyless` forms, made without a key, may
- * not mail strangers and take no files; `allowPrivateUrls` is for development and tests.
+ * not mail strangers and take no files; `allowPrivateUrls` is for development and tests. A
+ * definition that was accepted once is accepted again, unchanged.
  */
-export function checkDefinition(_input: unknown, _options: DefinitionOptions): DefinitionResult {
-  throw new Error('not there yet');
+export function checkDefinition(input: unknown, options: DefinitionOptions): DefinitionResult {
+  const unsafe = jsonProblems(input, '');
+  if (unsafe.length > 0) return { ok: false, violations: unsafe };
+  const parsed = definitionSchema.safeParse(input);
+  const violations = [
+    ...(parsed.success ? [] : violationsOf(parsed.error, input)),
+    ...definitionProblems(input, options),
+  ];
+  if (!parsed.success || violations.length > 0) return { ok: false, violations: atMost(violations) };
+  const { name, slug, description, fields, delivery, settings } = parsed.data;
+  const definition: FormDefinition = {
+    name,
+    slug,
+    ...(description && { description }),
+    fields: fields.map(normalizeField),
+    delivery: withoutSecret(delivery),
+    settings: normalizeSettings(settings),
+  };
+  if (delivery.type !== 'webhook' || delivery.secret === undefined) return { ok: true, definition };
+  return { ok: true, definition, deliverySecret: delivery.secret };
+}
+
+function withoutSecret(delivery: DeliveryInput): Delivery {
+  if (delivery.type === 'webhook') return { type: 'webhook', url: delivery.url };
+  const { to = [], ...rest } = delivery;
+  return to.length > 0 ? { ...rest, to } : rest;
 }
 
 export type DefinitionOptions = { keyless: boolean; allowPrivateUrls: boolean };

@@ -29,6 +29,9 @@ const idError = (issue: { input?: unknown }) =>
     ? 'A field id has at most 64 letters, digits, "_" and "-"'
     : 'The field id must start with a letter';
 
+const acceptPattern = /^(?:[a-zA-Z0-9!#$&^_.+-]+\/(?:\*|[a-zA-Z0-9!#$&^_.+-]+)|\.[a-zA-Z0-9_-]+)$/;
+const acceptError = 'Expected a media type such as image/* or application/pdf, or an ending such as .pdf';
+
 const optionSchema = z
   .strictObject({
     label: z.string().min(1).max(200).describe('What the human reads.'),
@@ -36,8 +39,11 @@ const optionSchema = z
   })
   .describe('One choice.');
 
+/** A longer text belongs into a file. */
+const MAX_LENGTH = 100_000;
+
 const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a number or a date as text' });
-const count = z.int().min(0);
+const count = z.int().min(0).max(MAX_LENGTH);
 
 /** The shape of a field as people send it. Which attribute goes with which type is for `field-rules.ts`. */
 export const fieldSchema = z
@@ -69,22 +75,18 @@ export const fieldSchema = z
     maxLength: z
       .int()
       .min(1)
-      .max(100_000)
+      .max(MAX_LENGTH)
       .exactOptional()
       .describe('Text: the most characters; default 10,000.'),
     pattern: z.string().min(1).max(256).exactOptional().describe('Text: RE2 syntax, over the whole value.'),
     patternMessage: z.string().min(1).max(500).exactOptional().describe('Text: said when `pattern` refuses.'),
     min: bound.exactOptional().describe('The least number, or the earliest date, time or datetime as text.'),
     max: bound.exactOptional().describe('The greatest number, or the latest date, time or datetime as text.'),
-    step: z
-      .number()
-      .positive()
-      .exactOptional()
-      .describe('number: the answer is a multiple of it, from `min`.'),
+    step: z.number().positive().exactOptional().describe('number: the answer is a multiple of it.'),
     minItems: count.exactOptional().describe('multi_select: the fewest choices.'),
     maxItems: z.int().min(1).exactOptional().describe('multi_select: the most choices.'),
     accept: z
-      .array(z.string().min(1).max(100))
+      .array(z.string().max(100).regex(acceptPattern, acceptError))
       .min(1)
       .max(50)
       .exactOptional()
@@ -106,6 +108,9 @@ export const fieldSchema = z
       .describe('When it does not hold, the field is not part of the form.'),
   })
   .meta({ id: 'Field', description: 'One question of a form.' });
+
+/** A field after its shape was checked, with the defaults that do not depend on its type. */
+export type ParsedField = z.output<typeof fieldSchema>;
 
 /** A field as people send it. */
 export type FieldInput = z.input<typeof fieldSchema>;

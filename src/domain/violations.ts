@@ -26,12 +26,22 @@ export function violationsOf(error: z.ZodError, input: unknown, root = ''): Viol
   return error.issues.flatMap((issue) => translate(issue, input, root));
 }
 
-/** Joins the parts of a dotted path; empty parts leave no dot. */
+/**
+ * Joins the parts of a dotted path; empty parts leave no dot.
+ *
+ * Parts may be keys that strangers made up, so they are made well-formed and cut to a length that
+ * can be read.
+ */
 export function pathOf(...parts: PropertyKey[]): string {
   return parts
-    .map(String)
+    .map((part) => shown(String(part)))
     .filter((part) => part !== '')
     .join('.');
+}
+
+/** The first few hundred of a list of violations: more help nobody, and would answer a body with a bigger one. */
+export function atMost(violations: Violation[]): Violation[] {
+  return violations.slice(0, MAX_VIOLATIONS);
 }
 
 function translate(issue: Issue, input: unknown, root: string): Violation[] {
@@ -70,7 +80,7 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
 
 /** One property that nobody knows. */
 export function unrecognized(path: string, key: string): Violation {
-  return { path, code: 'unrecognized_keys', message: `Unrecognized property ${JSON.stringify(key)}` };
+  return { path, code: 'unrecognized_keys', message: `Unrecognized property ${JSON.stringify(shown(key))}` };
 }
 
 /** A value that is missing and must be there. */
@@ -132,6 +142,16 @@ function valueAt(input: unknown, path: PropertyKey[]): unknown {
 function documented(code: unknown): ViolationCode | undefined {
   return violationCodes.find((known) => known === code);
 }
+
+function shown(key: string): string {
+  return key.slice(0, MAX_SHOWN_KEY).toWellFormed();
+}
+
+/** A definition's hundred fields can each have several problems. */
+const MAX_VIOLATIONS = 500;
+
+/** A path can itself be a part: the longest dotted path that a definition makes. */
+const MAX_SHOWN_KEY = 500;
 
 const dateFormats = new Set(['date', 'time', 'datetime']);
 
