@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest';
+import type { Field } from '../../src/domain/definition.ts';
+import { csvFormat, ndjsonFormat } from '../../src/services/export-format.ts';
+import type { SubmissionRow } from '../../src/services/submission-message.ts';
+
+const field = (id: string): Field => ({
+  id,
+  type: 'text',
+  label: id,
+  required: false,
+  hidden: false,
+  page: 1,
+});
+
+const row = (answers: SubmissionRow['answers']): SubmissionRow => ({
+  id: 'sub_1',
+  formId: 'form_1',
+  versionId: 'ver_1',
+  sessionId: null,
+  source: 'api',
+  answers,
+  status: 'accepted',
+  createdAt: new Date('2026-11-21T10:00:00.000Z'),
+  metadata: {},
+});
+
+const head = 'sub_1,2026-11-21T10:00:00.000Z,accepted,api,,';
+
+describe('csvFormat', () => {
+  it('has the columns of the newest version first, then those of older ones', () => {
+    const format = csvFormat([{ fields: [field('b'), field('a')] }, { fields: [field('a'), field('old')] }]);
+
+    expect(format.head).toBe('\uFEFFid,created_at,status,source,session_id,b,a,old\r\n');
+    expect(format.lines([row({ a: '1', old: '2' })])).toBe(`${head},1,2\r\n`);
+  });
+
+  it.each([
+    ['=1+1', "'=1+1"],
+    ['  =1+1', "'  =1+1"],
+    ['\u00A0=1+1', "'\u00A0=1+1"],
+    ['+49 30', "'+49 30"],
+    ['-1', "'-1"],
+    ['@sum', "'@sum"],
+    ['\tx', "'\tx"],
+    ['\rx', '"\'\rx"'],
+    ['a=1', 'a=1'],
+    ['', ''],
+    [-5, '-5'],
+    [true, 'true'],
+    [['a', 'b|c'], 'a|b|c'],
+    [['=a'], "'=a"],
+    ['a,"b"\nc', '"a,""b""\nc"'],
+    [null, ''],
+    [{ upload_id: 'upl_1', url: 'https://x/v1/uploads/upl_1' }, 'https://x/v1/uploads/upl_1'],
+  ])('writes %j as %j', (answer, cell) => {
+    const format = csvFormat([{ fields: [field('a')] }]);
+
+    expect(format.lines([row({ a: answer })])).toBe(`${head}${cell}\r\n`);
+  });
+
+  it('guards a source too', () => {
+    const line = csvFormat([{ fields: [] }]).lines([{ ...row({}), source: '=cmd' }]);
+
+    expect(line).toBe("sub_1,2026-11-21T10:00:00.000Z,accepted,'=cmd,\r\n");
+  });
+
+  it('is not confused by fields named like properties of every object', () => {
+    const format = csvFormat([{ fields: [field('constructor'), field('toString')] }]);
+
+    expect(format.lines([row({})])).toBe(`${head},\r\n`);
+  });
+});
+
+describe('ndjsonFormat', () => {
+  it('writes the REST submission, one a line', () => {
+    const lines = ndjsonFormat()
+      .lines([row({ a: 'x\ny' }), row({})])
+      .split('\n');
+
+    expect(lines).toHaveLength(3);
+    expect(JSON.parse(lines[0] ?? '')).toEqual({
+      id: 'sub_1',
+      form_id: 'form_1',
+      form_version_id: 'ver_1',
+      session_id: null,
+      source: 'api',
+      answers: { a: 'x\ny' },
+      status: 'accepted',
+      created_at: '2026-11-21T10:00:00.000Z',
+      metadata: {},
+    });
+  });
+});
