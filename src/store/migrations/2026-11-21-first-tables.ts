@@ -50,6 +50,7 @@ const statements = [
     "mail" json null,
     "status" text not null,
     "attempt_count" int not null default 0,
+    "step" int not null default 0,
     "due_at" timestamptz(3) null,
     "leased_until" timestamptz(3) null,
     "created_at" timestamptz(3) not null,
@@ -250,6 +251,7 @@ const statements = [
     primary key ("id")
   )`,
   `create index "webhooks_by_project" on "webhooks" ("project_id", "id") where deleted_at is null`,
+  `create index "webhooks_of_project" on "webhooks" ("project_id") where form_id is null and deleted_at is null`,
   `create index "webhooks_by_form" on "webhooks" ("form_id") where form_id is not null`,
   `create index "webhooks_deleted" on "webhooks" ("deleted_at") where deleted_at is not null`,
   `create unique index "webhooks_definition_unique" on "webhooks" ("form_id") where from_definition and deleted_at is null`,
