@@ -19,7 +19,9 @@ export function ndjsonFormat(): ExportFormatter {
  */
 export function csvFormat(versions: Pick<FormDefinition, 'fields'>[]): ExportFormatter {
   const fieldIds = [...new Set(versions.flatMap(({ fields }) => fields.map(({ id }) => id)))];
-  const write = (records: string[][]) => stringify(records, { record_delimiter: '\r\n' });
+  // By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers.
+  const write = (records: string[][]) =>
+    stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   return {
     head: `\uFEFF${write([[...ownColumns, ...fieldIds]])}`,
     lines: (rows) => write(rows.map((row) => recordOf(row, fieldIds))),

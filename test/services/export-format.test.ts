@@ -49,7 +49,8 @@ describe('csvFormat', () => {
     [true, 'true'],
     [['a', 'b|c'], 'a|b|c'],
     [['=a'], "'=a"],
-    ['a,"b"\nc', '"a,""b""\nc"'],
+    ['a\nb', '"a\nb"'],
+    ['a,"b"', '"a,""b"""'],
     [null, ''],
     [{ upload_id: 'upl_1', url: 'https://x/v1/uploads/upl_1' }, 'https://x/v1/uploads/upl_1'],
   ])('writes %j as %j', (answer, cell) => {
