@@ -15,5 +15,4 @@ export const time = () => p.datetime(3);
  */
 export const json = <T>() => p.json<T>().columnType('json');
 
-/** An object of JSON, as answers, prefill and metadata are. */
-export type JsonObject = { [key: string]: unknown };
+export type { JsonObject } from '../domain/json.ts';
