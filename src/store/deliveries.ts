@@ -1,5 +1,10 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { addressKey } from '../domain/email-address.ts';
+import { smallestIdAt } from '../domain/ids.ts';
+import { type Attempt, AttemptEntity } from './attempts.ts';
 import { id, type JsonObject, json, text, time } from './columns.ts';
+import type { Queries } from './database.ts';
+import { EventEntity, type NewEvent } from './events.ts';
 
 /** One event (or one mail) on its way to one receiver. */
 export const DeliveryEntity = defineEntity({
@@ -53,3 +58,158 @@ export const DeliveryEntity = defineEntity({
 });
 
 export type Delivery = InferEntity<typeof DeliveryEntity>;
+
+/**
+ * A page of a webhook's or a form's deliveries, newest first, each with its attempts, oldest first.
+ *
+ * `before` is the id of the last delivery of the page before.
+ */
+export async function listDeliveries(queries: Queries, page: DeliveryPage): Promise<LoggedDelivery[]> {
+  const { webhookId, formId, status, before, limit } = page;
+  return queries.read(async (em) => {
+    const deliveries = await em.find(
+      DeliveryEntity,
+      {
+        ...(webhookId !== undefined && { webhookId }),
+        ...(formId !== undefined && { formId }),
+        ...(status !== undefined && { status }),
+        ...(before !== undefined && { id: { $lt: before } }),
+      },
+      { orderBy: { id: 'desc' }, limit },
+    );
+    const attempts = await em.find(
+      AttemptEntity,
+      { deliveryId: { $in: deliveries.map((delivery) => delivery.id) } },
+      { orderBy: { deliveryId: 'asc', number: 'asc' } },
+    );
+    const byDelivery = Map.groupBy(attempts, (attempt) => attempt.deliveryId);
+    return deliveries.map((delivery) => ({ delivery, attempts: byDelivery.get(delivery.id) ?? [] }));
+  });
+}
+
+/** One delivery of the project with its attempts, or null. */
+export async function findDelivery(
+  queries: Queries,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<LoggedDelivery | null> {
+  return queries.read(async (em) => {
+    const delivery = await em.findOne(DeliveryEntity, { id, projectId });
+    if (delivery === null) return null;
+    return {
+      delivery,
+      attempts: await em.find(AttemptEntity, { deliveryId: id }, { orderBy: { number: 'asc' } }),
+    };
+  });
+}
+
+/**
+ * Makes a finished webhook delivery pending again, due at once and at the beginning of the schedule.
+ * Event id, body and URL stay. False if it is pending, or its webhook or event is gone.
+ */
+export async function replayDelivery(
+  queries: Queries,
+  { projectId, id }: { projectId: string; id: string },
+): Promise<boolean> {
+  const rows = await queries.query(
+    `update deliveries set ${asReplayed}
+     where id = $1 and project_id = $2 and status <> 'pending' and ${replayable}
+     returning id`,
+    [id, projectId],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Makes the failed deliveries of a webhook pending again, those made in `[createdAfter, createdBefore)`,
+ * and returns how many. Works in groups, so that no lock is held for long: outside transactions only.
+ */
+export async function replayFailedDeliveries(queries: Queries, range: ReplayRange): Promise<number> {
+  const { webhookId, createdAfter, createdBefore } = range;
+  const last = smallestIdAt('dlv', createdBefore?.getTime() ?? Number.POSITIVE_INFINITY);
+  let from = smallestIdAt('dlv', createdAfter?.getTime() ?? 0);
+  for (let count = 0; ; ) {
+    const rows = await queries.query(
+      `update deliveries set ${asReplayed}
+       where id in (
+         select id from deliveries
+         where webhook_id = $1 and id >= $2 and id < $3 and status = 'failed' and ${replayable}
+         order by id limit ${REPLAY_GROUP} for update skip locked
+       )
+       returning id`,
+      [webhookId, from, last],
+    );
+    count += rows.length;
+    if (rows.length < REPLAY_GROUP) return count;
+    from = rows.reduce((most, row) => (String(row.id) > most ? String(row.id) : most), from);
+  }
+}
+
+/** Writes an event for one webhook alone, together with its delivery. Call in a transaction, then nudge. */
+export async function insertTestDelivery(
+  queries: Queries,
+  { event, delivery }: { event: NewEvent; delivery: { id: string; webhookId: string; url: string } },
+): Promise<void> {
+  await queries.write(async (em) => {
+    await em.insert(EventEntity, { ...event, fannedOutAt: event.createdAt });
+    await em.insert(DeliveryEntity, {
+      id: delivery.id,
+      projectId: event.projectId,
+      formId: event.formId,
+      eventId: event.id,
+      webhookId: delivery.webhookId,
+      submissionId: null,
+      channel: 'webhook',
+      kind: event.type,
+      receiver: delivery.webhookId,
+      url: delivery.url,
+      mail: null,
+      status: 'pending',
+      dueAt: event.createdAt,
+      createdAt: event.createdAt,
+    });
+  });
+}
+
+/** Drops what waits for a webhook, as its deletion does. */
+export async function dropPendingDeliveries(queries: Queries, webhookId: string): Promise<void> {
+  await queries.query(
+    `delete from deliveries where receiver = $1 and webhook_id = $1 and status = 'pending'`,
+    [webhookId],
+  );
+}
+
+/** Makes a form's mails to an address that wait for its confirmation due at once; then nudge. */
+export async function releaseWaitingMail(
+  queries: Queries,
+  { formId, address }: { formId: string; address: string },
+): Promise<void> {
+  await queries.query(
+    `update deliveries set due_at = now()
+     where receiver = $1 and form_id = $2 and kind = 'owner' and status = 'pending'
+       and leased_until is null and due_at > now()`,
+    [addressKey(address), formId],
+  );
+}
+
+const asReplayed = `status = 'pending', due_at = now(), leased_until = null, step = 0,
+  delivered_at = null, error = null`;
+
+const replayable = `channel = 'webhook'
+  and exists (select from webhooks w where w.id = deliveries.webhook_id and w.deleted_at is null)
+  and exists (select from events e where e.id = deliveries.event_id)`;
+
+/** Rows of one statement: some milliseconds of row locks. */
+const REPLAY_GROUP = 1000;
+
+export type LoggedDelivery = { delivery: Delivery; attempts: Attempt[] };
+
+/** Give a webhook or a form. */
+export type DeliveryPage = {
+  webhookId?: string;
+  formId?: string;
+  status?: Delivery['status'];
+  before?: string;
+  limit: number;
+};
+
+export type ReplayRange = { webhookId: string; createdAfter?: Date; createdBefore?: Date };

@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { id, text, time } from './columns.ts';
+import { type Queries, timeOf } from './database.ts';
 
 /** The outbox: what happened, committed together with what it tells of. */
 export const EventEntity = defineEntity({
@@ -9,15 +10,18 @@ export const EventEntity = defineEntity({
     id: id().primary(),
     projectId: id(),
     formId: id(),
-    /** `submission.created`, `submission.completed`, `session.expired` or `webhook.test`. */
+    /**
+     * `submission.created`, `submission.completed`, `session.expired` or `webhook.test`; or one that only
+     * becomes mail: `form.activated`, `owner.change_requested`, `recipients.added`.
+     */
     type: text(),
-    submissionId: id().nullable(),
-    sessionId: id().nullable(),
+    submissionId: id().strictNullable(),
+    sessionId: id().strictNullable(),
     /** The webhook body, fixed here: every delivery and retry sends these characters. */
     body: text(),
     createdAt: time(),
     /** When the event became deliveries; null while it waits. */
-    fannedOutAt: time().nullable(),
+    fannedOutAt: time().strictNullable(),
   },
   indexes: [
     { name: 'events_waiting', properties: ['id'], where: 'fanned_out_at is null' },
@@ -28,3 +32,42 @@ export const EventEntity = defineEntity({
 });
 
 export type Event = InferEntity<typeof EventEntity>;
+
+/** Writes events into the outbox: part of the transaction that does what they tell of. Nudge after it. */
+export async function insertEvents(queries: Queries, events: NewEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  await queries.write((em) => em.insertMany(EventEntity, events));
+}
+
+/**
+ * Up to `limit` events that wait to become deliveries, oldest first, from the id `since` on.
+ *
+ * Takes no lock: `spreadEvents` settles which process turns an event into deliveries.
+ */
+export async function listWaitingEvents(
+  queries: Queries,
+  { since, limit }: { since: string; limit: number },
+): Promise<WaitingEvent[]> {
+  const rows = await queries.query(
+    `select e.id, e.project_id, e.form_id, e.type, e.submission_id, e.body, e.created_at
+     from events e where e.fanned_out_at is null and e.id >= $1 order by e.id limit $2`,
+    [since, limit],
+  );
+  return rows.map((row) => ({
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    type: String(row.type),
+    submissionId: row.submission_id === null ? null : String(row.submission_id),
+    body: String(row.body),
+    createdAt: timeOf(row.created_at),
+  }));
+}
+
+export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
+  Partial<Pick<Event, 'submissionId' | 'sessionId'>>;
+
+export type WaitingEvent = Pick<
+  Event,
+  'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'body' | 'createdAt'
+>;

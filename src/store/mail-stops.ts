@@ -1,5 +1,7 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './columns.ts';
+import type { Queries } from './database.ts';
 
 /** An address that wants no more mail, of one form or of the whole service. */
 export const MailStopEntity = defineEntity({
@@ -14,3 +16,26 @@ export const MailStopEntity = defineEntity({
 });
 
 export type MailStop = InferEntity<typeof MailStopEntity>;
+
+/** Stops a form's mail to an address, or all of this service's. Stopping again changes nothing. */
+export async function stopMail(
+  queries: Queries,
+  { address, formId }: { address: string; formId: string | 'all' },
+): Promise<void> {
+  await queries.query(
+    `insert into mail_stops (address, form_id, created_at) values ($1, $2, now()) on conflict do nothing`,
+    [addressKey(address), formId === 'all' ? '' : formId],
+  );
+}
+
+/** Whether an address has stopped a form's mail, or all mail. */
+export async function isMailStopped(
+  queries: Queries,
+  { address, formId }: { address: string; formId: string },
+): Promise<boolean> {
+  const rows = await queries.query(`select from mail_stops where address = $1 and form_id in ('', $2)`, [
+    addressKey(address),
+    formId,
+  ]);
+  return rows.length > 0;
+}

@@ -1,0 +1,218 @@
+import { type Queries, type Row, timeOf, timeOrNull } from './database.ts';
+
+/**
+ * Takes due deliveries and hides them from other loops until the lease ends, oldest first, at most
+ * `perReceiver` (less what `busy` says) for one receiver.
+ *
+ * Taking is one short statement: no lock is held while a receiver is called. A loop that dies leaves
+ * its deliveries to become due again when the lease ends.
+ *
+ * Looks at `page` deliveries from `since` on. `resumeAt` is where the next look may begin: skipping what
+ * lies before keeps this fast while somebody's old snapshot holds the dead rows of finished deliveries.
+ * If `pageFull`, more is due behind the page, which may all belong to busy receivers: see `claimInTurn`.
+ */
+export async function claimDue(
+  queries: Queries,
+  options: ClaimOptions & { page: number },
+): Promise<ClaimedPage> {
+  const rows = await queries.query(
+    `with page as materialized (
+       select id, receiver, due_at from deliveries
+       where status = 'pending' and due_at >= $1::timestamptz and due_at <= now()
+       order by due_at limit $6
+     ),
+     ${busyReceivers},
+     ranked as (
+       select page.*, row_number() over (partition by receiver order by due_at, id) as place from page
+     ),
+     picked as materialized (
+       select d.id from ranked join deliveries d on d.id = ranked.id
+         left join busy on busy.receiver = ranked.receiver
+       where ranked.place <= coalesce(busy.free, $3) and d.status = 'pending' and d.due_at <= now()
+       order by ranked.place, ranked.due_at limit $4
+       for update of d skip locked
+     ),
+     ${claimed}
+     select (select count(*) from page) as page_size,
+       coalesce(
+         (select min(due_at) from page where id not in (select id from picked)),
+         case when (select count(*) from page) < $6 then now() else (select max(due_at) from page) end
+       ) as resume_at,
+       ${claimColumns}
+     from (select) as always left join claimed c on true ${claimJoins}`,
+    [
+      options.since.toISOString(),
+      JSON.stringify(options.busy),
+      options.perReceiver,
+      options.limit,
+      LEASE_SECONDS,
+      options.page,
+    ],
+  );
+  const [first] = rows;
+  return {
+    claims: claimsOf(rows),
+    resumeAt: timeOf(first?.resume_at),
+    pageFull: Number(first?.page_size) >= options.page,
+  };
+}
+
+/**
+ * As `claimDue`, but asks receiver by receiver in the order of their names, `RECEIVERS_A_TURN` from the
+ * one after `after` on: its cost does not grow with the length of any receiver's queue.
+ *
+ * `last` is the receiver to go on after, or an empty text when the round is complete.
+ */
+export async function claimInTurn(
+  queries: Queries,
+  options: ClaimOptions & { after: string },
+): Promise<ClaimedTurn> {
+  const rows = await queries.query(
+    `with recursive walk as (
+       (select receiver from deliveries where status = 'pending' and receiver > $6 order by receiver limit 1)
+       union all
+       select (select d.receiver from deliveries d where d.status = 'pending' and d.receiver > walk.receiver
+               order by d.receiver limit 1)
+       from walk where walk.receiver is not null
+     ),
+     turn as materialized (select receiver from walk where receiver is not null limit ${RECEIVERS_A_TURN}),
+     ${busyReceivers},
+     picked as materialized (
+       select due.id from turn left join busy on busy.receiver = turn.receiver
+         cross join lateral (
+           select id from deliveries d
+           where d.status = 'pending' and d.receiver = turn.receiver
+             and d.due_at >= $1::timestamptz and d.due_at <= now()
+           order by d.due_at limit greatest(coalesce(busy.free, $3), 0)
+           for update skip locked
+         ) as due
+       limit $4
+     ),
+     ${claimed}
+     select (select count(*) from turn) as receivers, (select max(receiver) from turn) as last, ${claimColumns}
+     from (select) as always left join claimed c on true ${claimJoins}`,
+    [
+      options.since.toISOString(),
+      JSON.stringify(options.busy),
+      options.perReceiver,
+      options.limit,
+      LEASE_SECONDS,
+      options.after,
+    ],
+  );
+  const [first] = rows;
+  const complete = Number(first?.receivers) < RECEIVERS_A_TURN;
+  return { claims: claimsOf(rows), last: complete ? '' : String(first?.last) };
+}
+
+/** How long a claim hides a delivery: well above the longest attempt, so that a slow one is not made twice. */
+export const LEASE_SECONDS = 60;
+
+/** One or two milliseconds of index probes. */
+const RECEIVERS_A_TURN = 100;
+
+const busyReceivers = `busy as materialized (
+  select * from json_to_recordset($2::json) as b(receiver text, free int)
+)`;
+
+const claimed = `claimed as (
+  update deliveries d
+  set due_at = now() + $5 * interval '1 second', leased_until = now() + $5 * interval '1 second'
+  from picked where d.id = picked.id
+  returning d.*
+)`;
+
+const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.channel, c.kind, c.receiver, c.url,
+  c.mail, c.step, c.leased_until, e.body, w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret,
+  w.next_secret_at, w.previous_secret, w.previous_secret_until`;
+
+const claimJoins = `left join events e on e.id = c.event_id and c.channel = 'webhook'
+  left join webhooks w on w.id = c.webhook_id and w.deleted_at is null`;
+
+function claimsOf(rows: Row[]): Claim[] {
+  return rows.flatMap((row) => {
+    if (row.id === null) return [];
+    return {
+      id: String(row.id),
+      lease: String(row.leased_until),
+      projectId: String(row.project_id),
+      formId: String(row.form_id),
+      kind: String(row.kind),
+      receiver: String(row.receiver),
+      step: Number(row.step),
+      content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
+    };
+  });
+}
+
+function webhookContent(row: Row): WebhookContent {
+  return {
+    channel: 'webhook',
+    url: String(row.url),
+    eventId: String(row.event_id),
+    body: textOrNull(row.body),
+    webhook:
+      row.found_webhook === null
+        ? null
+        : {
+            id: String(row.found_webhook),
+            active: row.active === true,
+            keyless: row.keyless === true,
+            secret: String(row.secret),
+            nextSecret: textOrNull(row.next_secret),
+            nextSecretAt: timeOrNull(row.next_secret_at),
+            previousSecret: textOrNull(row.previous_secret),
+            previousSecretUntil: timeOrNull(row.previous_secret_until),
+          },
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return value === null || value === undefined ? null : String(value);
+}
+
+export type ClaimOptions = {
+  since: Date;
+  /** Receivers with deliveries under way in this process, and how many more each may have. */
+  busy: { receiver: string; free: number }[];
+  perReceiver: number;
+  limit: number;
+};
+
+export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean };
+export type ClaimedTurn = { claims: Claim[]; last: string };
+
+/** A delivery to make. */
+export type Claim = {
+  id: string;
+  /** What `settleDeliveries` tells this claim from a later one by. */
+  lease: string;
+  projectId: string;
+  formId: string;
+  kind: string;
+  receiver: string;
+  /** Attempts since it was made or replayed. */
+  step: number;
+  content: WebhookContent | { channel: 'mail'; mail: unknown };
+};
+
+export type WebhookContent = {
+  channel: 'webhook';
+  url: string;
+  eventId: string;
+  /** Null if the event is gone. */
+  body: string | null;
+  /** Null if it was deleted. Secrets are sealed. */
+  webhook: ClaimedWebhook | null;
+};
+
+export type ClaimedWebhook = {
+  id: string;
+  active: boolean;
+  keyless: boolean;
+  secret: string;
+  nextSecret: string | null;
+  nextSecretAt: Date | null;
+  previousSecret: string | null;
+  previousSecretUntil: Date | null;
+};
