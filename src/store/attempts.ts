@@ -11,10 +11,10 @@ export const AttemptEntity = defineEntity({
     /** 1, 2, 3 … within the delivery; a replay counts on. */
     number: p.integer(),
     status: p.enum(['delivered', 'failed']).columnType('text'),
-    responseStatus: p.integer().nullable(),
-    error: text().nullable(),
+    responseStatus: p.integer().strictNullable(),
+    error: text().strictNullable(),
     /** The first 2 KiB of the receiver's answer. */
-    responseBody: text().nullable(),
+    responseBody: text().strictNullable(),
     durationMs: p.integer(),
     startedAt: time(),
   },

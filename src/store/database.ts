@@ -34,7 +34,8 @@ function databaseOn(engine: Engine): Database {
     engine: engine.name,
     read: (work) => retrying(() => work(engine.em.fork()), { repeatable: true }),
     write: (work) => retrying(() => work(engine.em.fork()), { repeatable: false }),
-    query: (sql, params = []) => retrying(() => engine.query(sql, params), { repeatable: false }),
+    query: (sql, params = [], { repeatable = false } = {}) =>
+      retrying(() => engine.query(sql, params), { repeatable }),
     transaction: (work) =>
       retrying(() => engine.em.fork().transactional((em) => work(queriesIn(em))), { repeatable: false }),
     listen: (channel, handler) => engine.listen(channel, handler),
@@ -59,8 +60,9 @@ function databaseOn(engine: Engine): Database {
 }
 
 /** The queries of one transaction. Nothing is repeated inside: the transaction is repeated as a whole. */
-function queriesIn(em: EntityManager): Queries {
+function queriesIn(em: EntityManager): Transaction {
   return {
+    inTransaction: true,
     read: (work) => work(em),
     write: (work) => work(em),
     query: async (sql, params = []) => {
@@ -95,9 +97,15 @@ export type Queries = {
   read<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
   /** Runs work that changes something, on an entity manager of its own. It is not flushed. */
   write<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
-  /** Runs one statement with `$1` parameters. Times come as text, `json` parsed, bigints as text or number. */
-  query(sql: string, params?: unknown[]): Promise<Row[]>;
+  /**
+   * Runs one statement with `$1` parameters. Times come as text (see `timeOf`), `json` parsed, bigints as
+   * text or number. `repeatable` says that carrying it out twice is the same as once.
+   */
+  query(sql: string, params?: unknown[], options?: { repeatable?: boolean }): Promise<Row[]>;
 };
+
+/** The queries of one transaction; asked for by named queries that must be carried out whole. */
+export type Transaction = Queries & { readonly inTransaction: true };
 
 /** An open database. */
 export type Database = Queries & {
@@ -106,7 +114,7 @@ export type Database = Queries & {
    * Runs `work` in a transaction, which is repeated as a whole after a deadlock and the like: `work` must
    * have no effect outside. On the embedded engine a query beside `tx` in `work` would wait for ever.
    */
-  transaction<T>(work: (tx: Queries) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
    * Calls `handler` for each `notify` of the channel by any process, and once after each time the
    * listening connection was lost. Returns what stops it.

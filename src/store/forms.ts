@@ -1,6 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition.ts';
 import { id, json, text, time } from './columns.ts';
+import type { Queries } from './database.ts';
+import { type Page, type PageRequest, pageOf } from './page.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
@@ -15,21 +17,21 @@ export const FormEntity = defineEntity({
     status: p.enum(['draft', 'published', 'archived']).columnType('text'),
     /** `public` for a form made without a key, else the id of the key. */
     createdBy: text(),
-    draftDefinition: json<FormDefinition>().nullable(),
+    draftDefinition: json<FormDefinition>().strictNullable(),
     /** The draft's webhook secret, sealed; it moves to the webhook when the form is activated. */
-    draftSecret: text().nullable(),
-    currentVersionId: id().nullable(),
+    draftSecret: text().strictNullable(),
+    currentVersionId: id().strictNullable(),
     /** SHA-256 of the one-time activation token, hex; kept after use so that a used token can be told. */
     activationHash: text(),
     activationExpiresAt: time(),
-    activatedAt: time().nullable(),
+    activatedAt: time().strictNullable(),
     /** Who is mailed. Null until activation. */
-    ownerEmail: text().nullable(),
+    ownerEmail: text().strictNullable(),
     /** When the owner followed the confirmation mail's link. */
-    ownerConfirmedAt: time().nullable(),
+    ownerConfirmedAt: time().strictNullable(),
     /** An address that becomes the owner's once it has confirmed. */
-    pendingOwnerEmail: text().nullable(),
-    archivedAt: time().nullable(),
+    pendingOwnerEmail: text().strictNullable(),
+    archivedAt: time().strictNullable(),
     createdAt: time(),
     updatedAt: time(),
   },
@@ -44,3 +46,97 @@ export const FormEntity = defineEntity({
 });
 
 export type Form = InferEntity<typeof FormEntity>;
+
+/** Stores a form. */
+export async function insertForm(db: Queries, form: Form): Promise<void> {
+  await db.write((em) => em.insert(FormEntity, form));
+}
+
+/** Finds a form of any project, for the routes that ask for no key. */
+export async function findAnyForm(db: Queries, formId: string): Promise<Form | null> {
+  return db.read((em) => em.findOne(FormEntity, { id: formId }));
+}
+
+/** Finds a form of a project. */
+export async function findForm(db: Queries, projectId: string, formId: string): Promise<Form | null> {
+  return db.read((em) => em.findOne(FormEntity, { id: formId, projectId }));
+}
+
+/** Lists a project's forms, newest first. */
+export async function listForms(db: Queries, projectId: string, page: PageRequest): Promise<Page<Form>> {
+  const where = { projectId, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
+  const rows = await db.read((em) =>
+    em.find(FormEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
+  );
+  return pageOf(rows, page.limit);
+}
+
+/** Archives a form for good, and says whether there is one. Again is the same. */
+export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
+  const rows = await db.query(
+    `update forms set status = 'archived', archived_at = coalesce(archived_at, now()),
+       updated_at = case when status = 'archived' then updated_at else now() end
+     where id = $1 and project_id = $2 returning id`,
+    [formId, projectId],
+  );
+  return rows.length > 0;
+}
+
+/** Notes who shall own the form once the address confirms, and says whether there is such a form. */
+export async function proposeOwner(
+  db: Queries,
+  projectId: string,
+  formId: string,
+  email: string,
+): Promise<boolean> {
+  const rows = await db.query(
+    'update forms set pending_owner_email = $3, updated_at = now() where id = $1 and project_id = $2 returning id',
+    [formId, projectId, email],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Records that an address followed its confirmation link: the owner is confirmed, or the proposed owner
+ * takes over. False if the address is neither of them any more.
+ */
+export async function confirmOwner(db: Queries, formId: string, email: string): Promise<boolean> {
+  const rows = await db.query(
+    `update forms set
+       owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
+       owner_email = $2,
+       pending_owner_email = nullif(pending_owner_email, $2),
+       updated_at = now()
+     where id = $1 and (owner_email = $2 or pending_owner_email = $2) returning id`,
+    [formId, email],
+  );
+  return rows.length > 0;
+}
+
+/** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
+export async function removeUnactivatedForms(db: Queries, limit: number): Promise<number> {
+  const rows = await db.query(
+    `delete from forms where id in (
+       select id from forms where status = 'draft' and created_by = 'public' and activation_expires_at < now()
+       order by activation_expires_at limit $1 for update skip locked
+     ) returning id`,
+    [limit],
+  );
+  return rows.length;
+}
+
+/** Goes through the forms whose current version has a retention time, in the order of their ids. */
+export async function listRetentions(db: Queries, page: PageRequest): Promise<Page<Retention>> {
+  const rows = await db.query(
+    `select f.id, (v.definition->'settings'->>'retentionDays')::int as days
+     from forms f join form_versions v on v.id = f.current_version_id
+     where f.id > $1 and v.definition->'settings'->>'retentionDays' is not null
+     order by f.id limit $2`,
+    [page.cursor ?? '', page.limit + 1],
+  );
+  const retentions = rows.map((row) => ({ id: String(row.id), retentionDays: Number(row.days) }));
+  return pageOf(retentions, page.limit);
+}
+
+/** A form, and for how many days it keeps submissions. */
+export type Retention = { id: string; retentionDays: number };

@@ -1,5 +1,6 @@
 import { defineEntity } from '@mikro-orm/core';
 import { text } from './columns.ts';
+import type { Queries } from './database.ts';
 
 /** Facts about this installation that every process must agree on, such as the secret key's check value. */
 export const InstallationEntity = defineEntity({
@@ -10,3 +11,13 @@ export const InstallationEntity = defineEntity({
     value: text(),
   },
 });
+
+/** Keeps `value` under `name` if nothing is kept there yet; returns what is kept, the same for all who ask. */
+export async function agreeOn(db: Queries, name: string, value: string): Promise<string> {
+  await db.query('insert into installation (name, value) values ($1, $2) on conflict do nothing', [
+    name,
+    value,
+  ]);
+  const [row] = await db.query('select value from installation where name = $1', [name]);
+  return String(row?.value);
+}

@@ -1,5 +1,7 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { id, text, time } from './columns.ts';
+import type { Queries, Transaction } from './database.ts';
+import { type Page, type PageRequest, pageOf } from './page.ts';
 
 /** An API key. The text itself is never stored. */
 export const KeyEntity = defineEntity({
@@ -15,11 +17,54 @@ export const KeyEntity = defineEntity({
     last4: text(),
     scopes: p.array(),
     createdAt: time(),
-    expiresAt: time().nullable(),
+    expiresAt: time().strictNullable(),
     /** Kept to the minute, see `touchKey`. */
-    lastUsedAt: time().nullable(),
+    lastUsedAt: time().strictNullable(),
   },
   indexes: [{ name: 'api_keys_by_project', properties: ['projectId', 'id'] }],
 });
 
 export type Key = InferEntity<typeof KeyEntity>;
+
+/** Stores a key. */
+export async function insertKey(db: Queries, key: Key): Promise<void> {
+  await db.write((em) => em.insert(KeyEntity, key));
+}
+
+/** Stores a key if there is none at all in the database, and says whether it did: once, however many ask. */
+export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean> {
+  await tx.query('lock table api_keys in share row exclusive mode');
+  const anyKey = await tx.query('select 1 from api_keys limit 1');
+  if (anyKey.length > 0) return false;
+  await insertKey(tx, key);
+  return true;
+}
+
+/** Finds the key with this SHA-256 (hex), unless it has expired by the database's clock. */
+export async function findKeyByHash(db: Queries, secretHash: string): Promise<Key | null> {
+  const valid = { secretHash, $or: [{ expiresAt: null }, { expiresAt: { $gt: raw('now()') } }] };
+  return db.read((em) => em.findOne(KeyEntity, valid));
+}
+
+/** Lists a project's keys, newest first, expired ones too. */
+export async function listKeys(db: Queries, projectId: string, page: PageRequest): Promise<Page<Key>> {
+  const where = { projectId, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
+  const rows = await db.read((em) =>
+    em.find(KeyEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
+  );
+  return pageOf(rows, page.limit);
+}
+
+/** Notes that a key was used, at most once a minute: calls in between change nothing. */
+export async function touchKey(db: Queries, keyId: string): Promise<void> {
+  await db.query(
+    `update api_keys set last_used_at = now()
+     where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
+    [keyId],
+  );
+}
+
+/** Deletes a key, and says whether there was one. */
+export async function deleteKey(db: Queries, projectId: string, keyId: string): Promise<boolean> {
+  return (await db.write((em) => em.nativeDelete(KeyEntity, { id: keyId, projectId }))) > 0;
+}

@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { id, text, time } from './columns.ts';
+import type { Queries } from './database.ts';
 
 /** A project: what an API key sees. Everything but versions belongs to exactly one. */
 export const ProjectEntity = defineEntity({
@@ -13,3 +14,18 @@ export const ProjectEntity = defineEntity({
 });
 
 export type Project = InferEntity<typeof ProjectEntity>;
+
+/** Finds the project of this name, or makes it under the given id. Callers that race get the same one. */
+export async function getOrCreateProject(db: Queries, project: Project): Promise<Project> {
+  await db.query('insert into projects (id, name, created_at) values ($1, $2, $3) on conflict do nothing', [
+    project.id,
+    project.name,
+    project.createdAt,
+  ]);
+  return db.read((em) => em.findOneOrFail(ProjectEntity, { name: project.name }));
+}
+
+/** Finds a project by its id. */
+export async function findProject(db: Queries, projectId: string): Promise<Project | null> {
+  return db.read((em) => em.findOne(ProjectEntity, { id: projectId }));
+}

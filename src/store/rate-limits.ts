@@ -1,5 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { text, time } from './columns.ts';
+import type { Queries } from './database.ts';
 
 /** Calls counted in the database, so that a limit holds over any number of processes. */
 export const RateLimitEntity = defineEntity({
@@ -14,3 +15,33 @@ export const RateLimitEntity = defineEntity({
   },
   indexes: [{ name: 'rate_limits_by_end', properties: ['resetsAt'] }],
 });
+
+/**
+ * Counts one call under `key`, in windows of `seconds` that begin with the first call. Tells how many
+ * there were in the present window, this one included, and how long the window still lasts.
+ */
+export async function countCall(db: Queries, key: string, seconds: number): Promise<CallCount> {
+  const [row] = await db.query(
+    `insert into rate_limits as r (key, hits, resets_at) values ($1, 1, now() + make_interval(secs => $2))
+     on conflict (key) do update set
+       hits = case when r.resets_at <= now() then 1 else r.hits + 1 end,
+       resets_at = case when r.resets_at <= now() then excluded.resets_at else r.resets_at end
+     returning hits, extract(epoch from resets_at - now())::float8 * 1000 as ends_in_ms`,
+    [key, seconds],
+  );
+  return { hits: Number(row?.['hits']), endsInMs: Math.max(0, Number(row?.['ends_in_ms'])) };
+}
+
+/** Removes at most `limit` counts whose window has ended. Returns how many it removed. */
+export async function purgeRateLimits(db: Queries, limit: number): Promise<number> {
+  const rows = await db.query(
+    `delete from rate_limits where key in (
+       select key from rate_limits where resets_at <= now() order by resets_at limit $1 for update skip locked
+     ) returning key`,
+    [limit],
+  );
+  return rows.length;
+}
+
+/** `hits` includes the call just counted. */
+export type CallCount = { hits: number; endsInMs: number };

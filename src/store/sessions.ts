@@ -12,15 +12,15 @@ export const SessionEntity = defineEntity({
     versionId: id(),
     prefill: json<JsonObject>(),
     metadata: json<JsonObject>(),
-    partialAnswers: json<JsonObject>().nullable(),
+    partialAnswers: json<JsonObject>().strictNullable(),
     createdAt: time(),
     expiresAt: time(),
     /** When the hosted page was first opened. */
-    openedAt: time().nullable(),
-    submittedAt: time().nullable(),
-    submissionId: id().nullable(),
+    openedAt: time().strictNullable(),
+    submittedAt: time().strictNullable(),
+    submissionId: id().strictNullable(),
     /** When the expiry became an event; set in the commit that holds the event, so it happens once. */
-    expiryAnnouncedAt: time().nullable(),
+    expiryAnnouncedAt: time().strictNullable(),
   },
   indexes: [
     {

@@ -10,15 +10,15 @@ export const SubmissionEntity = defineEntity({
     projectId: id(),
     formId: id(),
     versionId: id(),
-    sessionId: id().nullable(),
+    sessionId: id().strictNullable(),
     source: text(),
     /** In the order of the version's fields. */
     answers: json<JsonObject>(),
     metadata: json<JsonObject>(),
     status: p.enum(['accepted', 'spam']).columnType('text'),
-    idempotencyKey: text().nullable(),
+    idempotencyKey: text().strictNullable(),
     /** Digest of the request that used the idempotency key, so that its reuse for another can be told. */
-    requestFingerprint: text().nullable(),
+    requestFingerprint: text().strictNullable(),
     createdAt: time(),
   },
   indexes: [

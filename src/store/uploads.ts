@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './columns.ts';
+import type { Queries } from './database.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
 export const UploadEntity = defineEntity({
@@ -18,7 +19,7 @@ export const UploadEntity = defineEntity({
     sha256: text(),
     createdAt: time(),
     /** Null until a submission claims it; what none claims within an hour goes. */
-    submissionId: id().nullable(),
+    submissionId: id().strictNullable(),
   },
   indexes: [
     { name: 'uploads_unclaimed', properties: ['createdAt'], where: 'submission_id is null' },
@@ -27,3 +28,41 @@ export const UploadEntity = defineEntity({
 });
 
 export type Upload = InferEntity<typeof UploadEntity>;
+
+/** Stores what is known of a file. */
+export async function insertUpload(db: Queries, upload: Upload): Promise<void> {
+  await db.write((em) => em.insert(UploadEntity, upload));
+}
+
+/** Finds an upload of a project. */
+export async function findUpload(db: Queries, projectId: string, uploadId: string): Promise<Upload | null> {
+  return db.read((em) => em.findOne(UploadEntity, { id: uploadId, projectId }));
+}
+
+/** Finds those of the named uploads that belong to the form and that no submission has claimed. */
+export async function findUnclaimedUploads(
+  db: Queries,
+  formId: string,
+  uploadIds: string[],
+): Promise<Upload[]> {
+  return db.read((em) => em.find(UploadEntity, { id: { $in: uploadIds }, formId, submissionId: null }));
+}
+
+/**
+ * Forgets up to `limit` uploads that no submission has claimed within the time; returns their ids, whose
+ * bytes are to be removed next.
+ */
+export async function removeUnclaimedUploads(
+  db: Queries,
+  olderThanSeconds: number,
+  limit: number,
+): Promise<string[]> {
+  const rows = await db.query(
+    `delete from uploads where id in (
+       select id from uploads where submission_id is null and created_at < now() - make_interval(secs => $1)
+       order by created_at limit $2 for update skip locked
+     ) returning id`,
+    [olderThanSeconds, limit],
+  );
+  return rows.map((row) => String(row.id));
+}

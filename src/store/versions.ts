@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition.ts';
 import { id, json, text, time } from './columns.ts';
+import type { Queries } from './database.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
 export const VersionEntity = defineEntity({
@@ -24,3 +25,13 @@ export const VersionEntity = defineEntity({
 });
 
 export type Version = InferEntity<typeof VersionEntity>;
+
+/** Finds a version by its id. */
+export async function findVersion(db: Queries, versionId: string): Promise<Version | null> {
+  return db.read((em) => em.findOne(VersionEntity, { id: versionId }));
+}
+
+/** Lists all versions of a form, newest first. */
+export async function listVersions(db: Queries, formId: string): Promise<Version[]> {
+  return db.read((em) => em.find(VersionEntity, { formId }, { orderBy: { number: 'desc' } }));
+}
