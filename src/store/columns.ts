@@ -1,4 +1,5 @@
 import { p } from '@mikro-orm/core';
+import type { JsonObject } from '../domain/json.ts';
 
 /** A column holding a prefixed id: text compared by its bytes, so that the order of ids is the order of time. */
 export const id = () => p.string().columnType('text').collation('C');
@@ -16,3 +17,9 @@ export const time = () => p.datetime(3);
 export const json = <T>() => p.json<T>().columnType('json');
 
 export type { JsonObject } from '../domain/json.ts';
+
+/** The object in a `json` column of a row of `query`. The columns hold nothing else. */
+export function objectOf(value: unknown): JsonObject {
+  if (typeof value !== 'object' || value === null) throw new TypeError('Not an object from the database');
+  return value as JsonObject;
+}

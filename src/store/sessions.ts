@@ -1,5 +1,6 @@
-import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, type JsonObject, json, time } from './columns.ts';
+import { defineEntity } from '@mikro-orm/core';
+import { id, type JsonObject, json, objectOf, time } from './columns.ts';
+import { type Queries, type Row, type Transaction, timeOf, timeOrNull } from './database.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({
@@ -32,4 +33,172 @@ export const SessionEntity = defineEntity({
   ],
 });
 
-export type SessionRow = InferEntity<typeof SessionEntity>;
+/** Stores a session that lasts `expiresIn` seconds from now, by the database's clock. */
+export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
+  const [row] = await db.query(
+    `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at)
+     values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7))
+     returning ${columns}`,
+    [
+      session.id,
+      session.projectId,
+      session.formId,
+      session.versionId,
+      JSON.stringify(session.prefill),
+      JSON.stringify(session.metadata),
+      session.expiresIn,
+    ],
+  );
+  return toSession(row ?? {});
+}
+
+/** Finds a session by its id alone, which is the credential of the hosted page. */
+export async function findAnySession(db: Queries, sessionId: string): Promise<Session | null> {
+  const [row] = await db.query(`select ${columns} from sessions where id = $1`, [sessionId], {
+    repeatable: true,
+  });
+  return row === undefined ? null : toSession(row);
+}
+
+/** Finds a session of a project. */
+export async function findSession(
+  db: Queries,
+  projectId: string,
+  sessionId: string,
+): Promise<Session | null> {
+  const session = await findAnySession(db, sessionId);
+  return session?.projectId === projectId ? session : null;
+}
+
+/** Finds a session and keeps others from changing it until the transaction ends. */
+export async function lockSession(tx: Transaction, sessionId: string): Promise<Session | null> {
+  const [row] = await tx.query(`select ${columns} from sessions where id = $1 for update`, [sessionId]);
+  return row === undefined ? null : toSession(row);
+}
+
+/** Changes a session that the caller has locked and found open; what is not named stays. */
+export async function updateSession(
+  tx: Transaction,
+  sessionId: string,
+  change: SessionChange,
+): Promise<Session> {
+  const { expiresAt, prefill, metadata, partialAnswers } = change;
+  const [row] = await tx.query(
+    `update sessions set
+       expires_at = coalesce($2::timestamptz, expires_at),
+       prefill = coalesce($3::json, prefill),
+       metadata = coalesce($4::json, metadata),
+       partial_answers = coalesce($5::json, partial_answers)
+     where id = $1 returning ${columns}`,
+    [
+      sessionId,
+      expiresAt?.toISOString(),
+      jsonOrNull(prefill),
+      jsonOrNull(metadata),
+      jsonOrNull(partialAnswers),
+    ],
+  );
+  return toSession(row ?? {});
+}
+
+/** Notes that the hosted page was opened; the first time stays. */
+export async function markSessionOpened(db: Queries, sessionId: string): Promise<void> {
+  await db.query('update sessions set opened_at = now() where id = $1 and opened_at is null', [sessionId]);
+}
+
+/**
+ * Takes up to `limit` sessions that have expired unannounced, the longest expired first, and marks them
+ * as announced: the caller stores their events in the same transaction. Sweeps of other processes skip
+ * the ones taken here.
+ */
+export async function takeExpiredSessions(tx: Transaction, limit: number): Promise<Session[]> {
+  const rows = await tx.query(
+    `update sessions set expiry_announced_at = now() where id in (
+       select id from sessions
+       where expires_at <= now() and submitted_at is null and expiry_announced_at is null
+       order by expires_at limit $1 for update skip locked
+     ) returning ${columns}`,
+    [limit],
+  );
+  return rows.map(toSession);
+}
+
+/** Removes up to `limit` of a form's sessions that ended before a time; returns how many. */
+export async function removeSessionsBefore(
+  db: Queries,
+  formId: string,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const rows = await db.query(
+    `delete from sessions where id in (
+       select id from sessions where form_id = $1 and expires_at < $2
+         and (submitted_at is not null or expiry_announced_at is not null)
+       order by expires_at limit $3 for update skip locked
+     ) returning id`,
+    [formId, before.toISOString(), limit],
+  );
+  return rows.length;
+}
+
+/** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
+const columns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, created_at, expires_at,
+  opened_at, submitted_at, submission_id, clock_timestamp() as read_at,
+  case when submitted_at is not null then 'submitted'
+    when expires_at <= clock_timestamp() then 'expired' else 'open' end as status`;
+
+function toSession(row: Row): Session {
+  return {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    versionId: String(row.version_id),
+    status: row.status === 'submitted' || row.status === 'expired' ? row.status : 'open',
+    prefill: objectOf(row.prefill),
+    metadata: objectOf(row.metadata),
+    partialAnswers: row.partial_answers === null ? null : objectOf(row.partial_answers),
+    createdAt: timeOf(row.created_at),
+    expiresAt: timeOf(row.expires_at),
+    openedAt: timeOrNull(row.opened_at),
+    submittedAt: timeOrNull(row.submitted_at),
+    submissionId: row.submission_id === null ? null : String(row.submission_id),
+    readAt: timeOf(row.read_at),
+  };
+}
+
+function jsonOrNull(value: JsonObject | undefined): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}
+
+/** A session as it was at `readAt`, by the database's clock. */
+export type Session = {
+  id: string;
+  projectId: string;
+  formId: string;
+  versionId: string;
+  status: 'open' | 'submitted' | 'expired';
+  prefill: JsonObject;
+  metadata: JsonObject;
+  partialAnswers: JsonObject | null;
+  createdAt: Date;
+  expiresAt: Date;
+  openedAt: Date | null;
+  submittedAt: Date | null;
+  submissionId: string | null;
+  readAt: Date;
+};
+
+export type NewSession = Pick<
+  Session,
+  'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'
+> & {
+  /** Seconds. */
+  expiresIn: number;
+};
+
+export type SessionChange = {
+  expiresAt?: Date;
+  prefill?: JsonObject;
+  metadata?: JsonObject;
+  partialAnswers?: JsonObject;
+};

@@ -1,5 +1,7 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { id, type JsonObject, json, text, time } from './columns.ts';
+import { defineEntity, p } from '@mikro-orm/core';
+import { id, type JsonObject, json, objectOf, text, time } from './columns.ts';
+import { type Queries, type Row, timeOf } from './database.ts';
+import { type Page, type PageRequest, pageOf } from './page.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({
@@ -39,4 +41,120 @@ export const SubmissionEntity = defineEntity({
   ],
 });
 
-export type Submission = InferEntity<typeof SubmissionEntity>;
+/** Finds a submission of a project. */
+export async function findSubmission(
+  db: Queries,
+  projectId: string,
+  submissionId: string,
+): Promise<Submission | null> {
+  const [row] = await db.query(
+    `select ${columns} from submissions where id = $1 and project_id = $2`,
+    [submissionId, projectId],
+    { repeatable: true },
+  );
+  return row === undefined ? null : toSubmission(row);
+}
+
+/**
+ * Lists a form's submissions, newest first. The cost grows with `offset` alone.
+ *
+ * The form is one the caller may read: nothing here asks for its project.
+ */
+export async function listSubmissions(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  page: PageRequest & { offset?: number },
+): Promise<Page<Submission>> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
+  const limit = params.push(page.limit + 1);
+  const offset = params.push(page.offset ?? 0);
+  const rows = await db.query(
+    `select ${columns} from submissions where ${conditions.join(' and ')}
+     order by id desc limit $${limit} offset $${offset}`,
+    params,
+    { repeatable: true },
+  );
+  return pageOf(rows.map(toSubmission), page.limit);
+}
+
+/** Goes through a form's submissions, oldest first, up to `limit` of them after the id `after`. */
+export async function exportSubmissions(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  range: { after: string; limit: number },
+): Promise<Submission[]> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  const after = params.push(range.after);
+  const limit = params.push(range.limit);
+  const rows = await db.query(
+    `select ${columns} from submissions where ${conditions.join(' and ')} and id > $${after}
+     order by id limit $${limit}`,
+    params,
+    { repeatable: true },
+  );
+  return rows.map(toSubmission);
+}
+
+const columns = `id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
+  idempotency_key, request_fingerprint, created_at`;
+
+/** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
+function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: string[]; params: unknown[] } {
+  const params: unknown[] = [formId, filter.status ?? 'accepted'];
+  const conditions = ['form_id = $1', 'status = $2'];
+  if (filter.sessionId !== undefined) conditions.push(`session_id = $${params.push(filter.sessionId)}`);
+  if (filter.source !== undefined) conditions.push(`source = $${params.push(filter.source)}`);
+  if (filter.afterId !== undefined) conditions.push(`id > $${params.push(filter.afterId)}`);
+  if (filter.beforeId !== undefined) conditions.push(`id < $${params.push(filter.beforeId)}`);
+  return { conditions, params };
+}
+
+function toSubmission(row: Row): Submission {
+  return {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    versionId: String(row.version_id),
+    sessionId: textOrNull(row.session_id),
+    source: String(row.source),
+    answers: objectOf(row.answers),
+    metadata: objectOf(row.metadata),
+    status: row.status === 'spam' ? 'spam' : 'accepted',
+    idempotencyKey: textOrNull(row.idempotency_key),
+    requestFingerprint: textOrNull(row.request_fingerprint),
+    createdAt: timeOf(row.created_at),
+  };
+}
+
+function textOrNull(value: unknown): string | null {
+  return value === null || value === undefined ? null : String(value);
+}
+
+/** Which of a form's submissions; accepted ones if no status is named. */
+export type SubmissionFilter = {
+  status?: 'accepted' | 'spam';
+  sessionId?: string;
+  source?: string;
+  /** Bounds of time as the smallest id of the instant: later than `afterId`, earlier than `beforeId`. */
+  afterId?: string;
+  beforeId?: string;
+};
+
+/** Accepted answers as they are stored. */
+export type Submission = {
+  id: string;
+  projectId: string;
+  formId: string;
+  versionId: string;
+  sessionId: string | null;
+  source: string;
+  answers: JsonObject;
+  metadata: JsonObject;
+  status: 'accepted' | 'spam';
+  idempotencyKey: string | null;
+  requestFingerprint: string | null;
+  createdAt: Date;
+};

@@ -1,0 +1,63 @@
+import type { Transaction } from './database.ts';
+
+/**
+ * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,
+ * uploads and the partial answers of its session. Deliveries that are pending are never sent.
+ *
+ * Returns the uploads whose bytes are to be removed next, or null if there is no such submission.
+ */
+export async function removeSubmission(
+  tx: Transaction,
+  projectId: string,
+  submissionId: string,
+): Promise<{ uploadIds: string[] } | null> {
+  const rows = await tx.query('select id from submissions where id = $1 and project_id = $2 for update', [
+    submissionId,
+    projectId,
+  ]);
+  return rows.length === 0 ? null : removeRows(tx, [submissionId]);
+}
+
+/**
+ * Removes up to `limit` of a form's submissions with ids below `beforeId`, which is a bound of time, in
+ * the same way. Returns how many, and the uploads whose bytes are to be removed next.
+ */
+export async function removeSubmissionsBefore(
+  tx: Transaction,
+  formId: string,
+  beforeId: string,
+  limit: number,
+): Promise<{ removed: number; uploadIds: string[] }> {
+  const rows = await tx.query(
+    `select id from submissions where form_id = $1 and status in ('accepted', 'spam') and id < $2
+     limit $3 for update skip locked`,
+    [formId, beforeId, limit],
+  );
+  const ids = rows.map((row) => String(row.id));
+  return { removed: ids.length, ...(await removeRows(tx, ids)) };
+}
+
+async function removeRows(tx: Transaction, ids: string[]): Promise<{ uploadIds: string[] }> {
+  await tx.query(
+    'delete from attempts where delivery_id in (select id from deliveries where submission_id = any($1))',
+    [ids],
+  );
+  await tx.query('delete from deliveries where submission_id = any($1)', [ids]);
+  await tx.query('delete from events where submission_id = any($1)', [ids]);
+  await tx.query(
+    `update sessions set partial_answers = null
+     where id in (select session_id from submissions where id = any($1)) and partial_answers is not null`,
+    [ids],
+  );
+  const uploads = await tx.query('delete from uploads where submission_id = any($1) returning id', [ids]);
+  await tx.query(
+    `with removed as (delete from submissions where id = any($1) returning form_id, status)
+     insert into form_counters as c (form_id, slot, accepted, spam)
+     select form_id, 0, -count(*) filter (where status = 'accepted'), -count(*) filter (where status = 'spam')
+     from removed group by form_id order by form_id
+     on conflict (form_id, slot) do update
+       set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam`,
+    [ids],
+  );
+  return { uploadIds: uploads.map((row) => String(row.id)) };
+}
