@@ -60,8 +60,8 @@ export function compilePattern(pattern: string): RE2JS {
 export const DEFAULT_MAX_LENGTH = 10_000;
 
 /** The shapes behind `url` and `phone`, as JSON Schema and HTML take them. */
-export const urlPattern = '^[hH][tT][tT][pP][sS]?://[^\\s/?#]\\S*$';
-export const phonePattern = '^(?=(?:[^0-9]*[0-9]){3,20}[^0-9]*$)\\+?[0-9() ./-]+$';
+export const urlPattern = '^[hH][tT][tT][pP][sS]?://[^\\s\\/?#]\\S*$';
+export const phonePattern = '^(?=(?:[^0-9]*[0-9]){3,20}[^0-9]*$)\\+?[0-9\\(\\) .\\/\\-]+$';
 
 function andAlso(check: AnswerCheck, test: (text: string) => boolean, message: string): AnswerCheck {
   return (answer, path, violations) => {
