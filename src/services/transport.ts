@@ -1,0 +1,163 @@
+import { create, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf';
+import {
+  Code,
+  ConnectError,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type MethodImplSpec,
+  type ServiceImplSpec,
+  type StreamRequest,
+  type StreamResponse,
+  type Transport,
+  type UnaryRequest,
+  type UnaryResponse,
+} from '@connectrpc/connect';
+import { clientAddressKey } from './context.ts';
+
+/**
+ * A transport to services in this process: it runs the interceptors and the method on the message
+ * itself, without serializing, for a few microseconds a call.
+ *
+ * Its callers are the doors of the service, so the header `x-forwarded-for` is believed. Messages
+ * are not copied: neither side may change one after handing it over.
+ */
+export function createLocalTransport(services: ServiceImplSpec[], interceptors: Interceptor[]): Transport {
+  const calls = new Map<DescMethod, Call>();
+  for (const spec of services.flatMap(({ methods }) => Object.values(methods))) {
+    const innermost: Call = (req) => invoke(spec, req);
+    calls.set(
+      spec.method,
+      interceptors.reduceRight<Call>((next, intercept) => intercept(next), innermost),
+    );
+  }
+
+  function callOf(method: DescMethod): Call {
+    const call = calls.get(method);
+    if (call === undefined) throw new ConnectError(`${method.name} is not served`, Code.Unimplemented);
+    return call;
+  }
+
+  return {
+    async unary(method, signal, timeoutMs, header, input) {
+      const request = requestOf(method, signal, timeoutMs, header);
+      const message = create(method.input, input);
+      const response = await callOf(method)({ ...request, stream: false, method, message });
+      return response as UnaryResponse<typeof method.input, typeof method.output>;
+    },
+    async stream(method, signal, timeoutMs, header, input) {
+      const request = requestOf(method, signal, timeoutMs, header);
+      const message = normalized(method.input, input);
+      const response = await callOf(method)({ ...request, stream: true, method, message });
+      return response as StreamResponse<typeof method.input, typeof method.output>;
+    },
+  };
+}
+
+function requestOf(
+  method: DescMethod,
+  signal: AbortSignal | undefined,
+  timeoutMs: number | undefined,
+  init: ConstructorParameters<typeof Headers>[0],
+) {
+  const header = init instanceof Headers ? init : new Headers(init);
+  const contextValues = createContextValues();
+  const clientAddress = header.get('x-forwarded-for');
+  if (clientAddress !== null) contextValues.set(clientAddressKey, clientAddress);
+  return {
+    service: method.parent,
+    requestMethod: 'POST',
+    url: `local:/${method.parent.typeName}/${method.name}`,
+    signal: withDeadline(signal, timeoutMs),
+    header,
+    contextValues,
+  };
+}
+
+function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {
+  const signals = signal === undefined ? [] : [signal];
+  if (timeoutMs !== undefined) signals.push(AbortSignal.timeout(timeoutMs));
+  const [only] = signals;
+  if (only === undefined) return new AbortController().signal;
+  return signals.length === 1 ? only : AbortSignal.any(signals);
+}
+
+async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
+  const context = new LocalContext(req);
+  const common = { service: req.service, header: context.responseHeader, trailer: context.responseTrailer };
+  if (spec.kind === 'unary' && !req.stream) {
+    const message = create(spec.method.output, await spec.impl(req.message, context));
+    return { ...common, stream: false as const, method: spec.method, message };
+  }
+  if (spec.kind === 'server_streaming' && req.stream) {
+    const input = await only(req.message);
+    const message = normalized(spec.method.output, spec.impl(input, context));
+    return { ...common, stream: true as const, method: spec.method, message: ending(message, req.signal) };
+  }
+  throw new ConnectError(`${spec.method.name} can't be called like this`, Code.Unimplemented);
+}
+
+/** What a method sees of its call. Trailers are rarely used, so they are made when asked for. */
+class LocalContext implements HandlerContext {
+  readonly #request: UnaryRequest | StreamRequest;
+  readonly responseHeader = new Headers();
+  readonly protocolName = 'local';
+  #trailer: Headers | undefined;
+
+  constructor(request: UnaryRequest | StreamRequest) {
+    this.#request = request;
+  }
+
+  get method() {
+    return this.#request.method;
+  }
+  get service() {
+    return this.#request.service;
+  }
+  get signal() {
+    return this.#request.signal;
+  }
+  get requestMethod() {
+    return this.#request.requestMethod;
+  }
+  get requestHeader() {
+    return this.#request.header;
+  }
+  get values() {
+    return this.#request.contextValues;
+  }
+  get url() {
+    return this.#request.url;
+  }
+  get responseTrailer() {
+    this.#trailer ??= new Headers();
+    return this.#trailer;
+  }
+  timeoutMs(): undefined {
+    return undefined;
+  }
+}
+
+async function* normalized(
+  schema: DescMessage,
+  messages: AsyncIterable<MessageInit>,
+): AsyncGenerator<Message> {
+  for await (const message of messages) yield create(schema, message);
+}
+
+/** Ends the method's work when the caller goes: its client has no other way to say so. */
+async function* ending<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  for await (const message of messages) {
+    signal.throwIfAborted();
+    yield message;
+    signal.throwIfAborted();
+  }
+}
+
+async function only<T>(messages: AsyncIterable<T>): Promise<T> {
+  for await (const message of messages) return message;
+  throw new ConnectError('The request message is missing', Code.InvalidArgument);
+}
+
+type Call = ReturnType<Interceptor>;
+type MessageInit = Record<string, unknown>;

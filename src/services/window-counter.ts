@@ -1,0 +1,49 @@
+/**
+ * Counts calls by key in windows of one minute, in the memory of this process.
+ *
+ * It holds at most `capacity` keys: when there are more, those whose window began first are
+ * forgotten early, which lets some calls through rather than growing.
+ */
+export function createWindowCounter({ now, capacity = 100_000 }: WindowCounterOptions): WindowCounter {
+  // All windows are equally long, so the order of insertion is the order of their ends.
+  const windows = new Map<string, { hits: number; endsAt: number }>();
+
+  function dropEnded(time: number): void {
+    for (const [key, { endsAt }] of windows) {
+      if (endsAt > time && windows.size < capacity) return;
+      windows.delete(key);
+    }
+  }
+
+  return {
+    count(key) {
+      const time = now();
+      let window = windows.get(key);
+      if (window === undefined || window.endsAt <= time) {
+        dropEnded(time);
+        window = { hits: 0, endsAt: time + WINDOW_MS };
+        windows.delete(key);
+        windows.set(key, window);
+      }
+      window.hits += 1;
+      return { hits: window.hits, endsInMs: window.endsAt - time };
+    },
+    peek(key) {
+      const window = windows.get(key);
+      const left = window === undefined ? 0 : window.endsAt - now();
+      return left > 0 ? { hits: window?.hits ?? 0, endsInMs: left } : { hits: 0, endsInMs: 0 };
+    },
+  };
+}
+
+const WINDOW_MS = 60_000;
+
+export type WindowCounter = {
+  /** Counts one call. `hits` includes it. */
+  count(key: string): WindowState;
+  /** Tells the count without adding to it. */
+  peek(key: string): WindowState;
+};
+
+export type WindowState = { hits: number; endsInMs: number };
+export type WindowCounterOptions = { now(): number; capacity?: number };
