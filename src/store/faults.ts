@@ -11,6 +11,14 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
+/** More waits to be stored than may wait: the caller should come back a little later. */
+export class Overloaded extends Error {
+  override name = 'Overloaded';
+  constructor() {
+    super('Too many submissions wait to be stored.');
+  }
+}
+
 /**
  * What a failed statement left behind: `nothing` if the failure is passing and the statement certainly
  * had no effect, `unknown` if the failure is passing but the statement may have been carried out, and

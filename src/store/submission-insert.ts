@@ -1,0 +1,167 @@
+import type { Queries, Row } from './database.ts';
+import { sqlState } from './faults.ts';
+import type { Submission } from './submissions.ts';
+
+/**
+ * Stores a group of submissions with their events in one statement and one commit, and tells of each row
+ * what became of it, in the order given. No two rows may be of the same session.
+ *
+ * A row that fails for its own data fails alone: the group is split and tried again without it.
+ *
+ * @throws DatabaseUnavailable if it stays unknown what is stored.
+ */
+export async function insertSubmissions(
+  db: Queries,
+  group: PreparedRow[],
+  slot: number,
+): Promise<InsertResult[]> {
+  try {
+    const stored = await insertGroup(db, group, slot);
+    const missed = group.filter(({ row }) => !stored.has(row.id));
+    const explained = missed.length === 0 ? new Map<string, WriteOutcome>() : await explain(db, missed);
+    return group.map(({ row }) => (stored.has(row.id) ? STORED : (explained.get(row.id) ?? UNDECIDED)));
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    if (group.length === 1) return [{ outcome: 'refused', error }];
+    const middle = Math.ceil(group.length / 2);
+    const first = await insertSubmissions(db, group.slice(0, middle), slot);
+    return [...first, ...(await insertSubmissions(db, group.slice(middle), slot))];
+  }
+}
+
+/** Writes a row out once, for its group and for its weight. */
+export function prepare(row: NewSubmission): PreparedRow {
+  return { row, json: JSON.stringify(row) };
+}
+
+const STORED = { outcome: 'stored' } as const;
+const UNDECIDED = { outcome: 'undecided' } as const;
+
+/**
+ * Rows and locks are taken in a fixed order, so that groups of several processes seldom meet in a deadlock.
+ * Sessions are locked before they are judged: of two groups with the same session, the second sees what
+ * the first did.
+ */
+const INSERT = `
+with input as materialized (
+  select * from json_to_recordset($1::json) as r(
+    "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
+    "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
+    "uploadIds" text[], "event" json)
+), open_sessions as materialized (
+  select id from sessions
+  where id in (select "sessionId" from input) and submitted_at is null and expires_at > clock_timestamp()
+  order by id for update
+), stored as (
+  insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
+    idempotency_key, request_fingerprint, created_at)
+  select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."metadata",
+    i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
+  from input i left join open_sessions s on s.id = i."sessionId"
+  where i."sessionId" is null or s.id is not null
+  order by i."formId", i."idempotencyKey", i."id"
+  on conflict do nothing
+  returning id, form_id, session_id, status
+), claimed as (
+  update sessions set submitted_at = now(), submission_id = stored.id
+  from stored where sessions.id = stored.session_id
+), told as (
+  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at)
+  select i."event"->>'id', i."projectId", i."formId", i."event"->>'type', i."id", i."sessionId",
+    i."event"->>'body', i."createdAt"
+  from input i join stored on stored.id = i."id"
+  where i."event" is not null
+  order by i."event"->>'id'
+), attached as (
+  update uploads set submission_id = i."id"
+  from input i join stored on stored.id = i."id"
+  where i."uploadIds" is not null and uploads.id = any(i."uploadIds") and uploads.submission_id is null
+), counted as (
+  insert into form_counters as c (form_id, slot, accepted, spam)
+  select form_id, $2::smallint, count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
+  from stored group by form_id order by form_id
+  on conflict (form_id, slot) do update
+    set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam
+)
+select id from stored`;
+
+async function insertGroup(db: Queries, group: PreparedRow[], slot: number): Promise<Set<string>> {
+  const rows = `[${group.map(({ json }) => json).join(',')}]`;
+  // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
+  const stored = await db.query(INSERT, [rows, slot], { repeatable: true });
+  return new Set(stored.map(({ id }) => String(id)));
+}
+
+/**
+ * Finds out why rows were not stored: they are from an earlier try whose answer was lost, the first
+ * submission with their idempotency key, or their session's end.
+ *
+ * The submissions found are written to: what is told to a caller must be as durable as a commit of ours,
+ * also where it was read ahead of a synchronous standby.
+ */
+async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, WriteOutcome>> {
+  const asked = missed.map(({ row }) => [row.id, row.formId, row.idempotencyKey, row.sessionId]);
+  const rows = await db.query(EXPLAIN, [JSON.stringify(asked)], { repeatable: true });
+  return new Map(
+    rows.flatMap((row) => {
+      const outcome = outcomeOf(row);
+      return outcome === undefined ? [] : [[String(row.id), outcome]];
+    }),
+  );
+}
+
+const EXPLAIN = `
+with asked as materialized (
+  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id from json_array_elements($1::json) a
+), found as materialized (
+  select asked.id as asked_id, s.id from asked join submissions s on s.id = asked.id
+  union
+  select asked.id, s.id from asked join submissions s on s.form_id = asked.form_id and s.idempotency_key = asked.key
+), written as (
+  update submissions set request_fingerprint = request_fingerprint where id in (select id from found)
+  returning id, request_fingerprint
+)
+select asked.id, written.id as first_id, written.request_fingerprint as fingerprint, asked.session_id,
+  sessions.submission_id, sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open
+from asked
+left join found on found.asked_id = asked.id
+left join written on written.id = found.id
+left join sessions on sessions.id = asked.session_id`;
+
+/** Undefined if what stood in the way is gone by now, so that the row is to be tried again. */
+function outcomeOf(row: Row): WriteOutcome | undefined {
+  if (row.first_id === row.id) return STORED;
+  if (row.first_id !== null) {
+    const fingerprint = row.fingerprint === null ? null : String(row.fingerprint);
+    return { outcome: 'duplicate', submissionId: String(row.first_id), fingerprint };
+  }
+  if (row.session_id === null || row.open === true) return undefined;
+  if (row.submission_id === null) return { outcome: 'session_expired' };
+  return { outcome: 'session_submitted', submissionId: String(row.submission_id) };
+}
+
+/** Bad data, a constraint, a row beyond a limit of the database: lasting, and of one row alone. */
+function isDataError(error: unknown): boolean {
+  return /^(22|23|54)/.test(sqlState(error) ?? '');
+}
+
+/** A submission to store, and what goes into the same commit. */
+export type NewSubmission = Submission & {
+  /** Null for what nobody is told of, such as spam. */
+  event: { id: string; type: string; body: string } | null;
+  /** Uploads that become this submission's. */
+  uploadIds?: string[];
+};
+
+/**
+ * What became of a submission. `duplicate` names the first submission with the idempotency key, whose
+ * fingerprint tells whether it was the same request.
+ */
+export type WriteOutcome =
+  | { outcome: 'stored' }
+  | { outcome: 'duplicate'; submissionId: string; fingerprint: string | null }
+  | { outcome: 'session_submitted'; submissionId: string }
+  | { outcome: 'session_expired' };
+
+export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
+export type PreparedRow = { row: NewSubmission; json: string };

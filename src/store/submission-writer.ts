@@ -1,0 +1,144 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Queries } from './database.ts';
+import { DatabaseUnavailable, Overloaded } from './faults.ts';
+import {
+  insertSubmissions,
+  type NewSubmission,
+  type PreparedRow,
+  prepare,
+  type WriteOutcome,
+} from './submission-insert.ts';
+
+/**
+ * Makes the one way submissions are stored: those that arrive together are written together, in one
+ * statement and one commit, and each caller is answered after the commit that holds its row.
+ *
+ * While one group is being written the next one gathers. An idle writer writes at once: it waits for the
+ * end of a turn of the event loop, never for a timer. The turn is what lets a group form on the embedded
+ * engine, whose query runs inside the turn that begins it.
+ */
+export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
+  const { onCommitted, maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES } = options;
+  const slot = Math.floor(Math.random() * SLOTS);
+  const queue: Waiting[] = [];
+  let heldBytes = 0;
+  let heldRows = 0;
+  let closing = false;
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    while (queue.length > 0) {
+      await nextTurn();
+      const group = takeGroup(queue);
+      await store(group);
+    }
+    running = undefined;
+  }
+
+  async function store(group: Waiting[]): Promise<void> {
+    try {
+      const results = await insertSubmissions(db, group, slot);
+      if (results.some(({ outcome }) => outcome === 'stored')) onCommitted?.();
+      for (const [index, waiting] of group.entries()) {
+        const result = results[index];
+        if (result === undefined || result.outcome === 'undecided') again(waiting);
+        else if (result.outcome === 'refused') settle(waiting, () => waiting.reject(result.error));
+        else settle(waiting, () => waiting.resolve(result));
+      }
+    } catch (error) {
+      for (const waiting of group) settle(waiting, () => waiting.reject(error));
+    }
+  }
+
+  function again(waiting: Waiting): void {
+    waiting.tries += 1;
+    if (waiting.tries < MAX_TRIES) queue.push(waiting);
+    else settle(waiting, () => waiting.reject(new DatabaseUnavailable()));
+  }
+
+  function settle(waiting: Waiting, answer: () => void): void {
+    heldBytes -= waiting.json.length;
+    heldRows -= 1;
+    answer();
+  }
+
+  return {
+    async write(row) {
+      if (closing) throw new DatabaseUnavailable();
+      const prepared = prepare(row);
+      if (heldRows >= maxWaiting || heldBytes + prepared.json.length > maxWaitingBytes)
+        throw new Overloaded();
+
+      heldBytes += prepared.json.length;
+      heldRows += 1;
+      const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
+      queue.push({ ...prepared, tries: 0, resolve, reject });
+      running ??= run();
+      return promise;
+    },
+    async close() {
+      closing = true;
+      await running;
+    },
+  };
+}
+
+/** One statement's rows: beyond this a larger group gains nothing, and its first caller waits longer. */
+const GROUP_ROWS = 500;
+/** What PostgreSQL parses in a few milliseconds; one row alone may be larger. */
+const GROUP_BYTES = 2 * 1024 * 1024;
+
+/** About a second of what a busy server stores: who comes later is better told to come back. */
+const MAX_WAITING = 10_000;
+/** What waiting rows may hold of the process's memory, in UTF-16 units of their JSON. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Counter rows per form: processes pick one each, so a handful seldom share. */
+const SLOTS = 16;
+
+/** A row is undecided when what stood in its way was removed in between: rare once, a riddle thrice. */
+const MAX_TRIES = 3;
+
+/** Takes the rows of the next group off the queue: the first ones, but no second one of the same session. */
+function takeGroup(queue: Waiting[]): Waiting[] {
+  const sessions = new Set<string>();
+  let bytes = 0;
+  let rows = 0;
+  for (const { row, json } of queue) {
+    const { sessionId } = row;
+    bytes += json.length;
+    const full = rows === GROUP_ROWS || (rows > 0 && bytes > GROUP_BYTES);
+    if (full || (sessionId !== null && sessions.has(sessionId))) break;
+    if (sessionId !== null) sessions.add(sessionId);
+    rows += 1;
+  }
+  return queue.splice(0, rows);
+}
+
+/** Writes submissions in groups. */
+export type SubmissionWriter = {
+  /**
+   * Stores a submission with its event, unless its idempotency key or its session says that there is one.
+   *
+   * @throws Overloaded at once if too many wait. DatabaseUnavailable if it can't be known whether the
+   *   submission is stored; it may be. The database's error if the row itself is refused.
+   */
+  write(row: NewSubmission): Promise<WriteOutcome>;
+  /** Refuses further rows and waits until those that wait are stored. */
+  close(): Promise<void>;
+};
+
+export type WriterOptions = {
+  /** Called after each commit that holds events, before its callers are answered. */
+  onCommitted?: () => void;
+  maxWaiting?: number;
+  maxWaitingBytes?: number;
+};
+
+type Waiting = PreparedRow & {
+  tries: number;
+  resolve: (outcome: WriteOutcome) => void;
+  reject: (error: unknown) => void;
+};
+
+export type { NewSubmission, WriteOutcome } from './submission-insert.ts';
