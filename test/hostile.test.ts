@@ -1,0 +1,280 @@
+import { request } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { FormsService } from '../gen/forms/v1/forms_pb.js';
+import { HostedService } from '../gen/forms/v1/hosted_pb.js';
+import { KeysService } from '../gen/forms/v1/keys_pb.js';
+import { MailService } from '../gen/forms/v1/mail_pb.js';
+import { SessionsService } from '../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../gen/forms/v1/webhooks_pb.js';
+import { engines } from './support/database.ts';
+import {
+  hostileBodies,
+  hostileHeaders,
+  hostileIds,
+  hostileQueries,
+  pick,
+  seeded,
+  spoiled,
+} from './support/hostile.ts';
+import { contactForm, startService, type TestService } from './support/server.ts';
+
+const SEED = 20_261_121;
+const REST_REQUESTS = 2_500;
+const RPC_REQUESTS = 1_500;
+
+describe.each(engines)('on %s', (engine) => {
+  it('answers hostile and broken REST requests with well-formed refusals, never with 5xx', async () => {
+    await using service = await startService({ engine });
+    const ids = await givenOneOfEach(service);
+    const routes = await documentedRoutes(service);
+    const random = seeded(SEED);
+    const complaints: string[] = [];
+
+    for (let count = 0; count < REST_REQUESTS; count += 1) {
+      const { method, path } = pick(routes, () => (count % routes.length) / routes.length);
+      const id = random() < 0.7 ? idFor(path, ids) : pick(hostileIds, random);
+      const query = random() < 0.4 ? pick(hostileQueries, random) : '';
+      const body = method === 'GET' ? undefined : bodyFor(random);
+      const headers = {
+        ...(random() < 0.8 && { authorization: `Bearer ${service.key}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(random() < 0.4 && pick(hostileHeaders, random)),
+      };
+      const url = `${service.url}${path.replace(/\{\w+\}/, id)}${query}`;
+      const complaint = complaintAbout(await send(method, url, headers, body));
+      if (complaint) complaints.push(`#${count} ${method} ${path} ${JSON.stringify(headers)}: ${complaint}`);
+    }
+
+    expect(routes.length).toBeGreaterThan(35);
+    expect(complaints).toEqual([]);
+    expect((await service.get('/health')).json).toEqual({ ok: true });
+    expect('polluted' in {}).toBe(false);
+  });
+
+  it('answers hostile and broken RPCs with the codes of refusals, never with 5xx', async () => {
+    await using service = await startService({ engine });
+    const ids = await givenOneOfEach(service);
+    const random = seeded(SEED + 1);
+    const complaints: string[] = [];
+
+    for (let count = 0; count < RPC_REQUESTS; count += 1) {
+      const method = pick(rpcs, () => (count % rpcs.length) / rpcs.length);
+      const [type, body] = rpcBody(ids, random);
+      const headers = {
+        'content-type': type,
+        'connect-protocol-version': '1',
+        ...(random() < 0.8 && { authorization: `Bearer ${service.key}` }),
+      };
+      const path = `/${method.parent.typeName}/${method.name}`;
+      const answer = await send('POST', service.url + path, headers, body);
+      if (answer.status >= 500 || /"code":"(internal|unknown|data_loss)"/.test(answer.body)) {
+        complaints.push(
+          `#${count} ${path} ${type} ${body.toString('utf8', 0, 300)}: ${answer.status} ${answer.body}`,
+        );
+      }
+    }
+
+    expect(rpcs.length).toBeGreaterThan(35);
+    expect(complaints).toEqual([]);
+    expect((await service.get('/health')).json).toEqual({ ok: true });
+  });
+
+  it('answers requests whose body is cut off, and goes on serving', async () => {
+    await using service = await startService({ engine });
+    const { url } = service;
+
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => sendHalf(`${url}/api/forms/create`, '{"name": "cut')),
+    );
+
+    expect(answers.every((status) => status === 'closed' || status === 400)).toBe(true);
+    expect((await service.get('/health')).json).toEqual({ ok: true });
+  });
+});
+
+const rpcs = [
+  FormsService,
+  HostedService,
+  KeysService,
+  MailService,
+  SessionsService,
+  SubmissionsService,
+  UploadsService,
+  WebhooksService,
+]
+  .flatMap((service) => service.methods)
+  .filter((method) => method.methodKind === 'unary');
+
+/** One of each thing, so that requests get past the look-up of their id. */
+async function givenOneOfEach(service: TestService): Promise<Ids> {
+  const form = await service.givenPublishedForm();
+  const [submitted, session, webhook] = await Promise.all([
+    service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } }),
+    service.post(`/v1/forms/${form.id}/sessions`, {}),
+    service.post('/v1/webhooks', { url: 'https://example.com/hook', events: ['submission.created'] }),
+  ]);
+  return {
+    forms: form.id,
+    submissions: submitted.json.submission_id,
+    sessions: session.json.session.id,
+    webhooks: webhook.json.webhook.id,
+  };
+}
+
+/** Every route of the API description, so that a route added later is attacked as well. */
+async function documentedRoutes(service: TestService): Promise<{ method: string; path: string }[]> {
+  const { json } = await service.get('/openapi.json');
+  return Object.entries<Record<string, unknown>>(json.paths).flatMap(([path, item]) =>
+    Object.keys(item)
+      .filter((method) => ['get', 'post', 'patch', 'put', 'delete'].includes(method))
+      .map((method) => ({ method: method.toUpperCase(), path })),
+  );
+}
+
+function idFor(path: string, ids: Ids): string {
+  const [, , resource] = path.split('/');
+  return resource !== undefined && Object.hasOwn(ids, resource) ? (ids[resource] ?? '') : 'dlv_x';
+}
+
+const sampleBody = {
+  ...contactForm,
+  description: 'A form',
+  settings: {
+    allowPartial: true,
+    theme: { mode: 'dark', accentColor: '#336699' },
+    allowedOrigins: ['https://example.com'],
+  },
+  answers: { email: 'ada@example.com', message: 'Hello' },
+  source: 'test',
+  email: 'owner@example.com',
+  url: 'https://example.com/hook',
+  events: ['submission.created'],
+  secret: 'a-secret-of-ours',
+  scopes: ['forms:read'],
+  expires_in: 60,
+  prefill: { email: 'ada@example.com' },
+  metadata: { order: 1 },
+  active: true,
+  status: 'failed',
+};
+
+/** The part of the sample that a route might know, spoiled in one place; or a body that is broken. */
+function bodyFor(random: () => number): Buffer {
+  if (random() < 0.25) return Buffer.from(pick(hostileBodies, random));
+  const names = Object.keys(sampleBody).filter(() => random() < 0.4);
+  const all = Object.entries(sampleBody);
+  const some = random() < 0.5 ? definitionNames : names;
+  return Buffer.from(
+    JSON.stringify(spoiled(Object.fromEntries(all.filter(([name]) => some.includes(name))), random)),
+  );
+}
+
+const definitionNames = ['name', 'slug', 'description', 'fields', 'delivery', 'settings'];
+
+function rpcBody(ids: Ids, random: () => number): [string, Buffer] {
+  if (random() < 0.2) {
+    const bytes = Buffer.from(Array.from({ length: 200 }, () => Math.floor(random() * 256)));
+    return [
+      pick(['application/proto', 'application/json', 'application/grpc-web', 'text/plain'], random),
+      bytes,
+    ];
+  }
+  if (random() < 0.15) return ['application/json', Buffer.from(pick(hostileBodies, random))];
+  const sample = {
+    formId: ids.forms,
+    sessionId: ids.sessions,
+    submissionId: ids.submissions,
+    webhookId: ids.webhooks,
+    deliveryId: 'dlv_x',
+    keyId: 'key_x',
+    uploadId: 'upl_x',
+    token: 'token',
+    email: 'owner@example.com',
+    definition: {
+      name: 'Contact',
+      slug: 'contact',
+      fields: [{ id: 'email', type: 'FIELD_TYPE_EMAIL', visibleWhen: { not: { all: { conditions: [] } } } }],
+      delivery: { email: {} },
+    },
+    answers: sampleBody.answers,
+    prefill: sampleBody.prefill,
+    metadata: sampleBody.metadata,
+    source: 'test',
+    pageSize: 5,
+    pageToken: '',
+    skip: 1,
+    events: ['WEBHOOK_EVENT_SUBMISSION_CREATED'],
+    scopes: ['forms:read'],
+    name: 'name',
+    expiresIn: '60s',
+    createdAfter: '2026-01-01T00:00:00Z',
+    inputs: [{ name: 'email', values: ['ada@example.com'] }],
+    fieldId: 'email',
+    content: 'AAAA',
+  };
+  return ['application/json', Buffer.from(JSON.stringify(spoiled(sample, random)))];
+}
+
+/** What is wrong with an answer, or undefined. A page is as good as JSON where pages are served. */
+function complaintAbout({ status, headers, body }: Answer): string | undefined {
+  if (status >= 500) return `${status} ${body}`;
+  if (status < 400 || headers['content-type']?.startsWith('text/html')) return undefined;
+  try {
+    const { error } = JSON.parse(body);
+    const whole =
+      codes.includes(error.code) &&
+      typeof error.message === 'string' &&
+      typeof error.reason === 'string' &&
+      Array.isArray(error.details) &&
+      error.details.every((detail: Record<string, unknown>) =>
+        [detail.path, detail.code, detail.message].every((text) => typeof text === 'string'),
+      );
+    return whole && statuses.includes(status) ? undefined : `malformed ${status}: ${body}`;
+  } catch {
+    return `no JSON, ${status}: ${body.slice(0, 200)}`;
+  }
+}
+
+const codes = ['validation_failed', 'not_found', 'unauthorized', 'internal_error'];
+const statuses = [400, 401, 404, 409, 410, 413, 415, 422, 429];
+
+/** One request by `node:http`, which sends what `fetch` would refuse to. */
+function send(method: string, url: string, headers: Record<string, string>, body?: Buffer): Promise<Answer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  const { origin } = new URL(url);
+  const path = url.slice(origin.length);
+  const outgoing = request(origin, { method, path, headers, agent: false }, (response) => {
+    const chunks: Buffer[] = [];
+    response.on('data', (chunk: Buffer) => chunks.push(chunk));
+    response.on('end', () => {
+      const text = Buffer.concat(chunks).toString();
+      resolve({
+        status: response.statusCode ?? 0,
+        headers: response.headers as Answer['headers'],
+        body: text,
+      });
+    });
+    response.on('error', reject);
+  });
+  outgoing.on('error', reject);
+  outgoing.end(body);
+  return promise;
+}
+
+/** Announces more than it sends, and hangs up. */
+function sendHalf(url: string, start: string): Promise<number | 'closed'> {
+  const { promise, resolve } = Promise.withResolvers<number | 'closed'>();
+  const headers = { 'content-type': 'application/json', 'content-length': '1000' };
+  const outgoing = request(url, { method: 'POST', headers, agent: false }, (response) => {
+    response.resume();
+    resolve(response.statusCode ?? 0);
+  });
+  outgoing.on('error', () => resolve('closed'));
+  outgoing.write(start, () => outgoing.destroy());
+  return promise;
+}
+
+type Ids = Record<string, string>;
+type Answer = { status: number; headers: Record<string, string | undefined>; body: string };

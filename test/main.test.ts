@@ -1,0 +1,213 @@
+import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createServerDatabase } from './support/database.ts';
+import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
+
+describe('npm start', () => {
+  it('serves on an embedded database, prints the first key once, and keeps what it was given', async () => {
+    using folder = temporaryFolder();
+    const env = await embedded(folder.path);
+    const url = `http://127.0.0.1:${env.PORT}`;
+
+    await using first = spawnService(env);
+    const { output, firstKey } = await first.started();
+    const key = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' };
+    const created = await fetch(`${url}/api/forms/create`, {
+      method: 'POST',
+      headers: key,
+      body: definition,
+    });
+    const stopped = await first.stop();
+    await using second = spawnService(env);
+    const again = await second.started();
+    const forms = await fetch(`${url}/v1/forms`, { headers: key });
+
+    expect(output).toContain(`http://localhost:${env.PORT}`);
+    expect(output).toContain(`http://localhost:${env.GRPC_PORT}`);
+    expect(output).toContain(join(folder.path, 'data', 'mail'));
+    expect(created.status).toBe(201);
+    expect(stopped).toMatchObject({ code: 0, errors: '' });
+    expect(again.firstKey).toBeUndefined();
+    expect(await forms.json()).toMatchObject({ forms: [{ name: 'Contact' }] });
+  });
+
+  it('keeps the secret key readable by its own user only', async () => {
+    using folder = temporaryFolder();
+    await using service = spawnService(await embedded(folder.path));
+    await service.started();
+
+    expect(statSync(join(folder.path, 'data', 'secret.key')).mode & 0o777).toBe(0o600);
+  });
+
+  it('registers BOOTSTRAP_API_KEY instead of printing a key', async () => {
+    using folder = temporaryFolder();
+    const env = await embedded(folder.path);
+    const key = 'a-key-that-deployment-tools-made-for-us';
+    await using service = spawnService({ ...env, BOOTSTRAP_API_KEY: key });
+
+    const { output } = await service.started();
+    const forms = await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+
+    expect(output).not.toContain('API key');
+    expect(forms.status).toBe(200);
+  });
+
+  it('warns when management routes answer without a key', async () => {
+    using folder = temporaryFolder();
+    await using service = spawnService({ ...(await embedded(folder.path)), REQUIRE_API_KEY: 'false' });
+
+    const { output } = await service.started();
+
+    expect(output).toMatch(/WARNING.*REQUIRE_API_KEY=false/);
+  });
+
+  it('ends a call under way before it leaves on SIGTERM', async () => {
+    using folder = temporaryFolder();
+    const env = await embedded(folder.path);
+    await using service = spawnService(env);
+    await service.started();
+    const { promise: body, resolve: sendRest } = Promise.withResolvers<void>();
+    const slowBody = new ReadableStream({
+      async start(controller) {
+        controller.enqueue(Buffer.from(definition.slice(0, 20)));
+        await body;
+        controller.enqueue(Buffer.from(definition.slice(20)));
+        controller.close();
+      },
+    });
+    const call = fetch(`http://127.0.0.1:${env.PORT}/api/forms/create`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: slowBody,
+      duplex: 'half',
+    } as RequestInit);
+    await fetch(`http://127.0.0.1:${env.PORT}/health`);
+
+    const stopping = service.stop('SIGTERM');
+    sendRest();
+
+    expect((await call).status).toBe(201);
+    expect((await stopping).code).toBe(0);
+  });
+});
+
+describe('a start that can not be', () => {
+  it.each([
+    ['PORT', 'http', /^PORT: expected a whole number/],
+    ['WEBHOOK_RETRY_SCHEDULE', 'soon', /^WEBHOOK_RETRY_SCHEDULE: expected/],
+    ['SECRET_KEY', 'abc', /^SECRET_KEY: expected 32 bytes/],
+  ])('names the bad setting %s in one line', async (name, value, line) => {
+    using folder = temporaryFolder();
+    await using service = spawnService({ ...(await embedded(folder.path)), [name]: value });
+
+    await refusesWith(service, line);
+  });
+
+  it('says that a port is busy', async () => {
+    using folder = temporaryFolder();
+    const env = await embedded(folder.path);
+    const squatter = createServer().listen(Number(env.GRPC_PORT), '127.0.0.1');
+    await using service = spawnService(env);
+
+    await refusesWith(
+      service,
+      new RegExp(`^GRPC_PORT: can't listen on 127.0.0.1:${env.GRPC_PORT}: another program`),
+    );
+    squatter.close();
+  });
+
+  it('says that DATA_DIR is no folder it can write', async () => {
+    using folder = temporaryFolder();
+    writeFileSync(join(folder.path, 'data'), 'a file');
+    await using service = spawnService(await embedded(folder.path));
+
+    await refusesWith(service, /data/);
+  });
+
+  it('says that another process uses the data folder', async () => {
+    using folder = temporaryFolder();
+    await using first = spawnService(await embedded(folder.path));
+    await first.started();
+    await using second = spawnService(await embedded(folder.path));
+
+    await refusesWith(second, new RegExp(`in use by process ${first.child.pid}`));
+  });
+
+  it('takes over a data folder whose process was killed', async () => {
+    using folder = temporaryFolder();
+    await using first = spawnService(await embedded(folder.path));
+    await first.started();
+    await first.stop('SIGKILL');
+    await using second = spawnService(await embedded(folder.path));
+
+    await second.started();
+
+    expect(existsSync(join(folder.path, 'data'))).toBe(true);
+  });
+
+  it('says that the database is out of reach, without its password', async () => {
+    using folder = temporaryFolder();
+    const nobody = await freePort();
+    await using service = spawnService({
+      ...(await embedded(folder.path)),
+      DATABASE_URL: `postgres://forms:hush-hush@127.0.0.1:${nobody}/forms`,
+      SECRET_KEY: 'ab'.repeat(32),
+    });
+
+    const { errors } = await refusesWith(service, /database/i);
+    expect(errors).not.toContain('hush-hush');
+  });
+
+  it('asks for SECRET_KEY on a server, and says how to make one', async () => {
+    using folder = temporaryFolder();
+    await using server = await createServerDatabase();
+    await using service = spawnService({
+      ...(await embedded(folder.path)),
+      DATABASE_URL: server.databaseUrl,
+    });
+
+    await refusesWith(service, /^SECRET_KEY: .*openssl rand -hex 32/);
+  });
+
+  it('refuses another SECRET_KEY than the database was first used with', async () => {
+    using folder = temporaryFolder();
+    await using server = await createServerDatabase();
+    const env = { ...(await embedded(folder.path)), DATABASE_URL: server.databaseUrl };
+    await using first = spawnService({ ...env, SECRET_KEY: 'ab'.repeat(32) });
+    await first.started();
+    await first.stop();
+    await using second = spawnService({ ...env, SECRET_KEY: 'cd'.repeat(32) });
+
+    await refusesWith(second, /^SECRET_KEY: not the key/);
+  });
+});
+
+const definition = JSON.stringify({
+  name: 'Contact',
+  slug: 'contact',
+  fields: [{ id: 'email', type: 'email', required: true }],
+  delivery: { type: 'email' },
+});
+
+async function embedded(folder: string) {
+  mkdirSync(folder, { recursive: true });
+  const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
+  return {
+    PORT: String(port),
+    GRPC_PORT: String(grpcPort),
+    HOST: '127.0.0.1',
+    DATA_DIR: join(folder, 'data'),
+  };
+}
+
+/** One line, exit code 1, no stack trace. */
+async function refusesWith(service: SpawnedService, line: RegExp) {
+  const ended = await service.ended;
+  expect(ended).toMatchObject({ code: 1, output: '' });
+  expect(ended.errors.trim().split('\n')).toEqual([expect.stringMatching(line)]);
+  return ended;
+}

@@ -1,0 +1,188 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import { pino } from 'pino';
+import { startApp } from '../../src/app.ts';
+import { readConfig } from '../../src/config.ts';
+import { type EngineName, openTestDatabase, type TestDatabase } from './database.ts';
+import { freePort, temporaryFolder } from './spawn.ts';
+
+/**
+ * Starts the whole service in this process, on free ports of loopback and an empty database of its
+ * own. `env` holds settings as the environment would; rates are not limited and private webhooks are
+ * allowed unless it says otherwise.
+ */
+export async function startService({ engine = 'pglite', env = {}, now = Date.now }: ServiceOptions = {}) {
+  await using opened = new AsyncDisposableStack();
+  const folder = opened.use(temporaryFolder());
+  const database = opened.use(await openTestDatabase(engine));
+  const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
+  const config = readConfig({
+    HOST: '127.0.0.1',
+    PORT: String(port),
+    GRPC_PORT: String(grpcPort),
+    BASE_URL: `http://127.0.0.1:${port}`,
+    DATA_DIR: folder.path,
+    SECRET_KEY: 'ab'.repeat(32),
+    RATE_LIMIT: 'off',
+    WEBHOOK_ALLOW_PRIVATE: 'true',
+    ...env,
+  });
+  const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });
+  const app = await startApp(config, { log, now, random: Math.random, database });
+  opened.defer(() => app.close());
+  const owned = opened.move();
+  return new TestService({
+    url: app.url,
+    grpcUrl: app.grpcUrl,
+    key: app.firstKey ?? '',
+    database,
+    owned,
+    folder: folder.path,
+  });
+}
+
+/** A running service, with what tests do to it. All calls go over sockets. */
+export class TestService implements AsyncDisposable {
+  readonly url: string;
+  readonly grpcUrl: string;
+  /** A `*` key of the default project. */
+  readonly key: string;
+  readonly database: TestDatabase;
+  readonly #owned: AsyncDisposableStack;
+  readonly #folder: string;
+
+  constructor(parts: TestServiceParts) {
+    this.url = parts.url;
+    this.grpcUrl = parts.grpcUrl;
+    this.key = parts.key;
+    this.database = parts.database;
+    this.#owned = parts.owned;
+    this.#folder = parts.folder;
+  }
+
+  /** One HTTP call. An object is sent as JSON; `key: null` sends no key, otherwise the `*` key goes along. */
+  async call(
+    method: string,
+    path: string,
+    body?: unknown,
+    { key = this.key, headers = {} }: CallOptions = {},
+  ) {
+    const response = await fetch(new URL(path, this.url), {
+      method,
+      redirect: 'manual',
+      headers: {
+        ...(key !== null && { authorization: `Bearer ${key}` }),
+        ...(isPlain(body) && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: isPlain(body) ? JSON.stringify(body) : (body as BodyInit) }),
+    });
+    const text = await response.text();
+    const json = response.headers.get('content-type')?.startsWith('application/json')
+      ? JSON.parse(text)
+      : undefined;
+    return { status: response.status, headers: response.headers, text, json };
+  }
+
+  get = (path: string, options?: CallOptions) => this.call('GET', path, undefined, options);
+  post = (path: string, body?: unknown, options?: CallOptions) => this.call('POST', path, body, options);
+  patch = (path: string, body?: unknown, options?: CallOptions) => this.call('PATCH', path, body, options);
+  delete = (path: string, options?: CallOptions) => this.call('DELETE', path, undefined, options);
+
+  /** A draft made with the `*` key, or with none. */
+  async givenDraft(definition: object = {}, options: CallOptions = {}): Promise<Draft> {
+    const created = await this.post('/api/forms/create', { ...contactForm, ...definition }, options);
+    if (created.status !== 201) throw new Error(`No draft: ${created.text}`);
+    return created.json.form;
+  }
+
+  /** A published form, owned by owner@example.com. */
+  async givenPublishedForm(definition: object = {}, options: CallOptions = {}): Promise<PublishedForm> {
+    const draft = await this.givenDraft(definition, options);
+    const activated = await this.post(draft.activate_url, { email: 'owner@example.com' });
+    if (activated.status !== 200) throw new Error(`Not published: ${activated.text}`);
+    return { ...activated.json.form, webhook_secret: activated.json.webhook_secret };
+  }
+
+  /** A key with these scopes, in this project (made when new). */
+  async givenKey(scopes: string[], project?: string): Promise<string> {
+    const made = await this.post('/v1/keys', {
+      name: 'test',
+      scopes,
+      ...(project !== undefined && { project }),
+    });
+    if (made.status !== 201) throw new Error(`No key: ${made.text}`);
+    return made.json.secret;
+  }
+
+  /** A transport to the RPCs: Connect over HTTP/1.1, or gRPC over HTTP/2. */
+  transport(protocol: 'connect' | 'grpc' = 'connect', key: string | null = this.key): Transport {
+    const authorize: Interceptor = (next) => (request) => {
+      if (key !== null) request.header.set('authorization', `Bearer ${key}`);
+      return next(request);
+    };
+    const options = { interceptors: [authorize] };
+    return protocol === 'grpc'
+      ? createGrpcTransport({ ...options, baseUrl: this.grpcUrl })
+      : createConnectTransport({ ...options, baseUrl: this.url, httpVersion: '1.1' });
+  }
+
+  client<S extends Parameters<typeof createClient>[0]>(
+    service: S,
+    ...where: Parameters<TestService['transport']>
+  ) {
+    return createClient(service, this.transport(...where));
+  }
+
+  /** The mails written so far, as RFC 822 text, oldest first. */
+  async mails(): Promise<string[]> {
+    const folder = join(this.#folder, 'mail');
+    const names = await readdir(folder).catch(() => []);
+    return Promise.all(
+      names
+        .filter((name) => name.endsWith('.eml'))
+        .sort()
+        .map((name) => readFile(join(folder, name), 'utf8')),
+    );
+  }
+
+  async countSubmissions(): Promise<number> {
+    const [row] = await this.database.query('select count(*)::int as count from submissions');
+    return Number(row?.count);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync();
+  }
+}
+
+/** A form as most tests need it. */
+export const contactForm = {
+  name: 'Contact',
+  slug: 'contact',
+  fields: [
+    { id: 'email', type: 'email', required: true },
+    { id: 'message', type: 'textarea' },
+  ],
+  delivery: { type: 'email' },
+};
+
+function isPlain(body: unknown): boolean {
+  return body !== undefined && (Object.getPrototypeOf(body) === Object.prototype || Array.isArray(body));
+}
+
+export type ServiceOptions = { engine?: EngineName; env?: Record<string, string>; now?: () => number };
+export type CallOptions = { key?: string | null; headers?: Record<string, string> };
+export type Draft = { id: string; name: string; slug: string; status: string; activate_url: string };
+export type PublishedForm = {
+  id: string;
+  status: string;
+  current_version_id: string;
+  webhook_secret?: string;
+};
+type TestServiceParts = Pick<TestService, 'url' | 'grpcUrl' | 'key' | 'database'> & {
+  owned: AsyncDisposableStack;
+  folder: string;
+};

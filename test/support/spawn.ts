@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/**
+ * Runs `src/main.ts` as a process of its own, as `npm start` does, with these variables and no
+ * others of the service. Waits for nothing: see `started` and `ended`.
+ */
+export function spawnService(env: Record<string, string>): SpawnedService {
+  const child = spawn(process.execPath, ['src/main.ts'], {
+    cwd: join(import.meta.dirname, '../..'),
+    env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal, output, errors }));
+  return {
+    child,
+    ended,
+    async started() {
+      const early = ended.then((end) => {
+        throw new Error(`The service ended (${end.code ?? end.signal}) before it served: ${end.errors}`);
+      });
+      while (!output.includes('Database')) await Promise.race([once(child.stdout, 'data'), early]);
+      early.catch(() => undefined);
+      return { output, firstKey: /hfs_\w+/.exec(output)?.[0] };
+    },
+    async stop(signal = 'SIGTERM') {
+      child.kill(signal);
+      return ended;
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new TypeError('A TCP server has a port');
+  return address.port;
+}
+
+/** A folder of its own under the system's temporary one, removed at the end of its scope. */
+export function temporaryFolder(): Disposable & { path: string } {
+  const path = mkdtempSync(join(tmpdir(), 'forms-'));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+export type SpawnedService = AsyncDisposable & {
+  child: ChildProcess;
+  /** How it ended, with all it wrote. */
+  ended: Promise<Ended>;
+  /** Resolves once it serves, with what it printed; rejects if it ends before. */
+  started(): Promise<{ output: string; firstKey: string | undefined }>;
+  stop(signal?: NodeJS.Signals): Promise<Ended>;
+};
+
+export type Ended = { code: number | null; signal: NodeJS.Signals | null; output: string; errors: string };
