@@ -1,8 +1,9 @@
 import { CompiledQuery } from 'kysely';
-import type { Engine, EntityManager, Log, Row } from './engine.ts';
+import type { Engine, Log } from './engine.ts';
 import { passingFault } from './faults.ts';
 import { openPglite } from './pglite.ts';
 import { openPostgres } from './postgres.ts';
+import { type EntityManager, type Queries, type Row, type Transaction, timeOf } from './queries.ts';
 import { retrying } from './retry.ts';
 
 /**
@@ -72,41 +73,6 @@ function queriesIn(em: EntityManager): Transaction {
   };
 }
 
-/** A time out of a row of `query`, which gives times as text. */
-export function timeOf(value: unknown): Date {
-  if (value instanceof Date) return value;
-  const time = new Date(String(value));
-  if (Number.isNaN(time.getTime())) throw new TypeError(`Not a time from the database: ${String(value)}`);
-  return time;
-}
-
-/** As `timeOf`, for a column that may be null. */
-export function timeOrNull(value: unknown): Date | null {
-  return value === null || value === undefined ? null : timeOf(value);
-}
-
-/**
- * Where queries run: the database itself, or one transaction of it. Every named query of this folder
- * takes one, so that it can be part of a transaction.
- *
- * Outside a transaction, passing faults are retried (see `retrying`), and those that don't pass throw
- * `DatabaseUnavailable`.
- */
-export type Queries = {
-  /** Runs work that changes nothing, on an entity manager of its own. */
-  read<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
-  /** Runs work that changes something, on an entity manager of its own. It is not flushed. */
-  write<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
-  /**
-   * Runs one statement with `$1` parameters. Times come as text (see `timeOf`), `json` parsed, bigints as
-   * text or number. `repeatable` says that carrying it out twice is the same as once.
-   */
-  query(sql: string, params?: unknown[], options?: { repeatable?: boolean }): Promise<Row[]>;
-};
-
-/** The queries of one transaction; asked for by named queries that must be carried out whole. */
-export type Transaction = Queries & { readonly inTransaction: true };
-
 /** An open database. */
 export type Database = Queries & {
   engine: 'pglite' | 'postgres';
@@ -140,4 +106,4 @@ export type DatabaseOptions = {
   log: Log;
 };
 
-export type { EntityManager, Row } from './engine.ts';
+export type { Queries, Transaction } from './queries.ts';

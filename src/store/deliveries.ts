@@ -3,8 +3,8 @@ import { addressKey } from '../domain/email-address.ts';
 import { smallestIdAt } from '../domain/ids.ts';
 import { type Attempt, AttemptEntity } from './attempts.ts';
 import { id, type JsonObject, json, text, time } from './columns.ts';
-import type { Queries } from './database.ts';
 import { EventEntity, type NewEvent } from './events.ts';
+import type { Queries } from './queries.ts';
 
 /** One event (or one mail) on its way to one receiver. */
 export const DeliveryEntity = defineEntity({

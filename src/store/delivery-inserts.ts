@@ -1,4 +1,4 @@
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 import { type Webhook, WebhookEntity } from './webhooks.ts';
 
 /**

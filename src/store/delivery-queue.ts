@@ -1,4 +1,4 @@
-import { type Queries, type Row, timeOf, timeOrNull } from './database.ts';
+import { type Queries, type Row, timeOf, timeOrNull } from './queries.ts';
 
 /**
  * Takes due deliveries and hides them from other loops until the lease ends, oldest first, at most

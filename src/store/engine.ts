@@ -1,7 +1,4 @@
-import type { SqlEntityManager } from '@mikro-orm/postgresql';
-
-/** An entity manager of either engine. */
-export type EntityManager = SqlEntityManager;
+import type { EntityManager, Row } from './queries.ts';
 
 /** What the two engines have in common beneath `Database`. Nothing here retries. */
 export type Engine = {
@@ -17,5 +14,4 @@ export type Engine = {
   close(): Promise<void>;
 };
 
-export type Row = { [column: string]: unknown };
 export type Log = { warn(fields: object, message: string): void };

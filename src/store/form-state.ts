@@ -1,5 +1,5 @@
-import type { Queries } from './database.ts';
 import type { Form } from './forms.ts';
+import type { Queries } from './queries.ts';
 
 /**
  * What each call on a form's public side must know of it, in one cheap read: null if there is no

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './columns.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
 /** An address in a form's `delivery.to`; it gets mail only once it has confirmed. */
 export const MailRecipientEntity = defineEntity({

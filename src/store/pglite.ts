@@ -3,10 +3,11 @@ import { PGlite } from '@electric-sql/pglite';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/pglite';
 import { claimDataFolder } from './data-folder.ts';
-import type { Engine, Row } from './engine.ts';
+import type { Engine } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { ormOptions } from './orm-options.ts';
+import type { Row } from './queries.ts';
 
 /**
  * Opens the embedded database in `dataDir`, or in memory without one, optionally beginning with the

@@ -1,4 +1,4 @@
-import type { Transaction } from './database.ts';
+import type { Transaction } from './queries.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,

@@ -1,6 +1,6 @@
 import { defineEntity } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, time } from './columns.ts';
-import { type Queries, type Row, type Transaction, timeOf, timeOrNull } from './database.ts';
+import { type Queries, type Row, type Transaction, timeOf, timeOrNull } from './queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({

@@ -1,5 +1,5 @@
-import type { Queries, Row } from './database.ts';
 import { sqlState } from './faults.ts';
+import type { Queries, Row } from './queries.ts';
 import type { Submission } from './submissions.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Queries } from './database.ts';
 import { DatabaseUnavailable, Overloaded } from './faults.ts';
+import type { Queries } from './queries.ts';
 import {
   insertSubmissions,
   type NewSubmission,

@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, text, time } from './columns.ts';
-import { type Queries, type Row, timeOf } from './database.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
+import { type Queries, type Row, timeOf } from './queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({
@@ -77,6 +77,28 @@ export async function listSubmissions(
     { repeatable: true },
   );
   return pageOf(rows.map(toSubmission), page.limit);
+}
+
+/**
+ * The first submission with an idempotency key, if there is one: what a call that is refused by now may
+ * have been answered before.
+ *
+ * It is written to, so that the answer is as durable as the first one: a read may be ahead of a standby.
+ */
+export async function findRepeatedSubmission(
+  db: Queries,
+  formId: string,
+  idempotencyKey: string,
+): Promise<{ id: string; requestFingerprint: string | null } | null> {
+  const [row] = await db.query(
+    `update submissions set request_fingerprint = request_fingerprint
+     where form_id = $1 and idempotency_key = $2 returning id, request_fingerprint`,
+    [formId, idempotencyKey],
+    { repeatable: true },
+  );
+  return row === undefined
+    ? null
+    : { id: String(row.id), requestFingerprint: textOrNull(row.request_fingerprint) };
 }
 
 /** Goes through a form's submissions, oldest first, up to `limit` of them after the id `after`. */

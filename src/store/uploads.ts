@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './columns.ts';
-import type { Queries } from './database.ts';
+import type { Queries } from './queries.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
 export const UploadEntity = defineEntity({
@@ -46,6 +46,12 @@ export async function findUnclaimedUploads(
   uploadIds: string[],
 ): Promise<Upload[]> {
   return db.read((em) => em.find(UploadEntity, { id: { $in: uploadIds }, formId, submissionId: null }));
+}
+
+/** The ids of the uploads that a submission holds. */
+export async function listUploadIds(db: Queries, submissionId: string): Promise<string[]> {
+  const uploads = await db.read((em) => em.find(UploadEntity, { submissionId }, { fields: ['id'] }));
+  return uploads.map(({ id }) => id);
 }
 
 /**

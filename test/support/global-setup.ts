@@ -12,28 +12,33 @@ import { runOn, startPostgres } from './postgres.ts';
  * dump of an embedded one. Test files begin with copies.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await startPostgres();
   const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
-  const [server, dump] = await Promise.all([migratedServer(), migratedDump(folder)]);
-  project.provide('postgres', { url: server.url, template: server.template });
-  project.provide('pgliteDump', dump);
-
-  return async () => {
-    await runOn(server.url, `drop database if exists ${server.template}`);
+  const template = `forms_template_${process.pid}`;
+  const stop = async () => {
+    await runOn(server.url, `drop database if exists ${template} with (force)`);
     await server.stop();
     rmSync(folder, { recursive: true, force: true });
   };
+
+  try {
+    await makeTemplate(server.url, template);
+    project.provide('postgres', { url: server.url, template });
+    project.provide('pgliteDump', await makeDump(folder));
+    return stop;
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
-async function migratedServer() {
-  const server = await startPostgres();
-  const template = `forms_template_${process.pid}`;
-  await runOn(server.url, `create database ${template}`);
-  const database = await openDatabase({ databaseUrl: inDatabase(server.url, template), log: console });
+async function makeTemplate(url: string, template: string): Promise<void> {
+  await runOn(url, `create database ${template}`);
+  const database = await openDatabase({ databaseUrl: inDatabase(url, template), log: console });
   await database.close();
-  return { ...server, template };
 }
 
-async function migratedDump(folder: string): Promise<string> {
+async function makeDump(folder: string): Promise<string> {
   const engine = await openPglite({});
   await engine.migrate();
   const dump = await engine.dump();
