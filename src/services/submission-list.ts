@@ -1,0 +1,80 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { type ListSubmissionsRequest, SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
+import { isId, smallestIdAt } from '../domain/ids.ts';
+import { textProblem } from '../domain/text.ts';
+import { listSubmissions as listStored, type SubmissionFilter } from '../store/submissions.ts';
+import type { Caller } from './context.ts';
+import type { Shared } from './deps.ts';
+import { failed, notFound } from './errors.ts';
+import { submissionToMessage } from './submission-message.ts';
+
+/** Lists a form's submissions, newest first. A form of another project is not there. */
+export async function listSubmissions(deps: Shared, request: ListSubmissionsRequest, caller: Caller) {
+  await ownForm(deps, request.formId, caller);
+  const page = {
+    limit: limitOf(request.pageSize),
+    offset: offsetOf(request.skip),
+    cursor: cursorOf(request.pageToken),
+  };
+  const filter = filterOf(request);
+  if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
+
+  const { items, nextCursor } = await listStored(deps.database, request.formId, filter, page);
+  return { submissions: items.map(submissionToMessage), nextPageToken: nextCursor ?? '' };
+}
+
+/** Throws unless the form is of the caller's project, in whatever status. */
+export async function ownForm(deps: Shared, formId: string, caller: Caller): Promise<void> {
+  const form = await deps.forms.find(formId);
+  if (form?.projectId !== caller.projectId) throw notFound('form');
+}
+
+function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
+  const { sessionId, source, createdAfter, createdBefore } = request;
+  if (textProblem(source) !== undefined) throw badParameter('source', 'Expected well-formed text');
+  return {
+    status: statusOf(request.status),
+    ...(sessionId !== '' && { sessionId }),
+    ...(source !== '' && { source }),
+    ...(createdAfter !== undefined && { afterId: smallestIdAt('sub', timestampMs(createdAfter)) }),
+    ...(createdBefore !== undefined && { beforeId: smallestIdAt('sub', timestampMs(createdBefore)) }),
+  };
+}
+
+function statusOf(status: SubmissionStatus): 'accepted' | 'spam' {
+  switch (status) {
+    case SubmissionStatus.UNSPECIFIED:
+    case SubmissionStatus.ACCEPTED:
+      return 'accepted';
+    case SubmissionStatus.SPAM:
+      return 'spam';
+    default:
+      throw badParameter('status', 'Expected accepted or spam');
+  }
+}
+
+function limitOf(pageSize: number): number {
+  if (pageSize < 0) throw badParameter('limit', 'Expected a whole number from 1');
+  return pageSize === 0 ? DEFAULT_PAGE : Math.min(pageSize, MAX_PAGE);
+}
+
+function offsetOf(skip: number): number {
+  if (skip < 0) throw badParameter('offset', 'Expected a whole number from 0');
+  return skip;
+}
+
+function cursorOf(token: string): string | undefined {
+  if (token !== '' && !isId('sub', token)) throw badParameter('cursor', 'Expected the next_cursor of a page');
+  return token === '' ? undefined : token;
+}
+
+function badParameter(path: string, message: string) {
+  return failed(Reason.BAD_REQUEST, `${path}: ${message}`, {
+    violations: [{ path, code: 'custom', message }],
+  });
+}
+
+/** The documented page sizes. */
+const DEFAULT_PAGE = 20;
+const MAX_PAGE = 100;

@@ -1,0 +1,121 @@
+import { ConnectError } from '@connectrpc/connect';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import type { CreateSubmissionRequest } from '../../gen/forms/v1/submissions_pb.js';
+import type { Answers } from '../domain/answers.ts';
+import { fingerprint } from '../domain/canonical.ts';
+import { readInputs } from '../domain/form-inputs.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { jsonProblems, textProblem } from '../domain/text.ts';
+import type { Violation } from '../domain/violations.ts';
+import { findRepeatedSubmission } from '../store/submissions.ts';
+import type { Shared } from './deps.ts';
+import { failed, invalid } from './errors.ts';
+import { type PublishedForm, refuseIfShut } from './form-gate.ts';
+import { newSubmission, repeated, storeSubmission } from './submission-entry.ts';
+import { claimUploads } from './upload-claims.ts';
+
+/**
+ * Reads what a request says, whether it brings answers or the inputs of an HTML form.
+ *
+ * Throws `INVALID_ARGUMENT` for what could not be stored, and `RESOURCE_EXHAUSTED` for more than a
+ * form made without a key takes. Whether the answers fit the form is not asked here.
+ */
+export function readRequest(request: Partial<CreateSubmissionRequest>, form: PublishedForm): ReadRequest {
+  const { inputs = [], source = '', honeypot = '', idempotencyKey = '' } = request;
+  if (inputs.length > 0 && request.answers !== undefined) {
+    throw invalid([{ path: 'answers', code: 'custom', message: 'Expected either answers or inputs' }]);
+  }
+  const answers = inputs.length > 0 ? readInputs(form.version.definition, inputs) : request.answers;
+  const violations = sourceProblems(source);
+  if (violations.length > 0) throw invalid(violations);
+  if (form.createdBy === 'public') checkSize({ source, answers });
+
+  const read = { answers, source: source === '' ? DEFAULT_SOURCE : source, spam: honeypot !== '' };
+  return idempotencyKey === '' ? read : { ...read, idempotency: idempotencyOf(idempotencyKey, read) };
+}
+
+/**
+ * Checks and stores a submission; a repeated one gets its first answer.
+ *
+ * That holds also where the call would be refused by now: the form may have been closed, or filled,
+ * by the very call that is repeated because its answer was lost.
+ */
+export async function acceptRequest(
+  deps: Shared,
+  form: PublishedForm,
+  request: ReadRequest,
+): Promise<AcceptedRequest> {
+  const { idempotency } = request;
+  try {
+    return await checkAndStore(deps, form, request);
+  } catch (refusal) {
+    if (idempotency === undefined || !(refusal instanceof ConnectError)) throw refusal;
+    const first = await findRepeatedSubmission(deps.database, form.id, idempotency.key);
+    if (first === null) throw refusal;
+    const same = first.requestFingerprint === idempotency.fingerprint;
+    return { submissionId: repeated(first.id, same), answers: {} };
+  }
+}
+
+async function checkAndStore(
+  deps: Shared,
+  form: PublishedForm,
+  request: ReadRequest,
+): Promise<AcceptedRequest> {
+  const { version } = form;
+  const { source, spam, idempotency } = request;
+  const now = deps.now();
+  refuseIfShut(form, now);
+  const checked = version.compiled.checkAnswers(request.answers);
+  if (!checked.ok) throw invalid(checked.violations);
+  const claimed = await claimUploads(deps, { id: form.id, definition: version.definition }, checked.answers);
+  const row = newSubmission({ form, version, ...claimed, source, spam, idempotency }, now);
+  return { submissionId: await storeSubmission(deps, form, row), answers: claimed.answers };
+}
+
+function sourceProblems(source: string): Violation[] {
+  const problem = textProblem(source);
+  if (problem !== undefined) return [{ path: 'source', code: 'invalid_string', message: problem }];
+  if (source.length <= MAX_SOURCE) return [];
+  return [{ path: 'source', code: 'too_big', message: `Must be at most ${MAX_SOURCE} characters` }];
+}
+
+function checkSize(content: { source: string; answers: JsonObject | undefined }): void {
+  if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
+  throw failed(Reason.TOO_LARGE, 'This form takes submissions of at most 64 KiB');
+}
+
+function idempotencyOf(
+  key: string,
+  content: { answers: JsonObject | undefined; source: string },
+): Idempotency {
+  if (key.length > MAX_IDEMPOTENCY_KEY || textProblem(key) !== undefined) {
+    const message = `Expected 1 to ${MAX_IDEMPOTENCY_KEY} characters`;
+    throw failed(Reason.BAD_REQUEST, `Idempotency-Key: ${message}`, {
+      violations: [{ path: 'Idempotency-Key', code: 'invalid_string', message }],
+    });
+  }
+  const problems = jsonProblems(content.answers, 'answers');
+  if (problems.length > 0) throw invalid(problems);
+  return { key, fingerprint: fingerprint({ source: content.source, answers: content.answers ?? null }) };
+}
+
+const DEFAULT_SOURCE = 'api';
+const MAX_SOURCE = 200;
+const MAX_IDEMPOTENCY_KEY = 255;
+
+/** What a stranger's form takes at once. */
+const MAX_KEYLESS_BYTES = 64 * 1024;
+
+/** A request as it is to be checked: the answers are as they came. */
+export type ReadRequest = {
+  answers: JsonObject | undefined;
+  source: string;
+  spam: boolean;
+  idempotency?: Idempotency;
+};
+
+/** The answers are empty if the submission is an earlier call's. */
+export type AcceptedRequest = { submissionId: string; answers: Answers };
+
+type Idempotency = { key: string; fingerprint: string };
