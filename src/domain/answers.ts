@@ -1,4 +1,4 @@
-import type { AnswerCheck } from './answer-check.ts';
+import { type AnswerCheck, wrongType } from './answer-check.ts';
 import { answerCheck } from './answer-types.ts';
 import { type Condition, evaluate, isEmpty } from './condition.ts';
 import type { Field, FormDefinition } from './definition.ts';
@@ -19,7 +19,7 @@ export function compileForm(definition: FormDefinition): CompiledForm {
       const root = options.root ?? 'answers';
       if (answers === undefined) return { ok: false, violations: [required(root)] };
       if (!isJsonObject(answers)) {
-        return { ok: false, violations: [{ path: root, code: 'invalid_type', message: 'Expected object' }] };
+        return { ok: false, violations: [wrongType(root, 'object', answers)] };
       }
       const violations: Violation[] = [];
       const clean =

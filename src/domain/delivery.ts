@@ -20,12 +20,7 @@ const emailDeliverySchema = z
   .strictObject({
     type: z.literal('email'),
     to: z
-      .array(
-        z.string().refine(isEmailAddress, {
-          error: 'Expected an e-mail address',
-          params: { code: 'invalid_string' },
-        }),
-      )
+      .array(z.string().refine(isEmailAddress, 'Expected an e-mail address'))
       .max(5)
       .exactOptional()
       .describe('Further addresses, each after it has confirmed. Absent: the activated address.'),

@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import { isObject } from './json.ts';
 
 /** The documented detail codes: the vocabulary of Zod 3. */
 export const violationCodes = [
@@ -19,8 +18,9 @@ export const violationCodes = [
  * Translates what Zod 4 found into the documented details, every problem at once.
  *
  * `input` is the value that was parsed; `root` is put before each path. A missing value reads
- * "Required"; each unknown property is a violation of its own whose path is that property. A
- * `custom` issue may carry another documented code in `params.code`.
+ * "Required"; each unknown property is a violation of its own whose path is that property. What a
+ * rule of our own (`refine`) refuses is `invalid_string` for a text and `custom` for the rest, if the
+ * rule names no other documented code in its `params.code`.
  */
 export function violationsOf(error: z.ZodError, input: unknown, root = ''): Violation[] {
   return error.issues.flatMap((issue) => translate(issue, input, root));
@@ -68,7 +68,7 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
         },
       ];
     case 'custom':
-      return [{ path, code: documented(issue.params?.code) ?? 'custom', message: issue.message }];
+      return [{ path, code: customCode(issue, valueAt(input, issue.path)), message: issue.message }];
     case 'too_small':
     case 'too_big':
     case 'not_multiple_of':
@@ -90,20 +90,16 @@ export function required(path: string): Violation {
 
 /**
  * A union names the problems of the alternative that was meant. With a discriminator Zod has
- * chosen already; else it is the only alternative that knows all properties of the input.
+ * chosen already, or points at the discriminator; else it is the only alternative that knows all
+ * properties of the input.
  */
 function translateUnion(issue: UnionIssue, input: unknown, root: string): Violation[] {
   const path = pathOf(root, ...issue.path);
-  const value = valueAt(input, issue.path);
+  if (valueAt(input, issue.path) === undefined) return [required(path)];
   if (issue.discriminator !== undefined) {
-    const missing = isObject(value) && value[issue.discriminator] === undefined;
-    const options = ('options' in issue ? (issue.options ?? []) : [])
-      .map((option) => JSON.stringify(option))
-      .join(', ');
-    if (missing) return [required(path)];
-    return [{ path, code: 'invalid_enum_value', message: `Expected one of ${options}` }];
+    const options = ('options' in issue ? (issue.options ?? []) : []).map((option) => JSON.stringify(option));
+    return [{ path, code: 'invalid_enum_value', message: `Expected one of ${options.join(', ')}` }];
   }
-  if (value === undefined) return [required(path)];
   const meant = issue.errors.filter((problems) => problems.every((problem) => !isForeign(problem)));
   const [only] = meant;
   if (only === undefined || meant.length > 1)
@@ -139,8 +135,10 @@ function valueAt(input: unknown, path: PropertyKey[]): unknown {
   return value;
 }
 
-function documented(code: unknown): ViolationCode | undefined {
-  return violationCodes.find((known) => known === code);
+/** What a rule of our own refuses: the code it names, `invalid_string` for a text, else `custom`. */
+function customCode(issue: CustomIssue, value: unknown): ViolationCode {
+  const named = violationCodes.find((code) => code === issue.params?.code);
+  return named ?? (typeof value === 'string' ? 'invalid_string' : 'custom');
 }
 
 function shown(key: string): string {
@@ -161,4 +159,5 @@ export type Violation = { path: string; code: ViolationCode; message: string };
 export type ViolationCode = (typeof violationCodes)[number];
 
 type Issue = z.core.$ZodIssue;
+type CustomIssue = Extract<Issue, { code: 'custom' }>;
 type UnionIssue = Extract<Issue, { code: 'invalid_union' }>;
