@@ -70,4 +70,4 @@ const checkScalar: AnswerCheck = (answer, path, violations) => {
 };
 
 /** The same as of a text field that names no limit. */
-const MAX_HIDDEN_LENGTH = 10_000;
+export const MAX_HIDDEN_LENGTH = 10_000;

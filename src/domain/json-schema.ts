@@ -1,4 +1,5 @@
 import { MAX_PHONE_LENGTH, phonePattern, urlPattern } from './answer-text.ts';
+import { MAX_HIDDEN_LENGTH } from './answer-types.ts';
 import type { FormDefinition } from './definition.ts';
 import { emailPattern, MAX_ADDRESS_LENGTH } from './email-address.ts';
 import type { Field } from './field.ts';
@@ -84,11 +85,15 @@ function typeSchema(field: Field): JsonObject {
         type: 'array',
         items: { type: 'string', enum: optionValues(field) },
         uniqueItems: true,
-        minItems: Math.max(field.minItems ?? 0, mustBeAnswered(field) ? 1 : 0),
+        minItems: leastOf(field, field.minItems),
         ...(field.maxItems !== undefined && { maxItems: field.maxItems }),
       };
     case 'hidden':
-      return { type: ['string', 'number', 'boolean'], maxLength: 10_000 };
+      return {
+        type: ['string', 'number', 'boolean'],
+        minLength: leastOf(field, 0),
+        maxLength: MAX_HIDDEN_LENGTH,
+      };
     case 'file':
       return fileSchema(field);
     default:
@@ -102,7 +107,7 @@ function textSchema(field: Field, patterns: string[], longest = Infinity): JsonO
   const [pattern, ...others] = all;
   return {
     type: 'string',
-    minLength: Math.max(field.minLength ?? 0, mustBeAnswered(field) ? 1 : 0),
+    minLength: leastOf(field, field.minLength),
     ...(field.maxLength !== undefined && { maxLength: Math.min(field.maxLength, longest) }),
     ...(pattern !== undefined && { pattern }),
     ...(others.length > 0 && { allOf: others.map((each) => ({ pattern: each })) }),
@@ -130,7 +135,12 @@ function fileSchema(field: Field): JsonObject {
   };
   return maxFiles === 1
     ? upload
-    : { type: 'array', items: upload, minItems: mustBeAnswered(field) ? 1 : 0, maxItems: maxFiles };
+    : { type: 'array', items: upload, minItems: leastOf(field, 0), maxItems: maxFiles };
+}
+
+/** An empty text or list is no answer, so where there must be one, it has something in it. */
+function leastOf(field: Field, least = 0): number {
+  return mustBeAnswered(field) ? Math.max(least, 1) : least;
 }
 
 function optionValues(field: Field): Json[] {
