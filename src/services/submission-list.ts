@@ -7,16 +7,14 @@ import { listSubmissions as listStored, type SubmissionFilter } from '../store/s
 import type { Caller } from './context.ts';
 import type { Shared } from './deps.ts';
 import { failed, notFound } from './errors.ts';
+import { pageAsked } from './paging.ts';
 import { submissionToMessage } from './submission-message.ts';
 
 /** Lists a form's submissions, newest first. A form of another project is not there. */
 export async function listSubmissions(deps: Shared, request: ListSubmissionsRequest, caller: Caller) {
   await ownForm(deps, request.formId, caller);
-  const page = {
-    limit: limitOf(request.pageSize),
-    offset: offsetOf(request.skip),
-    cursor: cursorOf(request.pageToken),
-  };
+  if (request.skip < 0) throw badParameter('offset', 'Expected a whole number from 0');
+  const page = { ...pageAsked(request, 'sub'), offset: request.skip };
   const filter = filterOf(request);
   if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
 
@@ -54,27 +52,8 @@ function statusOf(status: SubmissionStatus): 'accepted' | 'spam' {
   }
 }
 
-function limitOf(pageSize: number): number {
-  if (pageSize < 0) throw badParameter('limit', 'Expected a whole number from 1');
-  return pageSize === 0 ? DEFAULT_PAGE : Math.min(pageSize, MAX_PAGE);
-}
-
-function offsetOf(skip: number): number {
-  if (skip < 0) throw badParameter('offset', 'Expected a whole number from 0');
-  return skip;
-}
-
-function cursorOf(token: string): string | undefined {
-  if (token !== '' && !isId('sub', token)) throw badParameter('cursor', 'Expected the next_cursor of a page');
-  return token === '' ? undefined : token;
-}
-
 function badParameter(path: string, message: string) {
   return failed(Reason.BAD_REQUEST, `${path}: ${message}`, {
     violations: [{ path, code: 'custom', message }],
   });
 }
-
-/** The documented page sizes. */
-const DEFAULT_PAGE = 20;
-const MAX_PAGE = 100;

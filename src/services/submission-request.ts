@@ -28,7 +28,7 @@ export function readRequest(request: Partial<CreateSubmissionRequest>, form: Pub
   const answers = inputs.length > 0 ? readInputs(form.version.definition, inputs) : request.answers;
   const violations = sourceProblems(source);
   if (violations.length > 0) throw invalid(violations);
-  if (form.createdBy === 'public') checkSize({ source, answers });
+  checkSize(form, { source, answers });
 
   const read = { answers, source: source === '' ? DEFAULT_SOURCE : source, spam: honeypot !== '' };
   return idempotencyKey === '' ? read : { ...read, idempotency: idempotencyOf(idempotencyKey, read) };
@@ -68,9 +68,11 @@ async function checkAndStore(
   refuseIfShut(form, now);
   const checked = version.compiled.checkAnswers(request.answers);
   if (!checked.ok) throw invalid(checked.violations);
-  const claimed = await claimUploads(deps, { id: form.id, definition: version.definition }, checked.answers);
-  const row = newSubmission({ form, version, ...claimed, source, spam, idempotency }, now);
-  return { submissionId: await storeSubmission(deps, form, row), answers: claimed.answers };
+  const files = { id: form.id, definition: version.definition };
+  const { answers, uploadIds, violations } = await claimUploads(deps, files, checked.answers);
+  if (violations.length > 0) throw invalid(violations);
+  const row = newSubmission({ form, version, answers, uploadIds, source, spam, idempotency }, now);
+  return { submissionId: await storeSubmission(deps, form, row), answers };
 }
 
 function sourceProblems(source: string): Violation[] {
@@ -80,7 +82,9 @@ function sourceProblems(source: string): Violation[] {
   return [{ path: 'source', code: 'too_big', message: `Must be at most ${MAX_SOURCE} characters` }];
 }
 
-function checkSize(content: { source: string; answers: JsonObject | undefined }): void {
+/** Refuses more than a form made without a key takes at once. */
+export function checkSize(form: PublishedForm, content: object): void {
+  if (form.createdBy !== 'public') return;
   if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
   throw failed(Reason.TOO_LARGE, 'This form takes submissions of at most 64 KiB');
 }
@@ -97,7 +101,22 @@ function idempotencyOf(
   }
   const problems = jsonProblems(content.answers, 'answers');
   if (problems.length > 0) throw invalid(problems);
-  return { key, fingerprint: fingerprint({ source: content.source, answers: content.answers ?? null }) };
+  return { key, fingerprint: fingerprintOf(content) };
+}
+
+/** Messages can hold numbers that JSON has no words for. */
+function fingerprintOf({
+  answers = null,
+  source,
+}: {
+  answers: JsonObject | null | undefined;
+  source: string;
+}) {
+  try {
+    return fingerprint({ source, answers });
+  } catch {
+    throw invalid([{ path: 'answers', code: 'custom', message: 'Expected JSON' }]);
+  }
 }
 
 const DEFAULT_SOURCE = 'api';

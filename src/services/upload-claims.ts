@@ -4,45 +4,42 @@ import { isObject, type Json, type JsonObject } from '../domain/json.ts';
 import type { Violation } from '../domain/violations.ts';
 import { findUnclaimedUploads, type Upload } from '../store/uploads.ts';
 import type { ServiceDeps } from './deps.ts';
-import { invalid } from './errors.ts';
 
 /**
  * Puts what is known of each file in place of the `{upload_id}` in checked answers, and names the
  * uploads that the submission is to claim.
  *
- * Throws `INVALID_ARGUMENT` at each file that was not uploaded for this field of this form, that a
+ * There is a violation at each file that was not uploaded for this field of this form, that a
  * submission has, or that is named twice.
  */
 export async function claimUploads(
-  deps: Pick<ServiceDeps, 'database' | 'settings'>,
-  form: { id: string; definition: FormDefinition },
+  deps: UploadDeps,
+  form: FormWithFiles,
   answers: Answers,
   root: 'answers' | 'prefill' = 'answers',
-): Promise<{ answers: Answers; uploadIds: string[] }> {
+): Promise<ClaimedUploads> {
   const claims = claimsIn(form.definition, answers, root);
-  if (claims.length === 0) return { answers, uploadIds: [] };
+  if (claims.length === 0) return { answers, uploadIds: [], violations: [] };
 
   const uploads = await knownUploads(deps, form.id, claims);
   const violations: Violation[] = [];
   const uploadIds = new Set<string>();
   for (const { id, fieldId, path } of claims) {
-    if (uploads.get(id)?.fieldId !== fieldId)
+    if (uploads.get(id)?.fieldId !== fieldId) {
       violations.push(refused(path, 'There is no such upload for this field'));
-    else if (uploadIds.has(id)) violations.push(refused(path, 'This upload is named twice'));
+    } else if (uploadIds.has(id)) {
+      violations.push(refused(path, 'This upload is named twice'));
+    }
     uploadIds.add(id);
   }
-  if (violations.length > 0) throw invalid(violations);
-
-  return {
-    answers: describeUploads(form.definition, answers, uploads, deps.settings.baseUrl),
-    uploadIds: [...uploadIds],
-  };
+  const described = describeUploads(form.definition, answers, uploads, deps.settings.baseUrl);
+  return { answers: described, uploadIds: [...uploadIds], violations };
 }
 
 /** As `claimUploads`, for showing answers that are not submitted yet: unknown files are left as they are. */
 export async function describeUnclaimed(
-  deps: Pick<ServiceDeps, 'database' | 'settings'>,
-  form: { id: string; definition: FormDefinition },
+  deps: UploadDeps,
+  form: FormWithFiles,
   answers: Answers,
 ): Promise<Answers> {
   const claims = claimsIn(form.definition, answers, 'answers');
@@ -57,7 +54,7 @@ export function uploadUrl(baseUrl: string, uploadId: string): string {
 }
 
 async function knownUploads(
-  { database }: Pick<ServiceDeps, 'database'>,
+  { database }: UploadDeps,
   formId: string,
   claims: Claim[],
 ): Promise<Map<string, Upload>> {
@@ -117,6 +114,13 @@ function uploadIdOf(file: Json | undefined): string | undefined {
 function refused(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
+
+/** A form, and the version whose fields the answers are for. */
+export type FormWithFiles = { id: string; definition: FormDefinition };
+
+export type ClaimedUploads = { answers: Answers; uploadIds: string[]; violations: Violation[] };
+
+type UploadDeps = Pick<ServiceDeps, 'database' | 'settings'>;
 
 /** One place in the answers that names an upload. */
 type Claim = { id: string; fieldId: string; path: string };
