@@ -1,0 +1,138 @@
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
+import type { Violation } from '../domain/violations.ts';
+import { Refusal } from './errors.ts';
+
+/**
+ * Reads a JSON body. An empty one reads as `{}`, whatever its media type.
+ *
+ * `problems` names what parses but nests too deep to be looked into; the value is not to be
+ * touched then. Throws a `Refusal` if the body is too large, not JSON by its media type, or not
+ * JSON.
+ */
+export async function readJson(request: IncomingMessage): Promise<JsonBody> {
+  const bytes = await readBytes(request, MAX_JSON_BYTES);
+  if (bytes.length === 0) return { value: {}, problems: [] };
+  if (!isJson(request.headers['content-type'])) throw wrongMediaType('application/json');
+  const value = parse(bytes);
+  return { value, problems: mayBeDeep(bytes) ? jsonProblems(value, '') : [] };
+}
+
+/**
+ * Reads a whole body of at most `limit` bytes. Throws a `Refusal` if it is larger or compressed,
+ * and a `CutOff` if it ends early.
+ */
+export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
+  if (isEmpty(request)) return Buffer.alloc(0);
+  refuseEncoded(request);
+  if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const take = (chunk: Buffer) => {
+    size += chunk.length;
+    if (size <= limit) chunks.push(chunk);
+    else reject(tooLarge(limit));
+  };
+  const cutOff = () => reject(new CutOff());
+  request.on('data', take).once('end', resolve).once('error', cutOff).once('close', cutOff);
+  try {
+    await promise;
+  } finally {
+    request.off('data', take).off('end', resolve).off('error', cutOff).off('close', cutOff);
+  }
+  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size);
+}
+
+/**
+ * Reads and drops what is left of a body, up to a bound: most clients look at the reply only once
+ * they have sent everything. Tells whether the end was reached, so that the connection can be kept.
+ */
+export async function drain(request: IncomingMessage): Promise<boolean> {
+  if (request.complete || request.destroyed) return request.complete;
+  if (Number(request.headers['content-length']) > MAX_DRAINED_BYTES) return false;
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  let size = 0;
+  const drop = (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > MAX_DRAINED_BYTES) resolve(false);
+  };
+  request.on('error', () => resolve(false));
+  request
+    .on('data', drop)
+    .once('end', () => resolve(true))
+    .once('close', () => resolve(false));
+  request.resume();
+  const complete = await promise;
+  request.off('data', drop).pause();
+  return complete;
+}
+
+/** The refusal of a body that is larger than `limit` bytes. */
+export function tooLarge(limit: number): Refusal {
+  return new Refusal('too_large', `The body is larger than ${limit} bytes`);
+}
+
+/** The sender went away before the end of the body: there is nobody to answer. */
+export class CutOff extends Error {}
+
+/** The refusal of a body of another media type. */
+export function wrongMediaType(...expected: string[]): Refusal {
+  return new Refusal('media_type', `Expected a body of the media type ${expected.join(' or ')}`);
+}
+
+/** Refuses compressed bodies. */
+export function refuseEncoded(request: IncomingMessage): void {
+  const encoding = request.headers['content-encoding'] ?? 'identity';
+  if (encoding.toLowerCase() === 'identity') return;
+  throw new Refusal('media_type', 'Expected a body without Content-Encoding');
+}
+
+/** The media type without its parameters, in lower case; empty if there is none. */
+export function mediaTypeOf(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1).join().trim().toLowerCase();
+}
+
+function isEmpty(request: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  return encoding === undefined && (length === undefined || length === '0');
+}
+
+function isJson(contentType: string | undefined): boolean {
+  if (contentType === undefined || contentType === 'application/json') return true;
+  const type = mediaTypeOf(contentType);
+  if (type !== 'application/json' && !/^[\w.+-]+\/[\w.-]+\+json$/.test(type)) return false;
+  const charset = /;\s*charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1];
+  return charset === undefined || /^(utf-?8|us-ascii)$/i.test(charset);
+}
+
+function parse(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw new Refusal('bad_request', 'The body is not UTF-8');
+  const text = bytes.toString('utf8');
+  try {
+    return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
+  } catch {
+    // The parser's own message quotes the body.
+    throw new Refusal('bad_request', 'The body is not JSON');
+  }
+}
+
+/** Cheap and on the safe side: without so many brackets in all, nothing can nest deeper. */
+function mayBeDeep(bytes: Buffer): boolean {
+  let open = 0;
+  for (const byte of bytes) if ((byte === BRACE || byte === BRACKET) && ++open > MAX_DEPTH) return true;
+  return false;
+}
+
+/** The largest body of every route but file uploads; decisions of the service may be narrower. */
+export const MAX_JSON_BYTES = 256 * 1024;
+
+/** Enough for a file that is somewhat too large. */
+const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
+
+const BYTE_ORDER_MARK = '\uFEFF';
+const BRACE = 0x7b;
+const BRACKET = 0x5b;
+
+export type JsonBody = { value: unknown; problems: Violation[] };
