@@ -1,0 +1,83 @@
+import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { z } from 'zod';
+import { isObject, type JsonObject } from '../../domain/json.ts';
+import { kindOf } from '../../domain/violations.ts';
+
+/** An object of any JSON, such as answers; what may be in it is for the service. */
+export const jsonObject = z
+  .custom<JsonObject>(isObject, {
+    params: { code: 'invalid_type' },
+    error: ({ input }) => (input === undefined ? 'Required' : `Expected object, received ${kindOf(input)}`),
+  })
+  .meta({ type: 'object', additionalProperties: true });
+
+/** An instant in a reply: ISO 8601 in UTC with milliseconds. */
+export const timeReply = z
+  .string()
+  .meta({ format: 'date-time', examples: ['2026-11-21T08:00:00.000Z'], description: 'ISO 8601, UTC.' });
+
+export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
+
+/** Pages of a list: how many, and where to go on. */
+export const pageQuery = z.object({
+  limit: z
+    .string()
+    .regex(/^0*[1-9]\d*$/, 'Expected a whole number from 1')
+    .transform((text) => Math.min(Number(text), MAX_PAGE))
+    .exactOptional()
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      description: 'How many to return, default 20; above 100 reads as 100.',
+    }),
+  cursor: z.string().min(1).exactOptional().describe('The `next_cursor` of the page before.'),
+});
+
+/** An instant in a query or a body. */
+export const timeInput = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], {
+    error: ({ input }) =>
+      input === undefined ? 'Required' : 'Expected ISO 8601, as in 2026-11-21T08:00:00Z',
+  })
+  .transform((text) => timestampFromDate(new Date(text)))
+  .meta({ type: 'string', description: 'ISO 8601 with offset, or a day, which begins at midnight UTC.' });
+
+export const nextCursor = z.string().nullable().describe('Where the next page begins; null on the last.');
+
+/** A whole number of seconds in a body, whose range is for the service. */
+export const seconds = (range: { minimum: number; maximum?: number; default?: number }) =>
+  z.int().meta(range).describe('Seconds.');
+
+/** Seconds as a message has them. */
+export function durationOf(whole: number | undefined) {
+  return whole === undefined ? undefined : { seconds: BigInt(whole), nanos: 0 };
+}
+
+/** A message's time as a reply has it. */
+export function timeOf(time: Timestamp | undefined): string {
+  return time === undefined ? EPOCH : timestampDate(time).toISOString();
+}
+
+/** A message's time as a reply has it; null if it is not set. */
+export function timeOrNull(time: Timestamp | undefined): string | null {
+  return time === undefined ? null : timeOf(time);
+}
+
+/** A message's text as a reply has it; null if it is not set. */
+export function textOrNull(text: string): string | null {
+  return text === '' ? null : text;
+}
+
+/** The page of a list, as every list request has it. */
+export function pageOf({ limit, cursor }: { limit?: number; cursor?: string }) {
+  return { pageSize: limit ?? 0, pageToken: cursor ?? '' };
+}
+
+/** A part of a response that its service always sets. Throws if it did not. */
+export function present<T>(part: T | undefined): T {
+  if (part === undefined) throw new TypeError('A response lacks a part that is always set');
+  return part;
+}
+
+const MAX_PAGE = 100;
+const EPOCH = new Date(0).toISOString();
