@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto';
+import type { Transport } from '@connectrpc/connect';
+import cors from 'cors';
+import express, { type NextFunction, type Request, type Response, type Router } from 'express';
+import { ACTIVATION_PATH, activationRoutes } from './activation.ts';
+import { CutOff, drain } from './body.ts';
+import { createClients } from './clients.ts';
+import { deliveryRoutes } from './deliveries.ts';
+import { Refusal, refusalOf } from './errors.ts';
+import { exportRoutes } from './export.ts';
+import { isFormPost } from './form-body.ts';
+import { formRoutes } from './forms.ts';
+import { healthRoutes } from './health.ts';
+import { keyRoutes } from './keys.ts';
+import { describeApi } from './openapi.ts';
+import type { Pages } from './pages.ts';
+import { prefersJson, sendJson, sendPage } from './reply.ts';
+import type { Exchange, Route } from './route.ts';
+import { sessionRoutes } from './sessions.ts';
+import { submissionRoutes } from './submissions.ts';
+import { uploadRoutes } from './uploads.ts';
+import { webhookRoutes } from './webhooks.ts';
+
+/** Every documented route, the busiest first. Of paths that could both match, the literal one comes first. */
+export const routes: readonly Route[] = [
+  ...submissionRoutes,
+  ...exportRoutes,
+  ...formRoutes,
+  ...activationRoutes,
+  ...sessionRoutes,
+  ...webhookRoutes,
+  ...deliveryRoutes,
+  ...uploadRoutes,
+  ...keyRoutes,
+  ...healthRoutes,
+];
+
+/**
+ * The documented REST interface, as a client of the RPCs.
+ *
+ * It answers everything, with the documented error on unknown paths too, so it goes last into an
+ * app; the hosted pages go before it. The app's `trust proxy` decides whose address a caller has.
+ */
+export function createGateway(options: GatewayOptions): Router {
+  const { transport, baseUrl, pages, allowPrivateUrls } = options;
+  const common = { clients: createClients(transport), baseUrl, pages, allowPrivateUrls };
+  const router = express.Router();
+  const description = JSON.stringify(describeApi(routes, { baseUrl, version: options.version }));
+
+  router.use(setHeaders);
+  router.use('/api', cors(corsOptions));
+  for (const [path, atPath] of byPath(routes)) {
+    const entry = router.route(path);
+    for (const served of atPath) {
+      entry[served.method]((request: Request, response: Response) => {
+        const exchange: Exchange = { ...common, request, response };
+        return served.handle(exchange).catch((error: unknown) => refuse(error, exchange, served));
+      });
+    }
+    entry.all(otherMethod(allowedAt(path, atPath)));
+  }
+  router
+    .route('/openapi.json')
+    .get((_request, response) => {
+      response.setHeader('access-control-allow-origin', '*');
+      response.type('application/json').end(description);
+    })
+    .all(otherMethod('GET, HEAD'));
+  router.use(() => {
+    throw new Refusal('not_found', 'There is no such route');
+  });
+  router.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
+    refuse(error, { ...common, request, response }),
+  );
+  return router;
+
+  /** Answers with the documented error: JSON, or a page where a browser posted a form. */
+  async function refuse(error: unknown, exchange: Exchange, served?: Route): Promise<void> {
+    const { request, response } = exchange;
+    if (error instanceof CutOff || response.destroyed) return void request.destroy();
+    const refusal = withRequestId(refusalOf(error));
+    if (response.headersSent) return void response.destroy();
+    for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value);
+    if (!(await drain(request))) response.setHeader('connection', 'close');
+
+    const { status, reason, details } = refusal;
+    const page = served?.operation.forms !== undefined && isFormPost(request) && !prefersJson(request);
+    if (!page) return sendJson(response, status, refusal.body);
+    const shown =
+      status === 422 ? pages.renderProblems(details, request) : pages.renderError(status, reason, request);
+    sendPage(response, status, shown);
+  }
+
+  /** A fault of the gateway's own is logged under an id that the caller is told, as services do it. */
+  function withRequestId(refusal: Refusal): Refusal {
+    const { cause } = refusal;
+    if (refusal.reason !== 'internal' || cause === undefined) return refusal;
+    const requestId = randomUUID();
+    options.log.error({ err: cause, request_id: requestId }, 'a request failed in the gateway');
+    return new Refusal('internal', `Internal error (request ${requestId})`);
+  }
+}
+
+/** Replies are data of their caller's alone, and nothing a browser should take for a page. */
+function setHeaders(_request: Request, response: Response, next: NextFunction): void {
+  response.setHeader('x-content-type-options', 'nosniff');
+  response.setHeader('cache-control', 'no-store');
+  response.setHeader('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
+  next();
+}
+
+function otherMethod(allow: string) {
+  return () => {
+    throw new Refusal('method', `This path answers ${allow}`, { headers: { allow } });
+  };
+}
+
+function byPath(all: readonly Route[]): Map<string, Route[]> {
+  return Map.groupBy(all, ({ path }) => path);
+}
+
+function allowedAt(path: string, atPath: readonly Route[]): string {
+  const methods = new Set(atPath.map(({ method }) => method.toUpperCase()));
+  // A person gets a page there, which another room serves.
+  if (path === ACTIVATION_PATH) methods.add('GET');
+  if (methods.has('GET')) methods.add('HEAD');
+  return [...methods].sort().join(', ');
+}
+
+/** Any page may ask: which origins may post to a form is for the form's settings. No cookie is ever used. */
+const corsOptions: cors.CorsOptions = {
+  origin: '*',
+  methods: ['GET', 'HEAD', 'POST'],
+  exposedHeaders: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
+  maxAge: 7200,
+};
+
+export type GatewayOptions = {
+  /** The way to the services, in this process or another. */
+  transport: Transport;
+  /** The public address of the service, without a slash at the end. */
+  baseUrl: string;
+  /** Whether webhooks may go to private addresses, as in development. */
+  allowPrivateUrls: boolean;
+  /** The pages that answer form posts. */
+  pages: Pages;
+  /** The version of the software, for the API description. */
+  version: string;
+  log: { error(facts: object, message: string): void };
+};
