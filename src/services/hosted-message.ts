@@ -1,0 +1,91 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type HostedSessionSchema, HostedState } from '../../gen/forms/v1/hosted_pb.js';
+import { type Answers, mergeAnswers } from '../domain/answers.ts';
+import type { FormDefinition } from '../domain/definition.ts';
+import { definitionToMessage } from '../domain/definition-message.ts';
+import { shownFields } from '../domain/shown-fields.ts';
+import type { Session } from '../store/sessions.ts';
+import type { Gate, PublishedForm } from './form-gate.ts';
+import { withoutNulls } from './session-request.ts';
+
+/** Whether a session takes answers. What ended the session itself is said before what shut its form. */
+export function hostedState(session: Session, gate: Gate): HostedState {
+  if (session.status === 'submitted') return HostedState.SUBMITTED;
+  if (session.status === 'expired') return HostedState.EXPIRED;
+  switch (gate) {
+    case 'open':
+      return HostedState.OPEN;
+    case 'closed':
+      return HostedState.CLOSED;
+    case 'archived':
+      return HostedState.ARCHIVED;
+    default:
+      return gate satisfies never;
+  }
+}
+
+/** What a page shows of a session that takes no answers any more: nobody's answers, no fields. */
+export function endedToMessage(
+  definition: FormDefinition,
+  form: PublishedForm,
+  state: HostedState,
+): HostedMessage {
+  const { locale } = definition.settings;
+  const theme = definitionToMessage(definition).settings?.theme;
+  return {
+    state,
+    formName: definition.name,
+    locale,
+    ...(theme !== undefined && { theme }),
+    embedOrigins: form.version.definition.settings.embedOrigins,
+  };
+}
+
+/**
+ * What a page shows of a session that takes answers. Its fields and words are those of the version
+ * it began with, `definition`; how it behaves is the form's to say now.
+ */
+export function openToMessage(
+  definition: FormDefinition,
+  form: PublishedForm,
+  open: OpenPage,
+): HostedMessage {
+  const { allowPartial, spam } = form.version.definition.settings;
+  const fields = shownFields(definition.fields, heldAnswers(definition, open.session));
+  const shown = definitionToMessage({
+    ...definition,
+    fields: fields.map(({ defaultValue: _, ...field }) => field),
+  });
+  return {
+    ...endedToMessage(definition, form, HostedState.OPEN),
+    description: definition.description ?? '',
+    fields: shown.fields,
+    answers: open.answers,
+    allowPartial,
+    submitLabel: definition.settings.submitLabel ?? '',
+    honeypot: spam.honeypot === true,
+    issueToken: open.issueToken,
+    expireTime: timestampFromDate(open.session.expiresAt),
+  };
+}
+
+/** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */
+export function heldAnswers(definition: FormDefinition, session: Session): Answers {
+  const defaults: Answers = {};
+  for (const { id, defaultValue } of definition.fields) {
+    if (defaultValue !== undefined) defaults[id] = defaultValue;
+  }
+  return withoutNulls(mergeAnswers(defaults, session.prefill, session.partialAnswers ?? {}));
+}
+
+/** Answers without those of hidden fields: what may go to a browser. */
+export function shownAnswers(definition: FormDefinition, answers: Answers): Answers {
+  const hidden = new Set(definition.fields.flatMap(({ id, hidden }) => (hidden ? [id] : [])));
+  return Object.fromEntries(Object.entries(answers).filter(([id]) => !hidden.has(id)));
+}
+
+/** `answers` are those that may be shown, files described. */
+export type OpenPage = { session: Session; answers: Answers; issueToken: string };
+
+type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;
