@@ -7,15 +7,33 @@ import {
   type ServiceImplSpec,
   type Transport,
 } from '@connectrpc/connect';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
+import { KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { identifyCallers } from './caller.ts';
+import { ensureDemoForm } from './demo-form.ts';
 import type { ServiceDeps, Shared } from './deps.ts';
+import { ensureFirstKey } from './first-key.ts';
 import { createFormReader } from './form-reader.ts';
+import { formsService } from './forms.ts';
 import { healthService } from './health.ts';
+import { hostedService } from './hosted.ts';
 import { createKeyReader } from './key-reader.ts';
+import { keysService } from './keys.ts';
 import { logCalls } from './logging.ts';
+import { mailService } from './mail.ts';
 import { limitRates } from './rate-limit.ts';
+import { sessionsService } from './sessions.ts';
+import { submissionsService } from './submissions.ts';
 import { createLocalTransport } from './transport.ts';
+import { uploadsService } from './uploads.ts';
+import { webhooksService } from './webhooks.ts';
 
 /**
  * Makes all services and the one chain of interceptors that every call passes, whichever door it
@@ -43,12 +61,26 @@ export function createServices(deps: ServiceDeps): ServiceRegistry {
         services.map(({ spec }) => spec),
         interceptors,
       ),
+    async prepare(bootstrapKey) {
+      await ensureDemoForm(deps);
+      return ensureFirstKey(deps, bootstrapKey);
+    },
   };
 }
 
 /** Every service there is. Who may call what stands in access.ts. */
 function servicesOf(shared: Shared): Service[] {
-  return [serve(Health, healthService(shared))];
+  return [
+    serve(FormsService, formsService(shared)),
+    serve(SubmissionsService, submissionsService(shared)),
+    serve(SessionsService, sessionsService(shared)),
+    serve(HostedService, hostedService(shared)),
+    serve(UploadsService, uploadsService(shared)),
+    serve(KeysService, keysService(shared)),
+    serve(WebhooksService, webhooksService(shared)),
+    serve(MailService, mailService(shared)),
+    serve(Health, healthService(shared)),
+  ];
 }
 
 function serve<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
@@ -65,4 +97,10 @@ export type ServiceRegistry = {
   routes(router: ConnectRouter): void;
   /** A transport for callers in this process: the gateway and the hosted pages. */
   transport(): Transport;
+  /**
+   * Makes what every installation has: the demo form and a first key. To be called before the doors
+   * open; instances may do so at once. Returns the first key's text if it was made now and is to be
+   * shown, else undefined. `bootstrapKey` is registered instead of making one.
+   */
+  prepare(bootstrapKey?: string): Promise<string | undefined>;
 };
