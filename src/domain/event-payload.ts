@@ -33,9 +33,9 @@ export function sessionExpiredPayload(event: EventHead, session: SessionFacts): 
   );
 }
 
-/** The body of the webhook that a user sends themselves to see whether it arrives. */
-export function testPayload(event: EventHead, webhookId: string): string {
-  return payload({ ...event, event: 'webhook.test' }, { webhookId });
+/** The body of the webhook that a user sends themselves to see whether it arrives; the answers are made up. */
+export function testPayload(event: EventHead, test: TestFacts): string {
+  return payload({ ...event, event: 'webhook.test' }, test);
 }
 
 function payload(head: EventHead & { event: EventName }, data: object): string {
@@ -74,3 +74,6 @@ export type SessionFacts = {
   /** Only of forms with `allowPartial`. */
   partialAnswers?: JsonObject | undefined;
 };
+
+/** `formId` is null if the project has no form yet. */
+export type TestFacts = { webhookId: string; formId: string | null; answers: JsonObject };
