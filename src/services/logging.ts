@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { DatabaseUnavailable } from '../store/faults.ts';
+import { DatabaseUnavailable, Overloaded } from '../store/faults.ts';
 import { failed } from './errors.ts';
 
 /**
@@ -45,9 +45,8 @@ function logFailure(log: Log, call: object, failure: ConnectError): void {
 function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
   if (error instanceof ConnectError) return error;
   if (signal.aborted) return new ConnectError('The caller has gone', Code.Canceled);
-  const overloaded = error instanceof Error && error.name === 'Overloaded';
-  if (error instanceof DatabaseUnavailable || overloaded) {
-    const why = overloaded ? 'The service is overloaded' : 'The database is out of reach';
+  if (error instanceof DatabaseUnavailable || error instanceof Overloaded) {
+    const why = error instanceof Overloaded ? 'The service is overloaded' : 'The database is out of reach';
     return failed(Reason.UNAVAILABLE, `${why}; try again soon`, {
       retryAfter: RETRY_AFTER_SECONDS,
       cause: error,
