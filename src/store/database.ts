@@ -56,6 +56,7 @@ function databaseOn(engine: Engine): Database {
         return false;
       }
     },
+    schemaDifference: () => engine.schemaDifference(),
     close: () => engine.close(),
   };
 }
@@ -92,6 +93,8 @@ export type Database = Queries & {
   now(): Promise<Date>;
   /** Whether the database answers. */
   isReady(): Promise<boolean>;
+  /** What the tables lack of what the entities describe, as SQL; empty unless a migration was forgotten. */
+  schemaDifference(): Promise<string>;
   close(): Promise<void>;
 };
 

@@ -1,3 +1,4 @@
+import { type Form, FormEntity } from './forms.ts';
 import type { Queries } from './queries.ts';
 import { type Webhook, WebhookEntity } from './webhooks.ts';
 
@@ -63,6 +64,11 @@ export async function listListeningWebhooks(
     });
     return [...ofForms, ...ofProjects];
   });
+}
+
+/** The forms with these ids. */
+export async function listFormsById(queries: Queries, formIds: string[]): Promise<Form[]> {
+  return queries.read((em) => em.find(FormEntity, { id: { $in: formIds } }));
 }
 
 const givenColumns = `id text, event_id text, project_id text, form_id text, webhook_id text, submission_id text,

@@ -1,4 +1,5 @@
 import { type Queries, type Row, timeOf, timeOrNull } from './queries.ts';
+import type { SigningSecrets, Webhook } from './webhooks.ts';
 
 /**
  * Takes due deliveries and hides them from other loops until the lease ends, oldest first, at most
@@ -206,13 +207,4 @@ export type WebhookContent = {
   webhook: ClaimedWebhook | null;
 };
 
-export type ClaimedWebhook = {
-  id: string;
-  active: boolean;
-  keyless: boolean;
-  secret: string;
-  nextSecret: string | null;
-  nextSecretAt: Date | null;
-  previousSecret: string | null;
-  previousSecretUntil: Date | null;
-};
+export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless'> & SigningSecrets;

@@ -7,6 +7,8 @@ export type Engine = {
   em: EntityManager;
   /** Brings the tables up to date, taking turns with other processes. */
   migrate(): Promise<void>;
+  /** What the tables lack of what the entities describe, as SQL; empty if nothing. */
+  schemaDifference(): Promise<string>;
   /** Runs one statement outside any transaction, with `$1` parameters. */
   query(sql: string, params: unknown[]): Promise<Row[]>;
   /** Hears notifications until the returned function is called; `handler` also runs after a gap. */

@@ -46,8 +46,19 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Serialization, deadlock, too many connections, starting up, read-only standby, nobody listening. */
-const withoutEffect = new Set(['40001', '40P01', '53300', '57P03', '25006', 'ECONNREFUSED', 'ENOTFOUND']);
+/** Serialization, deadlock, too many connections, starting up, read-only standby; nobody there, or not to us. */
+const withoutEffect = new Set([
+  '40001',
+  '40P01',
+  '53300',
+  '57P03',
+  '25006',
+  '3D000',
+  '28000',
+  '28P01',
+  'ECONNREFUSED',
+  'ENOTFOUND',
+]);
 
 /** Cancelled by the statement time-out or by hand, shut down, crashed, reset by the network. */
 const lostConnection = new Set([

@@ -17,44 +17,19 @@ export const MailRecipientEntity = defineEntity({
 
 export type MailRecipient = InferEntity<typeof MailRecipientEntity>;
 
-/**
- * Notes addresses that a form should mail, and returns which of them have not confirmed.
- *
- * Noting an address again keeps its confirmation.
- */
-export async function noteRecipients(
-  queries: Queries,
-  formId: string,
-  addresses: string[],
-): Promise<string[]> {
-  const rows = await queries.query(
-    `with given as (select distinct unnest($2::text[]) as address),
-     noted as (
-       insert into mail_recipients (form_id, address, created_at)
-       select $1, address, now() from given on conflict do nothing
-     )
-     select g.address from given g
-     where not exists (
-       select from mail_recipients r where r.form_id = $1 and r.address = g.address and r.confirmed_at is not null
-     )`,
-    [formId, addresses],
-  );
-  return rows.map((row) => String(row.address));
-}
-
-/** Confirms that an address wants a form's mail. Does nothing if it has, or was never asked. */
+/** Records that an address wants a form's mail, as it says by a link that only it was sent. Again is the same. */
 export async function confirmRecipient(
   queries: Queries,
   { formId, address }: { formId: string; address: string },
 ): Promise<void> {
   await queries.query(
-    `update mail_recipients set confirmed_at = now()
-     where form_id = $1 and lower(address) = $2 and confirmed_at is null`,
+    `insert into mail_recipients (form_id, address, created_at, confirmed_at) values ($1, $2, now(), now())
+     on conflict (form_id, address) do update set confirmed_at = coalesce(mail_recipients.confirmed_at, now())`,
     [formId, addressKey(address)],
   );
 }
 
-/** The addresses that have confirmed, by form. */
+/** The addresses that have confirmed, as `addressKey` gives them, by form. */
 export async function listConfirmedRecipients(
   queries: Queries,
   formIds: string[],

@@ -1,3 +1,4 @@
+import type { MikroORM } from '@mikro-orm/core';
 import { migrations } from './migrations/index.ts';
 
 /** What both engines tell MikroORM. */
@@ -7,3 +8,8 @@ export const ormOptions = {
   // Rows go straight to the caller: an identity map over a read would keep each of them alive.
   disableIdentityMap: true,
 };
+
+/** What the tables lack of what the entities describe, as SQL. */
+export async function schemaDifference(orm: Pick<MikroORM, 'schema'>): Promise<string> {
+  return orm.schema.getUpdateSchemaSQL({ wrap: false });
+}

@@ -6,7 +6,7 @@ import { claimDataFolder } from './data-folder.ts';
 import type { Engine } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
-import { ormOptions } from './orm-options.ts';
+import { ormOptions, schemaDifference } from './orm-options.ts';
 import type { Row } from './queries.ts';
 
 /**
@@ -46,6 +46,7 @@ export async function openPglite(options: { dataDir?: string; dump?: Blob }): Pr
     migrate: async () => {
       await orm.migrator.up();
     },
+    schemaDifference: () => schemaDifference(orm),
     query: async (sql, params) => (await pglite.query<Row>(sql, params)).rows,
     listen: async (channel, handler) => {
       const stop = await pglite.listen(channel, handler);

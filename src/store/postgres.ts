@@ -4,7 +4,7 @@ import type { Engine, Log } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { listenOn } from './listener.ts';
-import { ormOptions } from './orm-options.ts';
+import { ormOptions, schemaDifference } from './orm-options.ts';
 
 /**
  * Connects to a PostgreSQL server, of version 14 or newer.
@@ -36,17 +36,7 @@ export async function openPostgres(options: {
     }),
   );
 
-  const pool = await orm.em.getDriver().getConnection().getNativeClient();
-  try {
-    await pool.query('select 1');
-  } catch (error) {
-    await orm.close(true);
-    const reason = error instanceof Error ? error.message || String(error.name) : String(error);
-    throw new StartError(`The database at ${placeOf(databaseUrl)} can't be reached: ${reason}.`, {
-      cause: error,
-    });
-  }
-
+  const pool = await reach(orm, databaseUrl);
   return {
     name: 'postgres',
     em: orm.em,
@@ -57,10 +47,25 @@ export async function openPostgres(options: {
         await em.execute('select pg_advisory_xact_lock(?)', [MIGRATION_LOCK]);
         await orm.migrator.up();
       }),
+    schemaDifference: () => schemaDifference(orm),
     query: async (sql, params) => (await pool.query(sql, params)).rows,
     listen: (channel, handler) => listenOn(pool, channel, handler, log),
     close: () => orm.close(),
   };
+}
+
+async function reach(orm: MikroORM, databaseUrl: string) {
+  try {
+    const pool = await orm.em.getDriver().getConnection().getNativeClient();
+    await pool.query('select 1');
+    return pool;
+  } catch (error) {
+    await orm.close(true);
+    const reason = error instanceof Error && error.message !== '' ? error.message : 'nobody answers';
+    throw new StartError(`The database at ${placeOf(databaseUrl)} can't be reached: ${reason}.`, {
+      cause: error,
+    });
+  }
 }
 
 /** A server that can't be spoken to within this is treated as away. */

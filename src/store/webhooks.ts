@@ -148,7 +148,7 @@ export async function rotateWebhookSecret(
 }
 
 /** The sealed secrets a webhook signs with at a time: `previousSecret` is null outside the overlap. */
-export function secretsAt(webhook: Webhook, now: Date): SecretsAt {
+export function secretsAt(webhook: SigningSecrets, now: Date): SecretsAt {
   const { secret, nextSecret, nextSecretAt, previousSecret, previousSecretUntil } = webhook;
   if (nextSecret !== null && nextSecretAt !== null && nextSecretAt <= now) {
     const until = new Date(nextSecretAt.getTime() + OVERLAP_MS);
@@ -165,4 +165,9 @@ export function secretsAt(webhook: Webhook, now: Date): SecretsAt {
 const OVERLAP_MS = 24 * 60 * 60 * 1000;
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
+/** The sealed secrets that a webhook has. */
+export type SigningSecrets = Pick<
+  Webhook,
+  'secret' | 'nextSecret' | 'nextSecretAt' | 'previousSecret' | 'previousSecretUntil'
+>;
 export type SecretsAt = Pick<Webhook, 'secret' | 'previousSecret' | 'previousSecretUntil'>;

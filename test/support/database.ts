@@ -14,13 +14,14 @@ export async function openTestDatabase(engine: EngineName): Promise<TestDatabase
   return engine === 'pglite' ? openEmbedded() : openOnServer();
 }
 
-/** Makes an empty, migrated database on the test server, for tests that connect by themselves. */
-export async function createServerDatabase(): Promise<ServerDatabase> {
+/** Makes an empty database on the test server, migrated if not said otherwise, for tests that connect by themselves. */
+export async function createServerDatabase({ migrated = true } = {}): Promise<ServerDatabase> {
   const { url, template } = inject('postgres');
   const name = `forms_${randomBytes(8).toString('hex')}`;
-  await runOn(url, `create database ${name} template ${template}`);
+  await runOn(url, `create database ${name}${migrated ? ` template ${template}` : ''}`);
   return {
     databaseUrl: inDatabase(url, name),
+    adminUrl: url,
     [Symbol.asyncDispose]: () => runOn(url, `drop database if exists ${name} with (force)`),
   };
 }
@@ -52,4 +53,8 @@ async function openOnServer(): Promise<TestDatabase> {
 }
 
 export type TestDatabase = Database & AsyncDisposable & { databaseUrl?: string };
-export type ServerDatabase = AsyncDisposable & { databaseUrl: string };
+export type ServerDatabase = AsyncDisposable & {
+  databaseUrl: string;
+  /** The server's maintenance database. */
+  adminUrl: string;
+};

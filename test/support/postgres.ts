@@ -25,7 +25,7 @@ import { Client } from 'pg';
  */
 export async function startPostgres(): Promise<Postgres> {
   const given = process.env.TEST_DATABASE_URL;
-  if (given !== undefined) return { url: given, pid: 0, stop: async () => undefined };
+  if (given !== undefined) return { url: given, stop: async () => undefined };
 
   const home = mkdtempSync(join(tmpdir(), 'forms-postgres-'));
   const asUser = root ? { uid: NOBODY, gid: NOBODY } : {};
@@ -44,20 +44,20 @@ export async function startPostgres(): Promise<Postgres> {
   const port = await freePort();
   const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 300 };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
-  const server = spawn(run('postgres'), ['-D', data, ...flags], options);
+  const server = spawn('sh', ['-c', UNTIL_STDIN_ENDS, 'sh', run('postgres'), '-D', data, ...flags], {
+    ...asUser,
+    cwd: home,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
   const ended = once(server, 'exit');
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
-  await untilReady(url, () => server.exitCode === null);
-
-  return {
-    url,
-    pid: server.pid ?? 0,
-    stop: async () => {
-      server.kill('SIGINT');
-      await ended;
-      rmSync(home, { recursive: true, force: true });
-    },
+  const stop = async () => {
+    server.stdin.end();
+    await ended;
+    rmSync(home, { recursive: true, force: true });
   };
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
+  await untilReady(url);
+  return { url, stop };
 }
 
 /** Runs one statement on the server, outside any pool. */
@@ -70,6 +70,9 @@ export async function runOn(url: string, sql: string): Promise<void> {
     await client.end();
   }
 }
+
+/** Runs a program until the standard input ends, which it does even if the tests are killed. */
+const UNTIL_STDIN_ENDS = '"$@" </dev/null & server=$!; cat; kill -INT $server; wait $server';
 
 /** PostgreSQL refuses to run as root. */
 const root = process.getuid?.() === 0;
@@ -108,22 +111,24 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-async function untilReady(url: string, running: () => boolean): Promise<void> {
-  while (running()) {
+async function untilReady(url: string): Promise<void> {
+  const giveUpAt = Date.now() + START_TIMEOUT_MS;
+  while (true) {
     try {
       return await runOn(url, 'select 1');
-    } catch {
+    } catch (error) {
+      if (Date.now() > giveUpAt) throw new Error('PostgreSQL did not start', { cause: error });
       await sleep(20);
     }
   }
-  throw new Error('PostgreSQL ended while it started.');
 }
+
+/** It takes a second; a busy machine may take many. */
+const START_TIMEOUT_MS = 30_000;
 
 export type Postgres = {
   /** The maintenance database. */
   url: string;
-  /** The server's process, 0 for a given server. */
-  pid: number;
   stop(): Promise<void>;
 };
 type Link = { source: string; target: string };

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { countSubmissions } from '../../src/store/counters.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { createServerDatabase } from '../support/database.ts';
+
+describe('a writing process that is killed', () => {
+  it('loses no acknowledged row of the embedded database', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'forms-crash-'));
+    try {
+      const acknowledged = await killAfter(dataDir, 300);
+
+      const database = await openDatabase({ dataDir, log: console });
+
+      await expectAllStored(database, acknowledged);
+      await database.close();
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  it('loses no acknowledged row of the server', async () => {
+    await using server = await createServerDatabase();
+    const acknowledged = await killAfter(server.databaseUrl, 300);
+
+    const database = await openDatabase({ databaseUrl: server.databaseUrl, log: console });
+
+    await expectAllStored(database, acknowledged);
+    await database.close();
+  });
+});
+
+/** Kills the process in the midst of its writing, and returns the ids it had been promised. */
+async function killAfter(place: string, rows: number): Promise<string[]> {
+  const program = join(import.meta.dirname, 'writing-process.ts');
+  const child = spawn(process.execPath, [program, place], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const closed = once(child, 'close');
+  let output = '';
+  for await (const chunk of child.stdout.setEncoding('utf8')) {
+    output += chunk;
+    if (output.split('\n').length > rows) child.kill('SIGKILL');
+  }
+  expect(await closed).toEqual([null, 'SIGKILL']);
+  return output.split('\n').slice(0, -1);
+}
+
+async function expectAllStored(database: Database, acknowledged: string[]): Promise<void> {
+  const rows = await database.query('select id from submissions');
+  const stored = new Set(rows.map(({ id }) => String(id)));
+  expect(acknowledged.length).toBeGreaterThanOrEqual(300);
+  expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
+
+  const { accepted } = await countSubmissions(database, 'form_one');
+  const [events] = await database.query('select count(*)::int as count from events');
+  expect({ accepted, events: events?.count }).toEqual({ accepted: stored.size, events: stored.size });
+}

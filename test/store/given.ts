@@ -1,0 +1,103 @@
+import { newId } from '../../src/domain/ids.ts';
+import type { Queries } from '../../src/store/database.ts';
+import { type Form, insertForm } from '../../src/store/forms.ts';
+import { insertSession, type Session } from '../../src/store/sessions.ts';
+import type { NewSubmission } from '../../src/store/submission-writer.ts';
+import { insertWebhook, type Webhook } from '../../src/store/webhooks.ts';
+
+/** A row of each kind with plausible values; name only what the test is about. */
+export function aForm(given: Partial<Form> = {}): Form {
+  const now = new Date();
+  return {
+    id: newId('form', now.getTime()),
+    projectId: 'prj_one',
+    name: 'Contact',
+    slug: 'contact',
+    status: 'draft',
+    createdBy: 'public',
+    draftDefinition: null,
+    draftSecret: null,
+    currentVersionId: null,
+    activationHash: 'hash',
+    activationExpiresAt: new Date(now.getTime() + 60_000),
+    activatedAt: null,
+    ownerEmail: null,
+    ownerConfirmedAt: null,
+    pendingOwnerEmail: null,
+    archivedAt: null,
+    createdAt: now,
+    updatedAt: now,
+    ...given,
+  };
+}
+
+export async function givenForm(db: Queries, given: Partial<Form> = {}): Promise<Form> {
+  const form = aForm(given);
+  await insertForm(db, form);
+  return form;
+}
+
+export async function givenSession(
+  db: Queries,
+  given: { id?: string; expiresIn?: number } = {},
+): Promise<Session> {
+  return insertSession(db, {
+    id: given.id ?? newId('evt', Date.now()).replace('evt_', 'sess_'),
+    projectId: 'prj_one',
+    formId: 'form_one',
+    versionId: 'ver_one',
+    prefill: { email: 'a@example.com' },
+    metadata: {},
+    expiresIn: given.expiresIn ?? 3600,
+  });
+}
+
+export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
+  const now = Date.now();
+  const id = given.id ?? newId('sub', now);
+  return {
+    id,
+    projectId: 'prj_one',
+    formId: 'form_one',
+    versionId: 'ver_one',
+    sessionId: null,
+    source: 'api',
+    answers: { zeta: 'last first', alpha: ['b', 'a'], number: 0.1 },
+    metadata: {},
+    status: 'accepted',
+    idempotencyKey: null,
+    requestFingerprint: null,
+    createdAt: new Date(now),
+    event: { id: newId('evt', now), type: 'submission.created', body: JSON.stringify({ of: id }) },
+    ...given,
+  };
+}
+
+export async function givenWebhook(db: Queries, given: Partial<Webhook> = {}): Promise<Webhook> {
+  const now = new Date();
+  const webhook: Webhook = {
+    id: newId('wh', now.getTime()),
+    projectId: 'prj_one',
+    formId: null,
+    url: 'https://example.com/hook',
+    events: ['submission.created'],
+    secret: 'sealed-1',
+    nextSecret: null,
+    nextSecretAt: null,
+    previousSecret: null,
+    previousSecretUntil: null,
+    keyless: false,
+    fromDefinition: false,
+    active: true,
+    disabledAt: null,
+    disabledReason: null,
+    failingSince: null,
+    lastSuccessAt: null,
+    failuresBeforeSuccess: 0,
+    createdAt: now,
+    deletedAt: null,
+    ...given,
+  };
+  await insertWebhook(db, webhook);
+  return webhook;
+}

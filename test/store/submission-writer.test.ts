@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import { countSubmissions } from '../../src/store/counters.ts';
+import type { Queries } from '../../src/store/database.ts';
+import { findSession } from '../../src/store/sessions.ts';
+import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
+import { findSubmission } from '../../src/store/submissions.ts';
+import { findUnclaimedUploads, insertUpload } from '../../src/store/uploads.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import { aSubmission, givenSession } from './given.ts';
+
+describe.each(engines)('the submission writer on %s', (engine) => {
+  it('stores the answers as they were given, with their event', async () => {
+    await using database = await openTestDatabase(engine);
+    const writer = createSubmissionWriter(database);
+    const row = aSubmission({ metadata: { ['__proto__']: 'kept', café: '\u{1F600}' } });
+
+    const outcome = await writer.write(row);
+
+    expect(outcome).toEqual({ outcome: 'stored' });
+    const { event, ...submission } = row;
+    const stored = await findSubmission(database, 'prj_one', row.id);
+    expect(stored).toEqual(submission);
+    expect(Object.keys(stored?.answers ?? {})).toEqual(['zeta', 'alpha', 'number']);
+    const events = await database.query('select id, type, submission_id, body, fanned_out_at from events');
+    expect(events).toEqual([
+      { id: event?.id, type: event?.type, submission_id: row.id, body: event?.body, fanned_out_at: null },
+    ]);
+  });
+
+  it('writes what arrives together in few commits', async () => {
+    await using database = await openTestDatabase(engine);
+    let commits = 0;
+    const writer = createSubmissionWriter(database, { onCommitted: () => (commits += 1) });
+
+    const outcomes = await Promise.all(Array.from({ length: 1_200 }, () => writer.write(aSubmission())));
+
+    expect(new Set(outcomes.map(({ outcome }) => outcome))).toEqual(new Set(['stored']));
+    expect(commits).toBe(3);
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 1_200, spam: 0 });
+  });
+
+  it('refuses a bad row alone and stores its neighbours', async () => {
+    await using database = await openTestDatabase(engine);
+    const writer = createSubmissionWriter(database);
+    const rows = Array.from({ length: 40 }, (_, index) =>
+      aSubmission(index === 17 || index === 18 ? { source: 'a\u0000b' } : {}),
+    );
+
+    const results = await Promise.allSettled(rows.map((row) => writer.write(row)));
+
+    expect(results.flatMap(({ status }, index) => (status === 'rejected' ? [index] : []))).toEqual([17, 18]);
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 38, spam: 0 });
+    expect(await count(database, 'events')).toBe(38);
+  });
+
+  it('keeps the first submission of an idempotency key, within a group and over groups', async () => {
+    await using database = await openTestDatabase(engine);
+    const writer = createSubmissionWriter(database);
+    const keyed = (fingerprint: string) =>
+      aSubmission({ idempotencyKey: 'key', requestFingerprint: fingerprint });
+    const rows = [keyed('first'), keyed('second'), keyed('third')];
+
+    const together = await Promise.all(rows.map((row) => writer.write(row)));
+    const later = await writer.write(keyed('later'));
+    const elsewhere = await writer.write(aSubmission({ formId: 'form_two', idempotencyKey: 'key' }));
+
+    const first = rows[together.findIndex(({ outcome }) => outcome === 'stored')];
+    const duplicate = {
+      outcome: 'duplicate',
+      submissionId: first?.id,
+      fingerprint: first?.requestFingerprint,
+    };
+    expect(together.filter(({ outcome }) => outcome === 'duplicate')).toEqual([duplicate, duplicate]);
+    expect(later).toEqual(duplicate);
+    expect(elsewhere).toEqual({ outcome: 'stored' });
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 1, spam: 0 });
+    expect(await count(database, 'events')).toBe(2);
+  });
+
+  it('keeps one submission of a key that two writers race for', async () => {
+    await using database = await openTestDatabase(engine);
+    const writers = [createSubmissionWriter(database), createSubmissionWriter(database)];
+    const keys = Array.from({ length: 60 }, (_, index) => `key-${index}`);
+
+    const outcomes = await Promise.all(
+      writers.flatMap((writer, turn) =>
+        (turn === 0 ? keys : keys.toReversed()).map((key) =>
+          writer.write(aSubmission({ idempotencyKey: key })),
+        ),
+      ),
+    );
+
+    expect(outcomes.filter(({ outcome }) => outcome === 'stored')).toHaveLength(60);
+    expect(outcomes.filter(({ outcome }) => outcome === 'duplicate')).toHaveLength(60);
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 60, spam: 0 });
+  });
+
+  it('lets a session be submitted once, whoever races', async () => {
+    await using database = await openTestDatabase(engine);
+    const writers = [createSubmissionWriter(database), createSubmissionWriter(database)];
+    const session = await givenSession(database);
+    const rows = Array.from({ length: 6 }, () => aSubmission({ sessionId: session.id }));
+
+    const outcomes = await Promise.all(rows.map((row, index) => writers[index % 2]?.write(row)));
+
+    const winner = rows[outcomes.findIndex((outcome) => outcome?.outcome === 'stored')];
+    expect(outcomes.filter((outcome) => outcome?.outcome === 'stored')).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome?.outcome === 'session_submitted')).toEqual(
+      Array(5).fill({ outcome: 'session_submitted', submissionId: winner?.id }),
+    );
+    const submitted = await findSession(database, 'prj_one', session.id);
+    expect(submitted).toMatchObject({ status: 'submitted', submissionId: winner?.id });
+    expect(await count(database, 'submissions')).toBe(1);
+  });
+
+  it('refuses an expired session, and does not use up an open one for a repeated key', async () => {
+    await using database = await openTestDatabase(engine);
+    const writer = createSubmissionWriter(database);
+    const open = await givenSession(database, { id: 'sess_open' });
+    const expired = await givenSession(database, { id: 'sess_expired', expiresIn: 0 });
+    const first = aSubmission({ idempotencyKey: 'key' });
+    await writer.write(first);
+
+    const repeated = await writer.write(aSubmission({ idempotencyKey: 'key', sessionId: open.id }));
+    const late = await writer.write(aSubmission({ sessionId: expired.id }));
+
+    expect(repeated).toMatchObject({ outcome: 'duplicate', submissionId: first.id });
+    expect(late).toEqual({ outcome: 'session_expired' });
+    expect(await findSession(database, 'prj_one', open.id)).toMatchObject({ status: 'open' });
+    expect(await count(database, 'submissions')).toBe(1);
+  });
+
+  it('answers as stored when the same row is written again after a lost answer', async () => {
+    await using database = await openTestDatabase(engine);
+    const session = await givenSession(database);
+    const row = aSubmission({ idempotencyKey: 'key', sessionId: session.id });
+    await createSubmissionWriter(database).write(row);
+
+    const again = await createSubmissionWriter(database).write(row);
+
+    expect(again).toEqual({ outcome: 'stored' });
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 1, spam: 0 });
+    expect(await count(database, 'events')).toBe(1);
+  });
+
+  it('counts spam apart and tells nobody of it', async () => {
+    await using database = await openTestDatabase(engine);
+    const writer = createSubmissionWriter(database);
+
+    await writer.write(aSubmission({ status: 'spam', event: null }));
+
+    expect(await countSubmissions(database, 'form_one')).toEqual({ accepted: 0, spam: 1 });
+    expect(await count(database, 'events')).toBe(0);
+  });
+
+  it('makes the named uploads the submission’s', async () => {
+    await using database = await openTestDatabase(engine);
+    const upload = {
+      id: 'upl_1',
+      projectId: 'prj_one',
+      formId: 'form_one',
+      fieldId: 'cv',
+      filename: 'cv.pdf',
+    };
+    const file = {
+      contentType: 'application/pdf',
+      size: 3,
+      sha256: 'ab',
+      createdAt: new Date(),
+      submissionId: null,
+    };
+    await insertUpload(database, { ...upload, ...file });
+    const row = aSubmission({ uploadIds: ['upl_1'] });
+
+    await createSubmissionWriter(database).write(row);
+
+    expect(await database.query('select submission_id from uploads')).toEqual([{ submission_id: row.id }]);
+    expect(await findUnclaimedUploads(database, 'form_one', ['upl_1'])).toEqual([]);
+  });
+
+  it('turns rows away at once when too many wait, and stores those it took', async () => {
+    await using database = await openTestDatabase(engine);
+    const byCount = createSubmissionWriter(database, { maxWaiting: 5 });
+    const byBytes = createSubmissionWriter(database, { maxWaitingBytes: 5_000 });
+    const large = () => aSubmission({ answers: { text: 'x'.repeat(2_000) } });
+
+    const counted = await Promise.allSettled(Array.from({ length: 9 }, () => byCount.write(aSubmission())));
+    const weighed = await Promise.allSettled(Array.from({ length: 4 }, () => byBytes.write(large())));
+
+    expect(counted.filter(({ status }) => status === 'fulfilled')).toHaveLength(5);
+    expect(weighed.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+    expect(counted.at(-1)).toMatchObject({ reason: { name: 'Overloaded' } });
+    await expect(byCount.write(aSubmission())).resolves.toEqual({ outcome: 'stored' });
+    expect(await count(database, 'submissions')).toBe(8);
+  });
+
+  it('stores what waits before it closes, and takes nothing after', async () => {
+    await using database = await openTestDatabase(engine);
+    const writer = createSubmissionWriter(database);
+    const waiting = writer.write(aSubmission());
+
+    await writer.close();
+
+    expect(await waiting).toEqual({ outcome: 'stored' });
+    await expect(writer.write(aSubmission())).rejects.toMatchObject({ name: 'DatabaseUnavailable' });
+  });
+});
+
+async function count(db: Queries, table: string): Promise<number> {
+  const [row] = await db.query(`select count(*)::int as count from ${table}`);
+  return Number(row?.count);
+}
