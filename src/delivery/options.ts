@@ -1,0 +1,45 @@
+import type { Logger } from 'pino';
+import type { SecretBox, SecretKey } from '../domain/secrets.ts';
+import type { Database } from '../store/database.ts';
+import type { ResolveHost } from './connect.ts';
+
+/** What delivery needs from the process that runs it. */
+export type DeliveryOptions = {
+  database: Database;
+  /** Opens the webhooks' secrets. */
+  secrets: SecretBox;
+  /** Signs the links in mails. */
+  secretKey: SecretKey;
+  settings: DeliverySettings;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** A number in [0, 1). */
+  random(): number;
+  log: Log;
+  /** Removes the bytes of uploads that nobody claimed; absent: there are none. */
+  removeUpload?: (uploadId: string) => Promise<void>;
+  /** How the hosts of webhooks are found; absent: the system's name servers. */
+  resolveHost?: ResolveHost;
+};
+
+/** The part of the configuration that delivery reads. */
+export type DeliverySettings = {
+  /** Seconds before each attempt, the first before the first one. */
+  schedule: readonly number[];
+  /** The most deliveries under way at once in this process; 0 turns the loop off. */
+  workers: number;
+  /** Lifts the rule that webhooks go to public addresses only. */
+  allowPrivate: boolean;
+  /** The address of the service, without a slash at the end. */
+  baseUrl: string;
+  mailFrom: string;
+  /** Who gets what is posted to the demo form; absent: `mailFrom`. */
+  operatorEmail?: string | undefined;
+  /** Absent: mails are written to `mailDir`. */
+  smtpUrl?: string | undefined;
+  mailDir: string;
+  /** How long finished deliveries and events are kept. */
+  retentionDays: number;
+};
+
+export type Log = Pick<Logger, 'info' | 'warn' | 'error'>;

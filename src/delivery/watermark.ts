@@ -1,0 +1,48 @@
+/**
+ * Remembers up to which instant everything has been taken, so that a look for more can skip the dead
+ * rows before it. While somebody's old snapshot keeps those from being cleaned up, a look from the
+ * beginning would get slower with each delivery made.
+ *
+ * Rows can be committed a little later than the instant they carry, so that every second one look goes
+ * back further, and every half minute to the beginning of time: nothing is skipped for longer.
+ */
+export function createWatermark(now: () => number): Watermark {
+  let position = 0;
+  let lookedBackAt = 0;
+  let lookedAtAllAt = 0;
+
+  return {
+    since() {
+      const at = now();
+      if (at - lookedAtAllAt >= LOOK_AT_ALL_MS) {
+        lookedAtAllAt = at;
+        lookedBackAt = at;
+        return 0;
+      }
+      if (at - lookedBackAt >= LOOK_BACK_MS) {
+        lookedBackAt = at;
+        return Math.max(0, position - FAR_MS);
+      }
+      return Math.max(0, position - NEAR_MS);
+    },
+    advance(to) {
+      position = to;
+    },
+  };
+}
+
+const LOOK_BACK_MS = 1_000;
+const LOOK_AT_ALL_MS = 30_000;
+
+/** What a group commit takes; at full speed some thousand rows. */
+const NEAR_MS = 100;
+
+/** Clocks of several processes differ by less. */
+const FAR_MS = 5_000;
+
+export type Watermark = {
+  /** Where the next look begins, in milliseconds since 1970. */
+  since(): number;
+  /** Everything before this has been taken. */
+  advance(to: number): void;
+};
