@@ -1,3 +1,4 @@
+import { checkDefinition, type FormDefinition } from '../../src/domain/definition.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database.ts';
 import { type Form, insertForm } from '../../src/store/forms.ts';
@@ -100,4 +101,16 @@ export async function givenWebhook(db: Queries, given: Partial<Webhook> = {}): P
   };
   await insertWebhook(db, webhook);
   return webhook;
+}
+
+export function aDefinition(given: Partial<FormDefinition> = {}): FormDefinition {
+  const raw = {
+    name: 'Contact',
+    slug: 'contact',
+    fields: [{ id: 'email', type: 'email', required: true }],
+    delivery: { type: 'email' },
+  };
+  const checked = checkDefinition(raw, { keyless: false, allowPrivateUrls: false });
+  if (!checked.ok) throw new Error(JSON.stringify(checked.violations));
+  return { ...checked.definition, ...given };
 }
