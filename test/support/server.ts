@@ -77,7 +77,9 @@ export class TestService implements AsyncDisposable {
         ...(isPlain(body) && { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...(body !== undefined && { body: isPlain(body) ? JSON.stringify(body) : (body as BodyInit) }),
+      ...(body !== undefined && {
+        body: isPlain(body) ? JSON.stringify(body) : (body as string | Uint8Array | FormData),
+      }),
     });
     const text = await response.text();
     const json = response.headers.get('content-type')?.startsWith('application/json')

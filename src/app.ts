@@ -1,0 +1,150 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { ConnectRouter } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import express from 'express';
+import type { Logger } from 'pino';
+import proxyAddr from 'proxy-addr';
+import manifest from '../package.json' with { type: 'json' };
+import type { Config } from './config.ts';
+import { createDelivery, type DeliverySettings } from './delivery/index.ts';
+import { SecretBox } from './domain/secrets.ts';
+import { openDoors } from './doors.ts';
+import { createGateway } from './gateway/router.ts';
+import { pages } from './hosted/pages.ts';
+import { createHostedPages } from './hosted/router.ts';
+import { findSecretKey, verifySecretKey } from './secret-key.ts';
+import { contextOfClient } from './services/context.ts';
+import { createServices, type ServiceRegistry } from './services/registry.ts';
+import { localUploadStore } from './services/upload-store.ts';
+import { type Database, openDatabase } from './store/database.ts';
+import { createSubmissionWriter } from './store/submission-writer.ts';
+
+/**
+ * Starts the whole service: database, services, delivery loop, and the three doors on their
+ * listeners. What was started is stopped again, in reverse order, if a later part fails.
+ *
+ * Throws a `StartError`, one line for the person who starts the service.
+ */
+export async function startApp(config: Config, { log, now, random, database: given }: AppDeps): Promise<App> {
+  await using started = new AsyncDisposableStack();
+  const secretKey = findSecretKey(config);
+  const database = given ?? started.adopt(await openConfigured(config, log), (opened) => opened.close());
+  await verifySecretKey(database, secretKey);
+
+  const secrets = new SecretBox(secretKey);
+  const uploads = localUploadStore(`${config.dataDir}/uploads`);
+  const removeUpload = (id: string) => uploads.remove(id);
+  const settings = deliverySettings(config);
+  const delivery = createDelivery({ database, secrets, secretKey, settings, now, random, log, removeUpload });
+  const nudge = () => delivery.nudge();
+  const writer = createSubmissionWriter(database, { onCommitted: nudge });
+  started.defer(() => writer.close());
+  const services = createServices({
+    database,
+    writer,
+    secrets,
+    secretKey,
+    settings: config,
+    now,
+    log,
+    nudge,
+    uploads,
+  });
+  const firstKey = await services.prepare(config.bootstrapApiKey);
+
+  delivery.start();
+  started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
+  const doors = await openDoors({
+    ...config,
+    http: httpDoor(config, services, log),
+    grpc: rpcDoor(config, services),
+  });
+  started.defer(() => doors.close(CALLS_GRACE_MS));
+
+  const owned = started.move();
+  return {
+    url: `http://localhost:${doors.port}`,
+    grpcUrl: `http://localhost:${doors.grpcPort}`,
+    firstKey,
+    close: () => owned.disposeAsync(),
+  };
+}
+
+/** RPCs over HTTP/1.1 pass by Express; everything else is a page or the REST interface. */
+function httpDoor(config: Config, services: ServiceRegistry, log: Logger): RequestListener {
+  const transport = services.transport();
+  const { baseUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  app.set('trust proxy', config.trustProxy);
+  app.use(createHostedPages({ transport, log }));
+  app.use(createGateway({ transport, baseUrl, allowPrivateUrls, pages, version: manifest.version, log }));
+  return rpcDoor(config, services, app);
+}
+
+function rpcDoor({ trustProxy }: Config, services: ServiceRegistry, fallback?: RequestListener) {
+  const trusted = typeof trustProxy === 'number' ? hops(trustProxy) : proxyAddr.compile(trustProxy);
+  return connectNodeAdapter({
+    routes: (router: ConnectRouter) => services.routes(router),
+    contextValues: (request) => contextOfClient(proxyAddr(request as IncomingMessage, trusted)),
+    maxTimeoutMs: MAX_CALL_MS,
+    readMaxBytes: MAX_MESSAGE_BYTES,
+    // Only the HTTP/1.1 listener has a fallback, so these are HTTP/1.1's request and response.
+    ...(fallback !== undefined && {
+      fallback: (request, response) => fallback(request as IncomingMessage, response as ServerResponse),
+    }),
+  });
+}
+
+const hops = (count: number) => (_address: string, index: number) => index < count;
+
+function openConfigured({ databaseUrl, dataDir }: Config, log: Logger): Promise<Database> {
+  return openDatabase(
+    databaseUrl === undefined ? { dataDir: `${dataDir}/database`, log } : { databaseUrl, log },
+  );
+}
+
+function deliverySettings(config: Config): DeliverySettings {
+  return {
+    schedule: config.retrySchedule,
+    workers: config.deliveryWorkers,
+    allowPrivate: config.allowPrivateWebhooks,
+    baseUrl: config.baseUrl,
+    mailFrom: config.mailFrom,
+    operatorEmail: config.operatorEmail,
+    smtpUrl: config.smtpUrl,
+    mailDir: `${config.dataDir}/mail`,
+    retentionDays: config.deliveryRetentionDays,
+  };
+}
+
+/** How long a stop waits for calls under way, and for deliveries after them, in milliseconds. */
+const CALLS_GRACE_MS = 10_000;
+const DELIVERY_GRACE_MS = 25_000;
+
+/** The longest time-out that a caller may ask for: an export of millions takes minutes. */
+const MAX_CALL_MS = 600_000;
+
+/** A file of 10 MiB with its envelope, in base64 as Connect's JSON has it. */
+const MAX_MESSAGE_BYTES = 14 * 1024 * 1024;
+
+/** A running service. */
+export type App = {
+  url: string;
+  grpcUrl: string;
+  /** The text of the first API key, if it was made by this start. */
+  firstKey: string | undefined;
+  /** Finishes what is under way and stops everything. */
+  close(): Promise<void>;
+};
+
+export type AppDeps = {
+  log: Logger;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** A number in [0, 1). */
+  random(): number;
+  /** An open database to use in place of the configured one; who opened it closes it. */
+  database?: Database;
+};
