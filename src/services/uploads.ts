@@ -15,9 +15,9 @@ import { isId, newId } from '../domain/ids.ts';
 import { acceptsFile, sniffMediaType } from '../domain/media-type.ts';
 import type { Violation } from '../domain/violations.ts';
 import { findAnySession } from '../store/sessions.ts';
-import { findUpload, insertUpload, removeUnclaimedUploads, type Upload } from '../store/uploads.ts';
+import { findUpload, insertUpload, type Upload } from '../store/uploads.ts';
 import { type Caller, callerOf } from './context.ts';
-import type { ServiceDeps, Shared } from './deps.ts';
+import type { Shared } from './deps.ts';
 import { failed, invalid, notFound } from './errors.ts';
 import { type PublishedForm, publishedForm, refuseIfShut } from './form-gate.ts';
 import type { LiveVersion } from './form-reader.ts';
@@ -30,19 +30,6 @@ export function uploadsService(deps: Shared): ServiceImpl<typeof UploadsService>
     createUpload: (request, context) => createUpload(deps, request, context),
     getUpload: (request, context) => getUpload(deps, request, callerOf(context)),
   };
-}
-
-/**
- * Removes up to `limit` files that no submission has claimed within an hour, and returns how many.
- * For the sweep of the delivery loop.
- */
-export async function sweepUploads(
-  deps: Pick<ServiceDeps, 'database' | 'uploads'>,
-  limit: number,
-): Promise<number> {
-  const ids = await removeUnclaimedUploads(deps.database, UNCLAIMED_SECONDS, limit);
-  for (const id of ids) await deps.uploads.remove(id);
-  return ids.length;
 }
 
 /** The bytes are stored before their row, so that a row never names a file that is not there. */
@@ -133,9 +120,6 @@ function refused(path: string, message: string): Violation {
 
 /** The documented limit of one file. */
 const MAX_BYTES = 10 * 1024 * 1024;
-
-/** How long a file waits for its submission. */
-const UNCLAIMED_SECONDS = 3600;
 
 type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
 type FileFacts = { filename: string; contentType: string; size: number };

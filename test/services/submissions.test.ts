@@ -1,0 +1,316 @@
+import { Code } from '@connectrpc/connect';
+import { describe, expect, it } from 'vitest';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
+import { demoFormId, newId } from '../../src/domain/ids.ts';
+import { engines } from '../support/database.ts';
+import { definitionMessage, expectFailure, startServices, type TestServices } from '../support/services.ts';
+
+const answers = { email: 'ann@example.com' };
+
+async function stored({ database }: TestServices) {
+  const submissions = await database.query('select * from submissions order by id');
+  const events = await database.query(
+    "select type, body from events where type like 'submission.%' order by id",
+  );
+  return { submissions, events };
+}
+
+describe.each(engines)('CreateSubmission on %s', (engine) => {
+  it('stores the answers and announces them in the same commit', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+
+    const { submissionId } = await services.submissions.createSubmission({ formId, answers, source: 'site' });
+
+    const { submissions, events } = await stored(services);
+    expect(submissions).toMatchObject([
+      { id: submissionId, form_id: formId, source: 'site', status: 'accepted' },
+    ]);
+    expect(events.map(({ type }) => type)).toEqual(['submission.created']);
+    expect(JSON.parse(String(events[0]?.body))).toMatchObject({
+      event: 'submission.created',
+      data: {
+        submissionId,
+        formId,
+        status: 'accepted',
+        answers,
+        source: 'site',
+        metadata: {},
+        sessionId: null,
+      },
+    });
+  });
+
+  it('names every refused answer and stores nothing', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+    const { createSubmission } = services.submissions;
+
+    const wrong = await expectFailure(
+      createSubmission({ formId, answers: { email: 'x', age: 1 } }),
+      Reason.INVALID,
+    );
+    const none = await expectFailure(createSubmission({ formId }), Reason.INVALID);
+    const source = await expectFailure(
+      createSubmission({ formId, answers, source: 's'.repeat(201) }),
+      Reason.INVALID,
+    );
+    const nul = await expectFailure(createSubmission({ formId, answers, source: '\0' }), Reason.INVALID);
+    const both = await expectFailure(
+      createSubmission({ formId, answers, inputs: [{ name: 'email', values: ['a@b.c'] }] }),
+      Reason.INVALID,
+    );
+
+    expect(wrong.violations).toEqual(['answers.email: invalid_string', 'answers.age: unrecognized_keys']);
+    expect(none.violations).toEqual(['answers: invalid_type']);
+    expect(source.violations).toEqual(['source: too_big']);
+    expect(nul.violations).toEqual(['source: invalid_string']);
+    expect(both.violations).toEqual(['answers: custom']);
+    expect(await stored(services)).toEqual({ submissions: [], events: [] });
+  });
+
+  it('says that drafts and unknown forms are not there, and that archived and closed ones are over', async () => {
+    await using services = await startServices(engine);
+    const draft = await services.forms.createForm(
+      { definition: definitionMessage([{ id: 'email', type: 'email' }]) },
+      services.key,
+    );
+    const archived = await services.givenForm();
+    await services.forms.archiveForm({ formId: archived }, services.key);
+    const closed = await services.givenForm(undefined, { closesAt: '2020-01-01T00:00:00Z' });
+    const submit = (formId: string) => services.submissions.createSubmission({ formId, answers });
+
+    await expectFailure(submit(draft.form?.id ?? ''), Reason.NOT_FOUND);
+    await expectFailure(submit(newId('form', 0)), Reason.NOT_FOUND);
+    await expectFailure(submit("' or 1=1"), Reason.NOT_FOUND);
+    await expectFailure(submit(archived), Reason.ARCHIVED);
+    await expectFailure(submit(closed), Reason.CLOSED);
+
+    expect((await stored(services)).submissions).toEqual([]);
+  });
+
+  it('takes no more than maxSubmissions, and again after one is deleted', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm(undefined, { maxSubmissions: 2 });
+    const submit = () => services.submissions.createSubmission({ formId, answers });
+
+    const { submissionId } = await submit();
+    await submit();
+    await expectFailure(submit(), Reason.CLOSED);
+    await services.submissions.deleteSubmission({ submissionId }, services.key);
+    await submit();
+
+    expect((await stored(services)).submissions).toHaveLength(2);
+  });
+
+  it('lets no form made without a key grow without end', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm(undefined, {}, { headers: { authorization: 'none' } });
+    const long = { email: 'ann@example.com', note: 'x'.repeat(65_536) };
+
+    await expectFailure(services.submissions.createSubmission({ formId, answers: long }), Reason.TOO_LARGE);
+    await services.submissions.createSubmission({ formId, answers });
+    await services.database.query('update form_counters set accepted = 9000, spam = 1000');
+    services.clock.ms += 2000;
+    await expectFailure(services.submissions.createSubmission({ formId, answers }), Reason.CLOSED);
+
+    expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it('takes browsers of allowed origins only', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm(undefined, { allowedOrigins: ['https://shop.example'] });
+    const from = (origin: string) =>
+      services.submissions.createSubmission({ formId, answers }, { headers: { origin } });
+
+    await from('https://shop.example');
+    const { code } = await expectFailure(from('https://evil.example'), Reason.ORIGIN_NOT_ALLOWED);
+
+    expect(code).toBe(Code.PermissionDenied);
+    expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it("as the management tier needs the scope and a form of the key's project", async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+    const submit = (options = {}) =>
+      services.submissions.createSubmission({ formId, answers, managed: true }, options);
+
+    await expectFailure(submit(), Reason.MISSING_KEY);
+    await expectFailure(submit(await services.givenKey(['submissions:read'])), Reason.INSUFFICIENT_SCOPE);
+    await expectFailure(submit(await services.givenKey(['*'], 'other')), Reason.NOT_FOUND);
+    await submit(await services.givenKey(['submissions:write']));
+
+    expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it('makes one submission of any number of calls with one idempotency key', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+    const request = { formId, answers, idempotencyKey: 'once' };
+
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => services.submissions.createSubmission(request)),
+    );
+    const later = await services.submissions.createSubmission(request);
+
+    expect(new Set([...replies, later].map(({ submissionId }) => submissionId)).size).toBe(1);
+    const { submissions, events } = await stored(services);
+    expect(submissions).toHaveLength(1);
+    expect(events).toHaveLength(1);
+  });
+
+  it('gives the first answer again after the form has filled, closed or changed', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm(undefined, { maxSubmissions: 1 });
+    const request = { formId, answers, idempotencyKey: 'once' };
+    const first = await services.submissions.createSubmission(request);
+
+    const full = await services.submissions.createSubmission(request);
+    const definition = definitionMessage([{ id: 'other', type: 'text', required: true }]);
+    await services.forms.publishFormVersion({ formId, definition }, services.key);
+    const changed = await services.submissions.createSubmission(request);
+
+    expect([full.submissionId, changed.submissionId]).toEqual([first.submissionId, first.submissionId]);
+    await expectFailure(services.submissions.createSubmission({ formId, answers }), Reason.INVALID);
+  });
+
+  it('refuses an idempotency key that was used for another request, and ones that are none', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+    const submit = (idempotencyKey: string, email = 'ann@example.com') =>
+      services.submissions.createSubmission({ formId, answers: { email }, idempotencyKey });
+    await submit('once');
+
+    const reused = await expectFailure(submit('once', 'bob@example.com'), Reason.CONFLICT);
+    const long = await expectFailure(submit('k'.repeat(256)), Reason.BAD_REQUEST);
+
+    expect(reused.code).toBe(Code.AlreadyExists);
+    expect(long.violations).toEqual(['Idempotency-Key: invalid_string']);
+    expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it('reads the inputs of an HTML form, drops unknown names, and thanks with a copy in words', async () => {
+    await using services = await startServices(engine);
+    const fields = [
+      { id: 'email', type: 'email', label: 'Your address' },
+      { id: 'terms', type: 'checkbox' },
+      { id: 'ref', type: 'hidden' },
+    ];
+    const formId = await services.givenForm(fields, { successMessage: 'Thanks!' });
+    const inputs = [
+      { name: 'email', values: ['ann@example.com'] },
+      { name: 'terms', values: ['on'] },
+      { name: 'ref', values: ['x'] },
+      { name: 'utm', values: ['y'] },
+    ];
+    const headers = { origin: 'https://blog.example' };
+
+    const reply = await services.submissions.createSubmission(
+      { formId, inputs, nextUrl: '/thanks' },
+      { headers },
+    );
+    const elsewhere = await services.submissions.createSubmission(
+      { formId, inputs, nextUrl: 'https://evil.example' },
+      { headers },
+    );
+
+    expect((await stored(services)).submissions[0]?.answers).toEqual({
+      email: 'ann@example.com',
+      terms: true,
+      ref: 'x',
+    });
+    expect(reply.ending).toMatchObject({
+      successMessage: 'Thanks!',
+      formName: 'Test',
+      redirectUrl: 'https://blog.example/thanks',
+      answers: [
+        { label: 'Your address', text: 'ann@example.com' },
+        { label: 'Terms', text: 'Yes' },
+      ],
+    });
+    expect(elsewhere.ending?.redirectUrl).toBe('');
+  });
+
+  it('stores what fell for the honeypot as spam, answers alike, and tells nobody', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+
+    const { submissionId } = await services.submissions.createSubmission({
+      formId,
+      answers,
+      honeypot: 'http',
+    });
+
+    const { submissions, events } = await stored(services);
+    expect(submissionId).toMatch(/^sub_/);
+    expect(submissions).toMatchObject([{ status: 'spam' }]);
+    expect(events).toEqual([]);
+  });
+});
+
+describe.each(engines)('CreateDemoSubmission on %s', (engine) => {
+  it('stores under the demo form, and checks the answers', async () => {
+    await using services = await startServices(engine);
+    const demo = { name: 'Ann', email: 'ann@example.com', message: 'Hello' };
+
+    await services.submissions.createDemoSubmission({ answers: demo });
+    await expectFailure(
+      services.submissions.createDemoSubmission({ answers: { email: 'x' } }),
+      Reason.INVALID,
+    );
+
+    expect((await stored(services)).submissions).toMatchObject([
+      { form_id: demoFormId, source: 'demo', answers: demo },
+    ]);
+  });
+});
+
+describe.each(engines)('GetSubmission and DeleteSubmission on %s', (engine) => {
+  it('let nobody read or delete what is not theirs', async () => {
+    await using services = await startServices(engine);
+    const { getSubmission, deleteSubmission } = services.submissions;
+    const formId = await services.givenForm();
+    const { submissionId } = await services.submissions.createSubmission({ formId, answers });
+    const other = await services.givenKey(['*'], 'other');
+
+    await expectFailure(getSubmission({ submissionId }), Reason.MISSING_KEY);
+    await expectFailure(deleteSubmission({ submissionId }), Reason.MISSING_KEY);
+    await expectFailure(
+      deleteSubmission({ submissionId }, await services.givenKey(['submissions:read'])),
+      Reason.INSUFFICIENT_SCOPE,
+    );
+    for (const call of [getSubmission, deleteSubmission]) {
+      await expectFailure(call({ submissionId }, other), Reason.NOT_FOUND);
+      await expectFailure(call({ submissionId: newId('sub', 0) }, services.key), Reason.NOT_FOUND);
+      await expectFailure(call({ submissionId: '\0' }, services.key), Reason.NOT_FOUND);
+    }
+
+    expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it('read a submission whole, and remove it with its event', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm();
+    const { submissionId } = await services.submissions.createSubmission({ formId, answers });
+
+    const { submission } = await services.submissions.getSubmission({ submissionId }, services.key);
+    await services.submissions.deleteSubmission({ submissionId }, services.key);
+
+    expect(submission).toMatchObject({
+      id: submissionId,
+      formId,
+      sessionId: '',
+      source: 'api',
+      answers,
+      status: SubmissionStatus.ACCEPTED,
+      metadata: {},
+    });
+    await expectFailure(
+      services.submissions.deleteSubmission({ submissionId }, services.key),
+      Reason.NOT_FOUND,
+    );
+    expect(await stored(services)).toEqual({ submissions: [], events: [] });
+  });
+});
