@@ -46,8 +46,7 @@ function mayBePublic(host: string): boolean {
 const MAX_URL_LENGTH = 2048;
 
 /** `URL` drops tabs and line breaks and trims blanks: what is stored would not be what is called. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const blank = /[\u0000-\u0020\u007f]/;
+const blank = /[\s\p{Cc}]/u;
 
 const privateNames = ['.localhost', '.local', '.internal'];
 

@@ -15,7 +15,7 @@ export function compileForm(definition: FormDefinition): CompiledForm {
   const known = new Set(definition.fields.map(({ id }) => id));
   return {
     definition,
-    checkAnswers(answers, options = {}) {
+    checkAnswers: (answers, options = {}) => {
       const root = options.root ?? 'answers';
       if (answers === undefined) return { ok: false, violations: [required(root)] };
       if (!isJsonObject(answers)) {
@@ -125,7 +125,7 @@ export type Answers = { [fieldId: string]: Json };
 export type CompiledForm = {
   definition: FormDefinition;
   /** Checks answers and gives them back clean, in the order of the fields, or names every problem. */
-  checkAnswers(answers: unknown, options?: AnswersOptions): AnswersResult;
+  checkAnswers: (answers: unknown, options?: AnswersOptions) => AnswersResult;
 };
 
 export type AnswersOptions = {
@@ -145,7 +145,7 @@ export type AnswersOptions = {
   base?: Answers | undefined;
 };
 
-export type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
+type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
 
 type CompiledField = {
   id: string;

@@ -8,12 +8,12 @@ import { jsonProblems } from './text.ts';
 import { atMost, type Violation, violationsOf } from './violations.ts';
 
 export type { Condition } from './condition.ts';
-export type { Delivery, EmailDelivery, WebhookDelivery } from './delivery.ts';
-export type { Field, FieldType, Option } from './field.ts';
+export type { Delivery, EmailDelivery } from './delivery.ts';
+export type { Field, FieldType } from './field.ts';
 export type { Settings } from './settings.ts';
 
 /** The shape of a slug: a label, not unique. */
-export const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
+const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
 
 /** The shape of a form definition as people send it, also for the API description. */
 export const definitionSchema = z

@@ -49,4 +49,4 @@ export type DeliveryInput = z.output<typeof deliverySchema>;
 /** Where submissions go. The secret of a webhook is never part of it. */
 export type Delivery = EmailDelivery | WebhookDelivery;
 export type EmailDelivery = z.output<typeof emailDeliverySchema>;
-export type WebhookDelivery = Omit<z.output<typeof webhookDeliverySchema>, 'secret'>;
+type WebhookDelivery = Omit<z.output<typeof webhookDeliverySchema>, 'secret'>;

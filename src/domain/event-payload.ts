@@ -46,7 +46,7 @@ function payload(head: EventHead & { event: EventName }, data: object): string {
 export const registrableEvents = ['submission.created', 'session.expired'] as const;
 
 /** The names that deliveries carry. */
-export type EventName = (typeof registrableEvents)[number] | 'submission.completed' | 'webhook.test';
+type EventName = (typeof registrableEvents)[number] | 'submission.completed' | 'webhook.test';
 
 /** The event's `evt_` id and the instant it is written at. */
 export type EventHead = { id: string; at: Date };

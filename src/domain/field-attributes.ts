@@ -1,6 +1,6 @@
 import { DEFAULT_MAX_LENGTH } from './answer-text.ts';
 import { isEmpty } from './condition.ts';
-import type { Field, FieldType, ParsedField } from './field.ts';
+import { type Field, type FieldType, MAX_FILE_BYTES, type ParsedField } from './field.ts';
 
 /** Whether an attribute means anything on fields of this type. */
 export function belongsTo(attribute: string, type: FieldType): boolean {
@@ -48,9 +48,6 @@ function humanLabel(id: string): string {
     .trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
-
-/** The largest file that the service takes: 10 MiB. */
-export const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
 const texts: FieldType[] = ['text', 'textarea', 'email', 'url', 'phone'];
 const ordered: FieldType[] = ['number', 'date', 'time', 'datetime'];

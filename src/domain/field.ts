@@ -22,7 +22,7 @@ export const fieldTypes = [
 ] as const;
 
 /** The shape of a field id. */
-export const fieldIdPattern = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
+const fieldIdPattern = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
 
 const idError = (issue: { input?: unknown }) =>
   typeof issue.input === 'string' && /^[a-zA-Z]/.test(issue.input)
@@ -38,6 +38,9 @@ const optionSchema = z
     value: z.string().min(1).max(200).describe('The answer.'),
   })
   .describe('One choice.');
+
+/** The largest file that the service takes: 10 MiB. */
+export const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
 /** A longer text belongs into a file. */
 const MAX_LENGTH = 100_000;
@@ -94,7 +97,7 @@ export const fieldSchema = z
     maxBytes: z
       .int()
       .min(1)
-      .max(10_485_760)
+      .max(MAX_FILE_BYTES)
       .exactOptional()
       .describe('file: the largest size; default 10 MiB.'),
     maxFiles: z
@@ -112,9 +115,6 @@ export const fieldSchema = z
 /** A field after its shape was checked, with the defaults that do not depend on its type. */
 export type ParsedField = z.output<typeof fieldSchema>;
 
-/** A field as people send it. */
-export type FieldInput = z.input<typeof fieldSchema>;
-
 /**
  * A checked field with every default filled in: `maxLength` on texts, `maxBytes` and `maxFiles`
  * on files, `hidden` true on the type `hidden`.
@@ -122,6 +122,3 @@ export type FieldInput = z.input<typeof fieldSchema>;
 export type Field = z.output<typeof fieldSchema> & { label: string };
 
 export type FieldType = (typeof fieldTypes)[number];
-
-/** One choice of a `select`, `radio` or `multi_select`. */
-export type Option = z.output<typeof optionSchema>;

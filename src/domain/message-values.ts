@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { NullValue, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { Json } from './json.ts';
 
 /** The JSON of a value of a message. An object becomes an empty one: a definition takes none. */
@@ -17,8 +17,10 @@ export function jsonFromValue(value: Value | undefined): Json | undefined {
       );
     case 'structValue':
       return {};
-    default:
+    case undefined:
       return undefined;
+    default:
+      return value?.kind satisfies undefined;
   }
 }
 
@@ -29,16 +31,10 @@ export function valueFromJson(json: Json | undefined): Value | undefined {
     const values = json.flatMap((item) => valueFromJson(item) ?? []);
     return create(ValueSchema, { kind: { case: 'listValue', value: { values } } });
   }
-  switch (typeof json) {
-    case 'boolean':
-      return create(ValueSchema, { kind: { case: 'boolValue', value: json } });
-    case 'number':
-      return create(ValueSchema, { kind: { case: 'numberValue', value: json } });
-    case 'string':
-      return create(ValueSchema, { kind: { case: 'stringValue', value: json } });
-    default:
-      return create(ValueSchema, { kind: { case: 'nullValue', value: 0 } });
-  }
+  if (typeof json === 'boolean') return create(ValueSchema, { kind: { case: 'boolValue', value: json } });
+  if (typeof json === 'number') return create(ValueSchema, { kind: { case: 'numberValue', value: json } });
+  if (typeof json === 'string') return create(ValueSchema, { kind: { case: 'stringValue', value: json } });
+  return create(ValueSchema, { kind: { case: 'nullValue', value: NullValue.NULL_VALUE } });
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 
 /** The documented detail codes: the vocabulary of Zod 3. */
-export const violationCodes = [
+const violationCodes = [
   'invalid_type',
   'invalid_string',
   'too_small',
@@ -156,7 +156,7 @@ const dateFormats = new Set(['date', 'time', 'datetime']);
 /** What is wrong with one place of an input. `path` is dotted from the body's root: `fields.0.id`. */
 export type Violation = { path: string; code: ViolationCode; message: string };
 
-export type ViolationCode = (typeof violationCodes)[number];
+type ViolationCode = (typeof violationCodes)[number];
 
 type Issue = z.core.$ZodIssue;
 type CustomIssue = Extract<Issue, { code: 'custom' }>;

@@ -44,7 +44,10 @@ describe('jsonProblems', () => {
   });
 
   it('names a hundred problems at most', () => {
-    const problems = jsonProblems(new Array(100_000).fill('\0'), 'prefill');
+    const problems = jsonProblems(
+      Array.from({ length: 100_000 }, () => '\0'),
+      'prefill',
+    );
 
     expect(problems).toHaveLength(100);
   });
