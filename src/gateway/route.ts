@@ -44,7 +44,7 @@ export function route<Query, Body, Input, Output, Reply extends z.ZodType>(
       }
       // A route without a query's schema has no use for one.
       const input = spec.input({ id, query: query?.data as Query, body: checked.value });
-      const output = await callRpc(spec.call(clients), input, options, body !== undefined);
+      const output = await spec.call(clients)(input, options);
       sendJson(response, status, spec.answer(output, exchange));
     },
   };
@@ -101,22 +101,6 @@ export function refusalOfContent(
 export function idOf(request: Request): string {
   const { id } = request.params;
   return typeof id === 'string' ? id : '';
-}
-
-async function callRpc<Input, Output>(
-  call: (input: Input, options: CallOptions) => Promise<Output>,
-  input: Input,
-  options: CallOptions,
-  hasBody: boolean,
-): Promise<Output> {
-  try {
-    return await call(input, options);
-  } catch (error) {
-    const refusal = refusalOf(error);
-    // A route without a body has nothing but its query that could be refused.
-    if (hasBody || refusal.reason !== 'invalid') throw refusal;
-    throw new Refusal('bad_request', refusal.message, { details: refusal.details });
-  }
 }
 
 export type Method = 'get' | 'post' | 'patch' | 'delete';

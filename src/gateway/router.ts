@@ -78,7 +78,7 @@ export function createGateway(options: GatewayOptions): Router {
   async function refuse(error: unknown, exchange: Exchange, served?: Route): Promise<void> {
     const { request, response } = exchange;
     if (error instanceof CutOff || response.destroyed) return void request.destroy();
-    const refusal = withRequestId(refusalOf(error));
+    const refusal = withRequestId(refusalAt(served, error));
     if (response.headersSent) return void response.destroy();
     for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value);
     if (!(await drain(request))) response.setHeader('connection', 'close');
@@ -99,6 +99,14 @@ export function createGateway(options: GatewayOptions): Router {
     options.log.error({ err: cause, request_id: requestId }, 'a request failed in the gateway');
     return new Refusal('internal', `Internal error (request ${requestId})`);
   }
+}
+
+/** On a route without a body there is nothing but the query that a service can refuse the content of. */
+function refusalAt(served: Route | undefined, error: unknown): Refusal {
+  const refusal = refusalOf(error);
+  const { body, bodyTypes } = served?.operation ?? {};
+  if (refusal.reason !== 'invalid' || body !== undefined || bodyTypes !== undefined) return refusal;
+  return new Refusal('bad_request', refusal.message, { details: refusal.details });
 }
 
 /** Replies are data of their caller's alone, and nothing a browser should take for a page. */

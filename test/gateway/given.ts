@@ -1,0 +1,69 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type ConnectRouter, createRouterTransport } from '@connectrpc/connect';
+import express from 'express';
+import type { Pages } from '../../src/gateway/pages.ts';
+import { createGateway } from '../../src/gateway/router.ts';
+import { checkReply } from '../support/openapi.ts';
+
+/**
+ * Starts the gateway alone, on a free port, before services that answer as the test says. Every
+ * reply is checked against the API description.
+ */
+export async function startGateway(services: (router: ConnectRouter) => void = () => {}) {
+  const logged: object[] = [];
+  const gateway = createGateway({
+    transport: createRouterTransport(services),
+    baseUrl: 'https://forms.example',
+    allowPrivateUrls: false,
+    pages,
+    version: '1.0.0',
+    log: { error: (facts) => logged.push(facts) },
+  });
+  const server = createServer(express().use(gateway));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+
+  async function call(method: string, path: string, { json, body, headers = {} }: CallInit = {}) {
+    const response = await fetch(url + path, {
+      method,
+      redirect: 'manual',
+      headers: { ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+      ...(json === undefined && body === undefined
+        ? {}
+        : { body: json === undefined ? body : JSON.stringify(json) }),
+    });
+    const text = await response.text();
+    checkReply({ method, path, status: response.status, headers: response.headers, text });
+    const isJson =
+      response.headers.get('content-type')?.startsWith('application/json') === true && text !== '';
+    return {
+      status: response.status,
+      headers: response.headers,
+      text,
+      json: isJson ? JSON.parse(text) : undefined,
+    };
+  }
+
+  return {
+    url,
+    port,
+    logged,
+    call,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** Pages that say what they were asked to show. */
+const pages: Pages = {
+  renderEnding: (ending) => ({ html: `ending ${ending.formName}`, headers: {} }),
+  renderProblems: (details) => ({ html: `problems ${details.map(({ path }) => path).join()}`, headers: {} }),
+  renderError: (status, reason) => ({ html: `error ${status} ${reason}`, headers: {} }),
+  renderActivated: ({ formId, email }) => ({ html: `activated ${formId} ${email}`, headers: {} }),
+};
+
+type CallInit = { json?: unknown; body?: BodyInit; headers?: Record<string, string> };

@@ -1,0 +1,269 @@
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
+import { describe, expect, it } from 'vitest';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import type { Route } from '../../src/gateway/route.ts';
+import { routes } from '../../src/gateway/router.ts';
+import { type FailureReason, failed, invalid } from '../../src/services/errors.ts';
+import { document } from '../support/openapi.ts';
+import { examples } from './examples.ts';
+import { startGateway } from './given.ts';
+
+const rpcRoutes = routes.filter(({ path }) => path !== '/health');
+const bodyRoutes = rpcRoutes.filter(({ operation }) => operation.body !== undefined);
+
+describe('what a service fails with', () => {
+  const failures: [FailureReason, number, string, string][] = [
+    [Reason.BAD_REQUEST, 400, 'validation_failed', 'bad_request'],
+    [Reason.MISSING_KEY, 401, 'unauthorized', 'missing_key'],
+    [Reason.INVALID_KEY, 401, 'unauthorized', 'invalid_key'],
+    [Reason.INSUFFICIENT_SCOPE, 401, 'unauthorized', 'insufficient_scope'],
+    [Reason.INVALID_TOKEN, 401, 'unauthorized', 'invalid_token'],
+    [Reason.TOKEN_USED, 401, 'unauthorized', 'token_used'],
+    [Reason.ORIGIN_NOT_ALLOWED, 401, 'unauthorized', 'origin_not_allowed'],
+    [Reason.NOT_FOUND, 404, 'not_found', 'not_found'],
+    [Reason.CONFLICT, 409, 'validation_failed', 'conflict'],
+    [Reason.EXPIRED, 410, 'validation_failed', 'expired'],
+    [Reason.CLOSED, 410, 'validation_failed', 'closed'],
+    [Reason.ARCHIVED, 410, 'validation_failed', 'archived'],
+    [Reason.TOO_LARGE, 413, 'validation_failed', 'too_large'],
+    [Reason.RATE_LIMITED, 429, 'validation_failed', 'rate_limited'],
+    [Reason.INTERNAL, 500, 'internal_error', 'internal'],
+    [Reason.UNAVAILABLE, 503, 'internal_error', 'unavailable'],
+  ];
+
+  it.each(failures)(
+    'is told as documented on every route that describes it (%i → %i)',
+    async (reason, status, code, word) => {
+      await using gateway = await startGateway(
+        failingWith(() => failed(reason, 'Because', { retryAfter: 7 })),
+      );
+      const concerned = rpcRoutes.filter((route) => statusesOf(route).includes(status));
+
+      for (const route of concerned) {
+        const reply = await send(gateway, route);
+
+        expect([route.operation.name, reply.status]).toEqual([route.operation.name, status]);
+        expect(reply.json).toEqual({ error: { code, message: 'Because', details: [], reason: word } });
+        expect(reply.headers.get('retry-after')).toBe('7');
+      }
+      expect(concerned.length).toBeGreaterThan(0);
+    },
+  );
+
+  it('lists every refused value, as 422 with a body and as 400 without', async () => {
+    const violations = [
+      { path: 'a', code: 'custom' as const, message: 'No' },
+      { path: 'b.0', code: 'too_big' as const, message: 'Too big' },
+    ];
+    await using gateway = await startGateway(failingWith(() => invalid(violations)));
+
+    for (const route of rpcRoutes.filter((one) => statusesOf(one).includes(400))) {
+      const reply = await send(gateway, route);
+
+      const readsBody = route.operation.body !== undefined || route.operation.bodyTypes !== undefined;
+      expect([route.operation.name, reply.status]).toEqual([route.operation.name, readsBody ? 422 : 400]);
+      expect(reply.json.error.details).toEqual(violations);
+    }
+  });
+
+  it('names the missing scope in WWW-Authenticate', async () => {
+    const failure = () => failed(Reason.INSUFFICIENT_SCOPE, 'No', { requiredScope: 'forms:read' });
+    await using gateway = await startGateway(failingWith(failure));
+
+    const reply = await gateway.call('GET', '/v1/forms');
+
+    expect(reply.headers.get('www-authenticate')).toBe(
+      'Bearer error="insufficient_scope", scope="forms:read"',
+    );
+  });
+
+  it('names the submission that a session already has', async () => {
+    await using gateway = await startGateway(
+      failingWith(() => failed(Reason.CONFLICT, 'Submitted', { submissionId: 'sub_1' })),
+    );
+
+    const reply = await gateway.call('POST', '/v1/sessions/sess_1/submit', { json: {} });
+
+    expect(reply.status).toBe(409);
+    expect(reply.json.error.submission_id).toBe('sub_1');
+  });
+
+  it('shows nothing of a fault that nobody planned, but the id that is in the log', async () => {
+    await using gateway = await startGateway(
+      failingWith(() => new ConnectError('secret stack', Code.Internal)),
+    );
+
+    const reply = await gateway.call('GET', '/v1/forms');
+
+    expect(reply.status).toBe(500);
+    expect(reply.text).not.toContain('secret');
+    const id = /request ([\w-]+)/.exec(reply.json.error.message)?.[1];
+    expect(gateway.logged).toMatchObject([{ request_id: id }]);
+  });
+});
+
+describe('every route with a body', () => {
+  it('refuses what is not JSON, another media type, and too much of it', async () => {
+    await using gateway = await startGateway();
+
+    for (const route of bodyRoutes) {
+      const path = pathOf(route);
+      const notJson = await gateway.call(verb(route), path, { body: '{', headers: json });
+      const otherType = await gateway.call(verb(route), path, {
+        body: 'a',
+        headers: { 'content-type': 'text/csv' },
+      });
+      const tooLarge = await gateway.call(verb(route), path, { json: { a: 'x'.repeat(256 * 1024) } });
+
+      expect([route.path, notJson.status, notJson.json.error.reason]).toEqual([
+        route.path,
+        400,
+        'bad_request',
+      ]);
+      expect([route.path, otherType.status, otherType.json.error.reason]).toEqual([
+        route.path,
+        415,
+        'media_type',
+      ]);
+      expect([route.path, tooLarge.status, tooLarge.json.error.reason]).toEqual([
+        route.path,
+        413,
+        'too_large',
+      ]);
+    }
+  });
+
+  it('refuses a body of the wrong type, at its root, and one that nests too deep', async () => {
+    await using gateway = await startGateway(failingWith(() => invalid([])));
+
+    for (const route of bodyRoutes) {
+      const list = await gateway.call(verb(route), pathOf(route), { json: [] });
+      const deep = await gateway.call(verb(route), pathOf(route), {
+        body: '['.repeat(50) + ']'.repeat(50),
+        headers: json,
+      });
+
+      expect([route.path, list.status, deep.status]).toEqual([route.path, 422, 422]);
+      expect(list.json.error.details[0]).toMatchObject({ path: '', code: 'invalid_type' });
+    }
+  });
+
+  it('names every unknown property', async () => {
+    await using gateway = await startGateway(failingWith(() => invalid([])));
+
+    for (const route of bodyRoutes.filter(({ operation }) => operation.name !== 'submitDemo')) {
+      const body = { ...examples[route.operation.name]?.json, nobody: 1, knows: 2 };
+      const reply = await gateway.call(verb(route), pathOf(route), { json: body });
+
+      expect([route.path, reply.status]).toEqual([route.path, 422]);
+      expect(reply.json.error.details).toMatchObject([
+        { path: 'nobody', code: 'unrecognized_keys' },
+        { path: 'knows', code: 'unrecognized_keys' },
+      ]);
+    }
+  });
+
+  it('tells a stranger that a key is missing before it tells what is wrong with the body', async () => {
+    await using gateway = await startGateway(failingWith(() => failed(Reason.MISSING_KEY, 'No key')));
+
+    for (const route of bodyRoutes.filter(({ operation }) => operation.access !== 'public')) {
+      const reply = await gateway.call(verb(route), pathOf(route), { json: { nobody: 1 } });
+
+      expect([route.path, reply.status, reply.json.error.reason]).toEqual([route.path, 401, 'missing_key']);
+    }
+  });
+});
+
+describe('paths', () => {
+  it('answers 404 with the documented error where there is no route', async () => {
+    await using gateway = await startGateway();
+
+    for (const path of [
+      '/',
+      '/v1',
+      '/api/forms',
+      '/v1/unknown/x',
+      '/api/forms/form_1/nothing',
+      '//',
+      '/v1/forms/a/b/c',
+    ]) {
+      const reply = await gateway.call('GET', path);
+
+      expect([path, reply.status, reply.json.error.reason]).toEqual([path, 404, 'not_found']);
+    }
+  });
+
+  it('answers 404 with Allow where the route has other methods', async () => {
+    await using gateway = await startGateway();
+
+    for (const { path } of routes) {
+      const reply = await gateway.call('PUT', path.replace(':id', 'x'));
+
+      const methods = routes.filter((other) => other.path === path).map(verb);
+      expect([path, reply.status, reply.json.error.reason]).toEqual([path, 404, 'method']);
+      expect(reply.headers.get('allow')?.split(', ')).toEqual(expect.arrayContaining(methods));
+    }
+  });
+
+  it.each([['/v1/forms/%ff'], ['/v1/forms/%'], ['/v1/sessions/%zz']])(
+    'answers 400 to %s, which can not be decoded',
+    async (path) => {
+      await using gateway = await startGateway();
+
+      const reply = await fetch(gateway.url + path);
+
+      expect(reply.status).toBe(400);
+      expect(await reply.json()).toMatchObject({ error: { code: 'validation_failed', details: [] } });
+    },
+  );
+});
+
+const json = { 'content-type': 'application/json' };
+
+const services: DescService[] = [
+  FormsService,
+  SubmissionsService,
+  SessionsService,
+  WebhooksService,
+  KeysService,
+  UploadsService,
+  Health,
+];
+
+/** Services of which every RPC fails. */
+function failingWith(failure: () => Error) {
+  const fail = () => {
+    throw failure();
+  };
+  const handlers = ({ methods }: DescService) =>
+    Object.fromEntries(methods.map((method: DescMethod) => [method.localName, fail]));
+  return (router: ConnectRouter) => {
+    for (const service of services) router.service(service, handlers(service) as ServiceImpl<typeof service>);
+  };
+}
+
+function send(gateway: Awaited<ReturnType<typeof startGateway>>, route: Route) {
+  const { json: body, body: raw, type } = examples[route.operation.name] ?? {};
+  return gateway.call(verb(route), pathOf(route), {
+    ...(body && { json: body }),
+    ...(raw && { body: raw }),
+    ...(type && { headers: { 'content-type': type } }),
+  });
+}
+
+const verb = (route: Route) => route.method.toUpperCase();
+const pathOf = ({ path, operation }: Route) =>
+  path.replace(':id', 'x_1') + (examples[operation.name]?.query ?? '');
+
+function statusesOf({ method, path }: Route): number[] {
+  const operation = document.paths[path.replace(':id', '{id}')]?.[method];
+  return Object.keys((operation as { responses: object }).responses).map(Number);
+}

@@ -1,0 +1,91 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+import { describeApi, type OpenApi } from '../../src/gateway/openapi.ts';
+import { routes } from '../../src/gateway/router.ts';
+
+/** The API description of the service under test. */
+export const document: OpenApi = describeApi(routes, { baseUrl: 'http://127.0.0.1', version: '0.0.0' });
+
+/**
+ * Throws if a reply is not one that the API description promises: its status on that route, its
+ * media type, and its body without any property that the description does not name. Paths that no
+ * route has must answer the documented error.
+ */
+export function checkReply(reply: Reply): void {
+  const { method, path, status, text } = reply;
+  const place = `${method} ${path} → ${status}`;
+  if (reply.headers.get('x-content-type-options') !== 'nosniff') throw new Error(`${place}: no nosniff`);
+  const operation = operationOf(method, path);
+  if (operation === undefined) {
+    if (status !== 404) throw new Error(`${place}: no route has this path and method`);
+    check(place, errorSchema, text);
+    return;
+  }
+  const described = operation.responses[String(status)];
+  if (described === undefined) throw new Error(`${place}: the status is not described`);
+  if (described.content === undefined || method === 'HEAD') return;
+
+  const type = (reply.headers.get('content-type') ?? '').split(';', 1).join();
+  const content = described.content[type] ?? (isFile(described.content) ? {} : undefined);
+  // A page may answer a form post with any status.
+  if (content === undefined && type === 'text/html' && described.content['application/json']) return;
+  if (content === undefined) throw new Error(`${place}: the media type ${type} is not described`);
+  if (content.schema !== undefined) check(place, content.schema, text);
+}
+
+/** The operation of a path as a client calls it, if there is one. */
+function operationOf(method: string, path: string): Operation | undefined {
+  const wanted = path.split('?', 1).join();
+  const verb = method === 'HEAD' ? 'get' : method.toLowerCase();
+  const matching = Object.keys(document.paths).filter((template) => patternOf(template).test(wanted));
+  // Literal paths come before those with a parameter.
+  const [first] = matching.toSorted((a, b) => a.split('{').length - b.split('{').length);
+  return first === undefined ? undefined : (document.paths[first]?.[verb] as Operation | undefined);
+}
+
+function patternOf(template: string): RegExp {
+  return new RegExp(`^${template.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}/?$`, 'i');
+}
+
+function check(place: string, schema: object, text: string): void {
+  const validate = validatorOf(schema);
+  if (validate(JSON.parse(text))) return;
+  const problems = validate.errors?.map(({ instancePath, message, params }) =>
+    [instancePath, message, JSON.stringify(params)].join(' '),
+  );
+  throw new Error(`${place}: the body is not as described: ${problems?.join('; ')}\n${text.slice(0, 2000)}`);
+}
+
+function validatorOf(schema: object): ValidateFunction {
+  let validate = validators.get(schema);
+  if (validate === undefined) {
+    validate = ajv.compile({ ...strict(schema), components: strict(document.components) } as object);
+    validators.set(schema, validate);
+  }
+  return validate;
+}
+
+/** The same schema, refusing properties that it does not name. */
+function strict(schema: unknown): object {
+  if (Array.isArray(schema)) return schema.map((item) => (typeof item === 'object' ? strict(item) : item));
+  const copy = Object.fromEntries(
+    Object.entries(schema as object).map(([key, value]) => [
+      key,
+      typeof value === 'object' && value !== null ? strict(value) : value,
+    ]),
+  );
+  return typeof copy.properties === 'object' && copy.type === 'object' && !('additionalProperties' in copy)
+    ? { ...copy, additionalProperties: false }
+    : copy;
+}
+
+const isFile = (content: Content) => Object.values(content).every(({ schema }) => schema === undefined);
+
+const errorSchema = { $ref: '#/components/schemas/Error' };
+const validators = new Map<object, ValidateFunction>();
+const ajv = new Ajv2020({ strict: false, allErrors: true });
+formats.default(ajv);
+
+type Content = Record<string, { schema?: object }>;
+type Operation = { responses: Record<string, { content?: Content }> };
+type Reply = { method: string; path: string; status: number; headers: Headers; text: string };
