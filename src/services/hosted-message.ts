@@ -67,6 +67,7 @@ export function openToMessage(
     honeypot: spam.honeypot === true,
     issueToken: open.issueToken,
     expireTime: timestampFromDate(open.session.expiresAt),
+    resumed: open.session.partialAnswers !== null,
   };
 }
 

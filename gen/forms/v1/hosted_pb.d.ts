@@ -113,6 +113,13 @@ export declare type HostedSession = Message<"forms.v1.HostedSession"> & {
    * @generated from field: google.protobuf.Timestamp expire_time = 13;
    */
   expireTime?: Timestamp | undefined;
+
+  /**
+   * Whether answers have been kept before, so that the person goes on where they stood.
+   *
+   * @generated from field: bool resumed = 14;
+   */
+  resumed: boolean;
 };
 
 /**
