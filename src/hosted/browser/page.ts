@@ -1,0 +1,163 @@
+import { followConditions, shownFields } from './answers.ts';
+import { createSaver } from './saving.ts';
+import { prepareUploads, uploadsUnderWay } from './uploads.ts';
+import { instantOf, showLocalTimes } from './zones.ts';
+
+/**
+ * Makes the page nicer; without this script it works all the same. Conditions are followed as one
+ * types, answers are saved, files show their progress, steps keep the page and the browser's own way
+ * back, and a second click sends nothing twice.
+ *
+ * Inputs can be named like anything, also like a form's own properties, so that nothing here is ever
+ * read from the form element itself.
+ */
+const main = document.querySelector('main') ?? document.body;
+const saver = createSaver(formOf);
+let busy = false;
+
+main.addEventListener('submit', onSubmit);
+main.addEventListener('formdata', onFormData);
+main.addEventListener('input', onInput);
+addEventListener('popstate', onPopState);
+addEventListener('pageshow', (event) => {
+  // What the browser kept of the page may have been submitted since.
+  if (event.persisted) location.reload();
+});
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'hidden') saver.flush();
+});
+prepare();
+tellHeight();
+
+function prepare(): void {
+  const form = formOf();
+  if (form !== undefined) {
+    showLocalTimes(main, wordsOf(form));
+    followConditions(main);
+    prepareUploads(main, wordsOf(form), () => saver.changed());
+    history.replaceState({ page: pageOf() }, '');
+  }
+  const print = main.querySelector<HTMLElement>('#print');
+  if (print !== null) {
+    print.hidden = false;
+    print.onclick = () => window.print();
+  }
+}
+
+function onInput(): void {
+  followConditions(main);
+  saver.changed();
+}
+
+/** What the browser sends is put right in the moment it gathers it. */
+function onFormData(event: FormDataEvent): void {
+  event.formData.set('_shown', shownFields(main).join(' '));
+  for (const input of main.querySelectorAll<HTMLInputElement>('input[type=datetime-local]:enabled')) {
+    event.formData.set(input.name, instantOf(input.value));
+  }
+}
+
+function onSubmit(event: SubmitEvent): void {
+  const form = formOf();
+  if (form === undefined) return;
+  const { submitter } = event;
+  if (busy) {
+    event.preventDefault();
+    return;
+  }
+  const uploads = uploadsUnderWay();
+  if (uploads !== undefined) {
+    event.preventDefault();
+    uploads.then(() => HTMLFormElement.prototype.requestSubmit.call(form, submitter));
+    return;
+  }
+  setBusy(true);
+  saver.stop();
+  const goal = submitter?.getAttribute('value') ?? 'forward';
+  // The last step is left to the browser, which may be sent to another site.
+  if (goal !== 'back' && isLastStep()) return;
+  event.preventDefault();
+  go(form, goal, true);
+}
+
+function onPopState(event: PopStateEvent): void {
+  const form = formOf();
+  if (form === undefined) {
+    location.reload();
+    return;
+  }
+  const { page } = event.state ?? {};
+  if (typeof page === 'number' && page !== pageOf()) go(form, `page:${page}`, false);
+}
+
+/** Posts the step, and puts the page that comes back in the place of this one. */
+async function go(form: HTMLFormElement, goal: string, push: boolean): Promise<void> {
+  setBusy(true);
+  const before = pageOf();
+  try {
+    const data = new FormData(form);
+    data.set('_go', goal);
+    const body = form.getAttribute('enctype') === null ? new URLSearchParams(textsOf(data)) : data;
+    const response = await fetch(location.href, { method: 'POST', body, headers: { accept: 'text/html' } });
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    main.replaceChildren(...(page.querySelector('main')?.childNodes ?? []));
+    document.title = page.title;
+    const moved = push && formOf() !== undefined && pageOf() !== before;
+    if (moved) history.pushState({ page: pageOf() }, '', response.url);
+    prepare();
+    main.querySelector<HTMLAnchorElement>('a#continue')?.click();
+    takeFocus();
+  } catch {
+    saver.say('notSaved');
+  } finally {
+    setBusy(false);
+  }
+}
+
+function takeFocus(): void {
+  const target = main.querySelector<HTMLElement>('[autofocus]') ?? main.querySelector('h1');
+  if (target === null) return;
+  target.tabIndex = -1;
+  target.focus();
+  scrollTo(0, 0);
+}
+
+function setBusy(now: boolean): void {
+  busy = now;
+  for (const button of main.querySelectorAll('.actions button')) {
+    button.setAttribute('aria-disabled', String(now));
+  }
+}
+
+function formOf(): HTMLFormElement | undefined {
+  return main.querySelector<HTMLFormElement>('form[data-saved]') ?? undefined;
+}
+
+function wordsOf(form: HTMLFormElement): (name: string) => string {
+  return (name) => form.getAttribute(`data-${name}`) ?? '';
+}
+
+function pageOf(): number {
+  return Number(main.querySelector<HTMLInputElement>('input[name=_page]')?.value ?? 1);
+}
+
+function isLastStep(): boolean {
+  const progress = main.querySelector('progress');
+  return progress === null || progress.value >= progress.max;
+}
+
+function textsOf(data: FormData): [string, string][] {
+  return [...data].map(([name, value]) => [name, String(value)]);
+}
+
+/** A page in a frame tells its height to whoever frames it: a number, and nothing of the answers. */
+function tellHeight(): void {
+  if (window.parent === window) return;
+  document.documentElement.classList.add('embedded');
+  const tell = () => {
+    const height = Math.ceil(document.body.getBoundingClientRect().height);
+    window.parent.postMessage({ type: 'form-height', height }, '*');
+  };
+  new ResizeObserver(tell).observe(document.body);
+  tell();
+}

@@ -1,0 +1,106 @@
+const underWay = new Set<Promise<void>>();
+
+/** Uploads files as soon as they are chosen, shows how far they are, and lets them be taken away. */
+export function prepareUploads(root: Element, words: Words, changed: () => void): void {
+  for (const input of root.querySelectorAll<HTMLInputElement>('input[type=file]')) {
+    const list = input.parentElement?.querySelector('ul.files');
+    if (!list) continue;
+    for (const row of list.querySelectorAll('li')) {
+      const name = row.querySelector<HTMLInputElement>('input[name^="_name."]')?.value ?? '';
+      row.querySelector('label')?.replaceWith(removal(row, name, words, changed));
+    }
+    input.onchange = () => {
+      for (const file of input.files ?? []) {
+        if (input.getAttribute('data-max-files') === '1') list.replaceChildren();
+        const work = upload(input.name, file, list, words, changed);
+        underWay.add(work);
+        work.finally(() => underWay.delete(work));
+      }
+      // What is uploaded already must not go along once more.
+      input.value = '';
+    };
+  }
+}
+
+/** Settles when no upload is under way; undefined if none is. */
+export function uploadsUnderWay(): Promise<unknown> | undefined {
+  return underWay.size === 0 ? undefined : Promise.all(underWay);
+}
+
+async function upload(
+  field: string,
+  file: File,
+  list: Element,
+  words: Words,
+  changed: () => void,
+): Promise<void> {
+  const row = list.appendChild(document.createElement('li'));
+  const text = row.appendChild(document.createElement('span'));
+  const bar = row.appendChild(document.createElement('progress'));
+  bar.max = 100;
+  const show = (percent: number) => {
+    bar.value = percent;
+    text.textContent = words('uploading').replace('{file}', file.name).replace('{percent}', String(percent));
+    bar.setAttribute('aria-label', text.textContent);
+  };
+  show(0);
+  try {
+    const { upload_id: id, filename } = await send(field, file, show);
+    row.replaceChildren(
+      hidden(field, id),
+      hidden(`_name.${id}`, filename),
+      `${filename} `,
+      removal(row, filename, words, changed),
+    );
+    changed();
+  } catch (error) {
+    const why = error instanceof Error && error.message !== '' ? ` ${error.message}` : '';
+    text.className = 'error';
+    text.setAttribute('role', 'alert');
+    text.textContent = words('upload-failed').replace('{file}', file.name) + why;
+    bar.remove();
+  }
+}
+
+/** `fetch` does not tell how far a body has come. */
+function send(field: string, file: File, show: (percent: number) => void): Promise<Uploaded> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const query = new URLSearchParams({ field, filename: file.name });
+    request.open('POST', `${location.pathname.replace(/\/$/, '')}/uploads?${query}`);
+    request.setRequestHeader('content-type', 'application/octet-stream');
+    request.responseType = 'json';
+    request.upload.onprogress = ({ loaded, total }) => show(Math.floor((loaded / total) * 100));
+    request.onerror = () => reject(new Error());
+    request.onload = () => {
+      const { response, status } = request;
+      if (status === 201) resolve(response.upload);
+      else reject(new Error(response?.error?.details?.[0]?.message));
+    };
+    request.send(file);
+  });
+}
+
+function removal(row: Element, name: string, words: Words, changed: () => void): HTMLElement {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'quiet';
+  button.textContent = words('remove-file').replace('{file}', name);
+  button.onclick = () => {
+    row.remove();
+    changed();
+  };
+  return button;
+}
+
+function hidden(name: string, value: string): HTMLInputElement {
+  const input = document.createElement('input');
+  input.type = 'hidden';
+  input.name = name;
+  input.value = value;
+  return input;
+}
+
+type Words = (name: string) => string;
+
+type Uploaded = { upload_id: string; filename: string };

@@ -1,0 +1,23 @@
+/** Shows instants in the person's own time, and says which that is. */
+export function showLocalTimes(root: Element, words: (name: string) => string): void {
+  for (const input of root.querySelectorAll<HTMLInputElement>('input[type=datetime-local]')) {
+    const instant = input.getAttribute('data-value');
+    const time = new Date(instant ?? '');
+    if (!Number.isNaN(time.getTime()) && /(Z|[+-]\d\d:\d\d)$/i.test(instant ?? '')) {
+      input.value = new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+    }
+    const hint = document.getElementById(`${input.name}.hint`);
+    if (hint === null) continue;
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    hint.textContent = hint.textContent.replace(words('zone-utc'), words('zone').replace('{zone}', zone));
+  }
+}
+
+/** The person's own time as an instant: with the offset that their zone has on that day. */
+export function instantOf(local: string): string {
+  const time = new Date(local);
+  if (local === '' || Number.isNaN(time.getTime())) return local;
+  const minutes = -time.getTimezoneOffset();
+  const two = (part: number) => String(Math.floor(Math.abs(part))).padStart(2, '0');
+  return `${local}${minutes < 0 ? '-' : '+'}${two(minutes / 60)}:${two(minutes % 60)}`;
+}

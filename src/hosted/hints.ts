@@ -1,0 +1,69 @@
+import type { Field } from '../domain/definition.ts';
+import { fill, type Words } from './words/language.ts';
+
+/** The limits of a field in words; empty if there are none that a person needs to know. */
+export function hintOf(field: Field, words: Words): string {
+  const { min, max } = field;
+  switch (field.type) {
+    case 'text':
+    case 'textarea':
+      return lengthHint(field, words);
+    case 'number':
+      return between([words.atLeast, words.atMost, words.between], min, max);
+    case 'date':
+    case 'time':
+      return between([words.from, words.until, words.fromUntil], min, max);
+    case 'datetime':
+      return sentences(words.zoneUtc, between([words.from, words.until, words.fromUntil], min, max));
+    case 'multi_select':
+      return between(
+        [words.chooseAtLeast, words.chooseAtMost, words.chooseBetween],
+        field.minItems || undefined,
+        field.maxItems,
+      );
+    case 'file':
+      return sentences(
+        field.accept === undefined ? '' : fill(words.fileTypes, { types: field.accept.join(', ') }),
+        fill(words.sizeAtMost, { size: sizeInWords(field.maxBytes ?? 0) }),
+        (field.maxFiles ?? 1) > 1 ? fill(words.filesAtMost, { max: field.maxFiles ?? 1 }) : '',
+      );
+    default:
+      return '';
+  }
+}
+
+/** A number of bytes as people read it: `10 MB`, `512 kB`. */
+export function sizeInWords(bytes: number): string {
+  if (bytes >= MEGABYTE) return `${Math.floor((bytes / MEGABYTE) * 10) / 10} MB`;
+  return bytes >= KILOBYTE ? `${Math.floor(bytes / KILOBYTE)} kB` : `${bytes} B`;
+}
+
+/** The longest text that every field takes goes without saying. */
+function lengthHint({ minLength, maxLength }: Field, words: Words): string {
+  const limit = maxLength === undefined || maxLength >= UNSAID_LENGTH ? undefined : maxLength;
+  return between(
+    [words.lengthAtLeast, words.lengthAtMost, words.lengthBetween],
+    minLength || undefined,
+    limit,
+  );
+}
+
+function between(
+  [atLeast, atMost, both]: [string, string, string],
+  min: string | number | undefined,
+  max: string | number | undefined,
+): string {
+  if (min !== undefined && max !== undefined) return fill(both, { min, max });
+  if (min !== undefined) return fill(atLeast, { min });
+  return max === undefined ? '' : fill(atMost, { max });
+}
+
+function sentences(...parts: string[]): string {
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+/** The service's own limit where a form sets none. */
+const UNSAID_LENGTH = 10_000;
+
+const KILOBYTE = 1024;
+const MEGABYTE = 1024 * 1024;

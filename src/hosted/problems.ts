@@ -1,0 +1,105 @@
+import type { Violation } from '../../gen/forms/v1/errors_pb.js';
+import type { Field } from '../domain/definition.ts';
+import { sizeInWords } from './hints.ts';
+import { fill, type Words } from './words/language.ts';
+
+/**
+ * What is wrong with each field in the page's language, by field id: the first problem of each.
+ *
+ * `texts` are what was posted; a field without any lacks an answer. What concerns no visible field
+ * is left out.
+ */
+export function problemsOf(
+  violations: readonly Violation[],
+  fields: readonly Field[],
+  texts: ReadonlyMap<string, readonly string[]>,
+  words: Words,
+): Map<string, string> {
+  const problems = new Map<string, string>();
+  for (const violation of violations) {
+    const field = fields.find(({ id }) => id === fieldIdOf(violation.path));
+    if (field === undefined || problems.has(field.id)) continue;
+    const empty = (texts.get(field.id) ?? []).every((text) => text.trim() === '');
+    problems.set(field.id, empty ? missing(field, words) : wordsFor(field, violation, words));
+  }
+  return problems;
+}
+
+/** `answers.email` and `answers.files.0` → the field's id. */
+export function fieldIdOf(path: string): string {
+  return path.split('.')[1] ?? '';
+}
+
+function missing(field: Field, words: Words): string {
+  const { label } = field;
+  switch (field.type) {
+    case 'select':
+    case 'radio':
+    case 'multi_select':
+    case 'boolean':
+      return fill(words.needChoice, { label });
+    case 'checkbox':
+      return fill(words.needTick, { label });
+    case 'file':
+      return fill(words.needFile, { label });
+    default:
+      return fill(words.needAnswer, { label });
+  }
+}
+
+function wordsFor(field: Field, { code, path }: Violation, words: Words): string {
+  const { label, min = '', max = '' } = field;
+  const say = (text: string, values: Record<string, string | number> = {}) =>
+    fill(text, { label, ...values });
+  switch (field.type) {
+    case 'text':
+    case 'textarea':
+    case 'email':
+    case 'url':
+    case 'phone':
+      if (code === 'too_small') return say(words.tooShort, { min: field.minLength ?? 0 });
+      if (code === 'too_big') return say(words.tooLong, { max: field.maxLength ?? 0 });
+      return textWords(field, words);
+    case 'number':
+      if (code === 'too_small') return say(words.tooLow, { min });
+      if (code === 'too_big') return say(words.tooHigh, { max });
+      if (code === 'not_multiple_of') return say(words.notMultiple, { step: field.step ?? 0 });
+      return say(words.needNumber);
+    case 'date':
+    case 'time':
+    case 'datetime':
+      if (code === 'too_small') return say(words.tooEarly, { min });
+      if (code === 'too_big') return say(words.tooLate, { max });
+      return say(field.type === 'time' ? words.needTime : words.needDate);
+    case 'multi_select':
+      if (code === 'too_small') return say(words.tooFewChoices, { min: field.minItems ?? 0 });
+      if (code === 'too_big') return say(words.tooManyChoices, { max: field.maxItems ?? 0 });
+      return say(words.needChoice);
+    case 'select':
+    case 'radio':
+    case 'boolean':
+      return say(words.needChoice);
+    case 'checkbox':
+      return say(words.needTick);
+    case 'file':
+      if (code !== 'too_big') return say(words.fileRefused);
+      if (path.endsWith(OF_A_FILE))
+        return say(words.fileTooLarge, { size: sizeInWords(field.maxBytes ?? 0) });
+      return say(words.tooManyFiles, { max: field.maxFiles ?? 1 });
+    default:
+      return say(words.refused);
+  }
+}
+
+/** The author's own words on a pattern come first. */
+function textWords(field: Field, words: Words): string {
+  const { label, type } = field;
+  if (field.patternMessage !== undefined) return field.patternMessage;
+  const own = { email: words.needEmail, url: words.needUrl, phone: words.needPhone };
+  return fill(type === 'email' || type === 'url' || type === 'phone' ? own[type] : words.needPattern, {
+    label,
+  });
+}
+
+/** The end of a violation's path that concerns one file, not the list of them. */
+export const OF_A_FILE = '.file';

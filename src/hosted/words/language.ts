@@ -1,0 +1,65 @@
+import { ar } from './ar.ts';
+import { de } from './de.ts';
+import { en } from './en.ts';
+import { es } from './es.ts';
+import { fr } from './fr.ts';
+import { ja } from './ja.ts';
+import { pt } from './pt.ts';
+import { zh } from './zh.ts';
+
+/** Every language that the pages speak, by its BCP 47 language subtag. */
+export const languages: Record<string, Words> = { en, de, fr, es, pt, ja, zh, ar };
+
+/**
+ * The language of a page: the form's, else the person's favourite among those there are, else
+ * English.
+ *
+ * A form in a language that is not there keeps its tag, since the words of its author are most
+ * of the page; the page's own words are then the person's.
+ */
+export function chooseLanguage(locale: string, acceptLanguage: string | undefined): Language {
+  const wanted = locale === '' ? preferences(acceptLanguage) : [locale, ...preferences(acceptLanguage)];
+  const spoken = wanted.find((tag) => Object.hasOwn(languages, base(tag))) ?? 'en';
+  const tag = locale === '' ? spoken : locale;
+  return {
+    tag,
+    direction: rightToLeft.has(base(tag)) ? 'rtl' : 'ltr',
+    words: languages[base(spoken)] ?? en,
+  };
+}
+
+/** Fills the places of a text: `fill('At most {max}', { max: 3 })`. */
+export function fill(text: string, values: Record<string, string | number>): string {
+  return text.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
+}
+
+/** The tags of an `Accept-Language` header, the most wanted first; those nobody should get left out. */
+function preferences(header = ''): string[] {
+  return header
+    .slice(0, MAX_HEADER)
+    .split(',')
+    .flatMap((part) => {
+      const [tag = '', ...parameters] = part.trim().split(';');
+      const quality = parameters.map((each) => /^\s*q=([\d.]+)/.exec(each)?.[1]).find(Boolean);
+      const weight = quality === undefined ? 1 : Number(quality);
+      return /^[a-z]{1,8}(-[a-z\d]{1,8})*$/i.test(tag) && weight > 0 ? [{ tag, weight }] : [];
+    })
+    .sort((left, right) => right.weight - left.weight)
+    .map(({ tag }) => tag);
+}
+
+function base(tag: string): string {
+  return tag.split('-')[0]?.toLowerCase() ?? '';
+}
+
+/** Browsers send a few tags; more is not a person's preference. */
+const MAX_HEADER = 500;
+
+/** Languages whose usual script runs from right to left. */
+const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
+
+/** The words of the pages in one language. */
+export type Words = Record<keyof typeof en, string>;
+
+/** How a page speaks and in which direction it is read. */
+export type Language = { tag: string; direction: 'ltr' | 'rtl'; words: Words };
