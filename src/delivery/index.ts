@@ -57,6 +57,14 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
 
   let clock: NodeJS.Timeout | undefined;
   let listening: Promise<(() => Promise<void>) | undefined> | undefined;
+  let stopped: Promise<void> | undefined;
+  const stop = async (graceMs: number) => {
+    clearInterval(clock);
+    await Promise.all([sweeps.stop(), spreading.stop(), listening?.then((unlisten) => unlisten?.())]);
+    await loop.stop(graceMs);
+    await webhooks.close();
+    mails.close();
+  };
   return {
     start() {
       clock = setInterval(nudge, LOOK_MS);
@@ -68,13 +76,7 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
       nudge();
     },
     nudge,
-    async stop(graceMs) {
-      clearInterval(clock);
-      await Promise.all([sweeps.stop(), spreading.stop(), listening?.then((unlisten) => unlisten?.())]);
-      await loop.stop(graceMs);
-      await webhooks.close();
-      mails.close();
-    },
+    stop: (graceMs) => (stopped ??= stop(graceMs)),
   };
 }
 

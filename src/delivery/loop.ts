@@ -57,6 +57,7 @@ export function createLoop(options: LoopOptions): Loop {
     await settle(result);
     inFlight.end(claimed.receiver, tookMs);
     if (gone) await onGone(claimed.receiver);
+    if (result.delayMs !== undefined && result.delayMs < SOON_MS) setTimeout(pump.wake, result.delayMs);
     if (hungry && inFlight.free() >= Math.min(workers / 4, MAX_CLAIM)) pump.wake();
   }
 
@@ -76,6 +77,9 @@ const MAX_CLAIM = 100;
 
 /** How many due deliveries are looked at to find some for receivers that have places free. */
 const PAGE = 500;
+
+/** What is due later than this is found by whoever wakes the loop every second. */
+const SOON_MS = 1_000;
 
 export type Loop = {
   wake(): void;

@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher } from 'undici';
+import { checkWebhookUrl } from '../domain/address.ts';
 import { signWebhook } from '../domain/signature.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../store/delivery-queue.ts';
 import { countCall } from '../store/rate-limits.ts';
@@ -27,6 +28,10 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       if (webhook === null || body === null) return { outcome: 'dropped', error: 'The event is gone.' };
       if (!webhook.active && claim.kind !== 'webhook.test') {
         return { outcome: 'dropped', error: 'The webhook is turned off.' };
+      }
+      // It was registered under other settings.
+      if (checkWebhookUrl(content.url, settings) !== undefined) {
+        return { outcome: 'dropped', error: 'The URL may not be called.' };
       }
       if (webhook.keyless) {
         const { hits, endsInMs } = await countCall(database, `webhook:${new URL(content.url).host}`, 60);

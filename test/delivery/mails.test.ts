@@ -1,0 +1,288 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readMailLink } from '../../src/domain/mail-link.ts';
+import { releaseWaitingMail } from '../../src/store/deliveries.ts';
+import { confirmRecipient } from '../../src/store/mail-recipients.ts';
+import { stopMail } from '../../src/store/mail-stops.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import {
+  expectFinished,
+  givenEvent,
+  givenForm,
+  givenSubmissions,
+  plainDefinition,
+  startDelivery,
+  testKey,
+} from '../support/delivery.ts';
+import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
+import { until } from '../support/until.ts';
+
+const withReplyTo = { ...plainDefinition, delivery: { type: 'email', replyTo: 'email' } as const };
+
+describe.each(engines)('mails on %s', (engine) => {
+  it('tells the owner the answers in words, in the order of the form, and whom to reply to', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const form = await givenForm(database, { definition: withReplyTo });
+    await givenSubmissions(database, form, [{ email: 'ada@example.com', name: 'Ada <b>&' }]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+    const [logged] = await expectFinished(database, form, 1);
+
+    expect(mail?.recipients).toEqual(['owner@example.com']);
+    expect(mail?.subject).toBe('New submission: Contact');
+    expect(mail?.replyTo).toEqual([{ name: '', address: 'ada@example.com' }]);
+    expect(mail?.messageId).toBe(`<${logged?.delivery.id}@example.com>`);
+    expect(mail?.text).toMatch(/Your name:\s+Ada <b>&\s+Your e-mail:\s+ada@example.com/);
+    expect(mail?.html).toContain('Ada &lt;b&gt;&amp;');
+    expect(headerOf(mail, 'list-unsubscribe-post')).toBe('List-Unsubscribe=One-Click');
+    expect(linkIn(headerOf(mail, 'list-unsubscribe'))).toEqual({
+      purpose: 'stop',
+      formId: form.id,
+      address: 'owner@example.com',
+    });
+    expect(logged?.delivery).toMatchObject({
+      channel: 'mail',
+      kind: 'owner',
+      status: 'delivered',
+      responseStatus: 250,
+    });
+  });
+
+  it('asks the owner to confirm, and quotes nothing of the form but its name without links', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const form = await givenForm(database, {
+      name: 'Win now https://evil.example/x at evil.example',
+      ownerConfirmedAt: null,
+    });
+    await givenEvent(database, form, 'form.activated', { address: 'owner@example.com' });
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+
+    expect(mail?.recipients).toEqual(['owner@example.com']);
+    expect(mail?.subject).toBe('Confirm your form: Win now […] at […]');
+    expect(mail?.source).not.toContain('evil');
+    const links = mail?.text
+      ?.match(/https:\S+/g)
+      ?.map(linkIn)
+      .map((link) => link?.purpose);
+    expect(links).toEqual(['confirm-owner', 'stop']);
+  });
+
+  it('mails further addresses only after they have confirmed', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const delivery = { type: 'email', to: ['a@example.com', 'b@example.com'] } as const;
+    const definition = { ...plainDefinition, delivery: { ...delivery, to: [...delivery.to] } };
+    const form = await givenForm(database, { definition });
+    await confirmRecipient(database, { formId: form.id, address: 'B@example.com' });
+    await givenEvent(database, form, 'recipients.added', { addresses: delivery.to });
+    await givenSubmissions(database, form, [{ name: 'Ada' }]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await expectFinished(database, form, 2);
+
+    const kinds = mailServer.mails.map(({ subject, recipients }) => [subject?.slice(0, 7), recipients]);
+    expect(kinds.sort()).toEqual([
+      ['Confirm', ['a@example.com']],
+      ['New sub', ['b@example.com']],
+    ]);
+  });
+
+  it('answers the person once in a day', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const autoresponse = { to: 'email', subject: 'Thank you', message: 'We will call.' };
+    const form = await givenForm(database, {
+      definition: { ...plainDefinition, delivery: { type: 'email', autoresponse } },
+    });
+    await using delivery = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await givenSubmissions(database, form, [{ email: 'ada@example.com' }, { email: 'Ada@example.com' }]);
+    delivery.nudge();
+    await expectFinished(database, form, 3);
+    await givenSubmissions(database, form, [{ email: 'ada@example.com' }, { email: 'bob@example.com' }]);
+    delivery.nudge();
+    await expectFinished(database, form, 6);
+
+    const thanked = mailServer.mails.filter(({ subject }) => subject === 'Thank you');
+    expect(thanked.flatMap(({ recipients }) => recipients.map((to) => to.toLowerCase())).sort()).toEqual([
+      'ada@example.com',
+      'bob@example.com',
+    ]);
+    expect(headerOf(thanked[0], 'auto-submitted')).toBe('auto-replied');
+  });
+
+  it('holds back what an owner who has not confirmed gets in a day, and sends it after that', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const form = await givenForm(database, { ownerConfirmedAt: null });
+    await givenSubmissions(
+      database,
+      form,
+      Array.from({ length: 23 }, () => ({})),
+    );
+    await using delivery = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+    await mailServer.expectMails(20);
+    const waiting = () =>
+      database.query(`select error from deliveries where status = 'pending' and error like 'Waits:%'`);
+    await until(async () => (await waiting()).length === 3);
+    expect(mailServer.mails).toHaveLength(20);
+
+    await database.query('update forms set owner_confirmed_at = now() where id = $1', [form.id]);
+    await releaseWaitingMail(database, { formId: form.id, address: 'Owner@example.com' });
+    delivery.nudge();
+
+    await expectFinished(database, form, 23);
+    expect(mailServer.mails).toHaveLength(23);
+  });
+
+  it('asks an address to confirm three times a day over all forms, and never one that stopped all mail', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    await stopMail(database, { address: 'Quiet@example.com', formId: 'all' });
+    for (const address of [
+      'owner@example.com',
+      'owner@example.com',
+      'OWNER@example.com',
+      'owner@example.com',
+    ]) {
+      const form = await givenForm(database, { ownerEmail: address, ownerConfirmedAt: null });
+      await givenEvent(database, form, 'form.activated', { address });
+    }
+    const quiet = await givenForm(database, { ownerEmail: 'quiet@example.com' });
+    await givenEvent(database, quiet, 'form.activated', { address: 'quiet@example.com' });
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [stopped] = await expectFinished(database, quiet, 1);
+    await mailServer.expectMails(3);
+    const waiting = () =>
+      database.query(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
+    await until(async () => (await waiting()).length === 1);
+
+    expect(stopped?.delivery).toMatchObject({
+      status: 'failed',
+      error: 'The address wants no more mail.',
+      attemptCount: 0,
+    });
+    expect(mailServer.mails).toHaveLength(3);
+  });
+
+  it('tries again when the mail server says later, and gives up when it says never', async () => {
+    await using database = await openTestDatabase(engine);
+    let refusals = 0;
+    await using mailServer = await startMailServer((address) => {
+      if (address.startsWith('never')) return 550;
+      refusals += 1;
+      return refusals < 3 ? 451 : undefined;
+    });
+    const later = await givenForm(database, { ownerEmail: 'later@example.com' });
+    const never = await givenForm(database, { ownerEmail: 'never@example.com' });
+    await givenSubmissions(database, later, [{}]);
+    await givenSubmissions(database, never, [{}]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [delivered] = await expectFinished(database, later, 1);
+    const [failed] = await expectFinished(database, never, 1);
+
+    expect(delivered?.attempts.map(({ responseStatus }) => responseStatus)).toEqual([451, 451, 250]);
+    expect(failed?.delivery).toMatchObject({ status: 'failed', attemptCount: 1, responseStatus: 550 });
+  });
+
+  it('lets no text add a header or a recipient', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const texts = [
+      'x\r\nBcc: evil@example.com',
+      'x\nBcc: evil@example.com\n\nbody',
+      'a@example.com, evil@example.com',
+      '"evil" <evil@example.com>',
+      'x\u2028Bcc: evil@example.com',
+      '\u202eevil@example.com',
+      `${'y'.repeat(1_000_000)}\r\nBcc: evil@example.com`,
+      '=?utf-8?q?x=0D=0ABcc=3A_evil=40example.com?=',
+    ];
+    const forms = [];
+    for (const text of texts) {
+      const form = await givenForm(database, {
+        definition: {
+          ...withReplyTo,
+          name: text,
+          delivery: { type: 'email', replyTo: 'email', subject: text },
+        },
+      });
+      await givenSubmissions(database, form, [{ email: text, name: text.slice(0, 10_000) }]);
+      forms.push(form);
+    }
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await mailServer.expectMails(texts.length);
+
+    const expected = new Set([
+      ...[
+        'from',
+        'to',
+        'subject',
+        'message-id',
+        'auto-submitted',
+        'list-unsubscribe',
+        'list-unsubscribe-post',
+      ],
+      ...['date', 'mime-version', 'content-type', 'content-transfer-encoding'],
+    ]);
+    for (const mail of mailServer.mails) {
+      expect(mail.recipients).toEqual(['owner@example.com']);
+      expect(mail.to).toEqual([{ name: '', address: 'owner@example.com' }]);
+      expect(mail.headers.map(({ key }) => key).filter((key) => !expected.has(key))).toEqual([]);
+      expect(mail.subject?.length).toBeLessThanOrEqual(200);
+    }
+  });
+
+  it('sends what is posted to the demo form to the operator alone', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const form = await givenForm(database, {
+      id: 'form_demo',
+      ownerEmail: 'stranger@example.com',
+      ownerConfirmedAt: null,
+    });
+    await givenSubmissions(database, form, [{ email: 'stranger@example.com' }]);
+    await using _ = startDelivery(database, {
+      settings: { smtpUrl: mailServer.url, operatorEmail: 'operator@example.com' },
+    });
+
+    const [mail] = await mailServer.expectMails(1);
+
+    expect(mail?.recipients).toEqual(['operator@example.com']);
+  });
+});
+
+it('writes mails to files when there is no mail server', async () => {
+  await using database = await openTestDatabase('pglite');
+  const form = await givenForm(database);
+  await givenSubmissions(database, form, [{ name: 'Ada' }]);
+  await using delivery = startDelivery(database);
+
+  const [logged] = await expectFinished(database, form, 1);
+
+  const { mailDir } = delivery.options.settings;
+  expect(readdirSync(mailDir)).toEqual([`${logged?.delivery.id}.eml`]);
+  expect(readFileSync(join(mailDir, `${logged?.delivery.id}.eml`), 'utf8')).toContain(
+    'To: owner@example.com',
+  );
+});
+
+function headerOf(mail: ReceivedMail | undefined, name: string): string {
+  return mail?.headers.find(({ key }) => key === name)?.value ?? '';
+}
+
+/** What the token of a mailed link says. */
+function linkIn(text: string) {
+  const [, token = ''] = /\/mail\/([^\s>]+)/.exec(text) ?? [];
+  const result = readMailLink(testKey, token, Date.now());
+  return result.ok ? result.link : undefined;
+}

@@ -1,0 +1,99 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import { expireSessions, removeOld } from '../../src/delivery/sweeps.ts';
+import { newSessionId } from '../../src/domain/ids.ts';
+import { insertSession } from '../../src/store/sessions.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import {
+  expectFinished,
+  givenForm,
+  givenSubmissions,
+  givenWebhook,
+  plainDefinition,
+  startDelivery,
+} from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
+
+const byWebhook = {
+  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
+};
+
+describe.each(engines)('sweeps on %s', (engine) => {
+  it('announces the end of a session within seconds and only once, whoever sweeps', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, byWebhook);
+    await givenWebhook(database, form, { url: receiver.url });
+    await using first = startDelivery(database);
+    await using _second = startDelivery(database);
+    const session = await insertSession(database, {
+      id: newSessionId(),
+      projectId: form.projectId,
+      formId: form.id,
+      versionId: form.versionId,
+      prefill: {},
+      metadata: { order: 7 },
+      expiresIn: 1,
+    });
+
+    const [request] = await receiver.expectRequests(1, 10_000);
+    while (await expireSessions(first.options, () => undefined));
+    await expectFinished(database, form, 1);
+
+    expect(JSON.parse(request?.body ?? '{}')).toMatchObject({
+      event: 'session.expired',
+      data: {
+        sessionId: session.id,
+        formId: form.id,
+        metadata: { order: 7 },
+        expiresAt: session.expiresAt.toISOString(),
+      },
+    });
+    await sleep(50);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('removes finished deliveries and their events when their time is over, and no others', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, byWebhook);
+    await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, [{}, {}]);
+    await using delivery = startDelivery(database, { settings: { retentionDays: 30 } });
+    const [old] = await expectFinished(database, form, 2);
+    await delivery.stop(1_000);
+    await database.query(
+      `with d as (update deliveries set created_at = now() - interval '31 days' where id = $1 returning event_id)
+       update events set fanned_out_at = now() - interval '31 days' where id = (select event_id from d)`,
+      [old?.delivery.id],
+    );
+
+    await removeOld(delivery.options);
+
+    const [counts] = await database.query(
+      `select (select count(*) from deliveries)::int as deliveries, (select count(*) from attempts)::int as attempts,
+         (select count(*) from events)::int as events`,
+    );
+    expect(counts).toEqual({ deliveries: 1, attempts: 1, events: 1 });
+  });
+
+  it("removes a deleted webhook's history", async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, byWebhook);
+    const webhook = await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, [{}]);
+    await using delivery = startDelivery(database);
+    await expectFinished(database, form, 1);
+    await delivery.stop(1_000);
+    await database.query('update webhooks set deleted_at = now() where id = $1', [webhook.id]);
+
+    await removeOld(delivery.options);
+    await removeOld(delivery.options);
+
+    const left = await database.query(
+      'select id from deliveries union all select id from attempts union all select id from webhooks',
+    );
+    expect(left).toEqual([]);
+  });
+});

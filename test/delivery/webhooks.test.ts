@@ -1,0 +1,183 @@
+import { Webhook as StandardWebhook } from 'standardwebhooks';
+import { describe, expect, it } from 'vitest';
+import { verifySignature } from '../../src/domain/signature.ts';
+import { findWebhook } from '../../src/store/webhooks.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import {
+  expectFinished,
+  givenForm,
+  givenSubmissions,
+  givenWebhook,
+  plainDefinition,
+  startDelivery,
+  testSecret,
+} from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
+
+const byWebhook = {
+  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
+};
+
+describe.each(engines)('webhooks on %s', (engine) => {
+  it('sends each event once, signed so that public libraries accept it', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, byWebhook);
+    const webhook = await givenWebhook(database, form, { url: `${receiver.url}/hook?a=1` });
+    const [eventId = ''] = await givenSubmissions(database, form, [{ name: 'Ada' }]);
+    await using _ = startDelivery(database);
+
+    const [request] = await receiver.expectRequests(1);
+    const [logged, ...others] = await expectFinished(database, form, 1);
+
+    const headers = Object.fromEntries(
+      Object.entries(request?.headers ?? {}).map(([name, value]) => [name, String(value)]),
+    );
+    const body = request?.body ?? '';
+    expect(request?.path).toBe('/hook?a=1');
+    expect(JSON.parse(body)).toMatchObject({
+      id: eventId,
+      event: 'submission.created',
+      data: { answers: { name: 'Ada' } },
+    });
+    expect(headers['content-type']).toBe('application/json');
+    expect(headers['webhook-id']).toBe(eventId);
+    expect(() => new StandardWebhook(testSecret).verify(body, headers)).not.toThrow();
+    const header = headers['x-service-signature'] ?? '';
+    expect(verifySignature({ header, body, secret: testSecret, now: Date.now() })).toBe(true);
+    expect(verifySignature({ header, body: `${body} `, secret: testSecret, now: Date.now() })).toBe(false);
+    expect(logged?.delivery).toMatchObject({
+      webhookId: webhook.id,
+      status: 'delivered',
+      attemptCount: 1,
+      responseStatus: 204,
+    });
+    expect(logged?.attempts).toMatchObject([
+      { number: 1, status: 'delivered', responseStatus: 204, error: null },
+    ]);
+    expect(others).toEqual([]);
+  });
+
+  it('tries again by the schedule with the same event id, and gives up at its end', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((hit, response) => {
+      response.writeHead(hit.path === '/never' || hit.count < 3 ? 500 : 200).end('not yet');
+    });
+    const form = await givenForm(database, byWebhook);
+    await givenWebhook(database, form, { url: `${receiver.url}/later` });
+    await givenSubmissions(database, form, [{}]);
+    await using _ = startDelivery(database);
+
+    const [logged] = await expectFinished(database, form, 1);
+
+    expect(logged?.delivery).toMatchObject({ status: 'delivered', attemptCount: 3, error: null });
+    expect(logged?.attempts.map(({ status, responseBody }) => [status, responseBody])).toEqual([
+      ['failed', 'not yet'],
+      ['failed', 'not yet'],
+      ['delivered', 'not yet'],
+    ]);
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+
+    await givenWebhook(database, form, { url: `${receiver.url}/never` });
+    const [, second] = [
+      await givenSubmissions(database, form, [{}]),
+      await expectFinished(database, form, 3),
+    ];
+    const failed = second.find(({ delivery }) => delivery.url?.endsWith('/never'));
+    expect(failed?.delivery).toMatchObject({
+      status: 'failed',
+      attemptCount: 3,
+      error: 'Answered 500.',
+      dueAt: null,
+    });
+  });
+
+  it('turns a webhook off whose receiver answers 410, and sends it nothing more', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((_, response) => void response.writeHead(410).end());
+    const form = await givenForm(database, byWebhook);
+    const webhook = await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, [{}]);
+    await using delivery = startDelivery(database);
+    await expectFinished(database, form, 1);
+
+    await expect
+      .poll(() => findWebhook(database, form.projectId, webhook.id))
+      .toMatchObject({ active: false, disabledReason: 'Its receiver answered 410 Gone.' });
+    await givenSubmissions(database, form, [{}]);
+    delivery.nudge();
+    await using witness = await startReceiver();
+    await givenWebhook(database, form, { url: witness.url });
+    await givenSubmissions(database, form, [{}]);
+    delivery.nudge();
+    await witness.expectRequests(1);
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  it('records what a receiver did: hang up, redirect, hold the answer back, send far too much', async () => {
+    await using database = await openTestDatabase(engine);
+    await using canary = await startReceiver();
+    await using receiver = await startReceiver(({ path, request }, response) => {
+      if (path === '/reset') request.socket.resetAndDestroy();
+      else if (path === '/redirect') response.writeHead(302, { location: canary.url }).end();
+      else if (path === '/huge') {
+        response.writeHead(200);
+        const chunk = Buffer.alloc(1 << 20, 'x');
+        const more = () => {
+          while (!response.destroyed && response.write(chunk));
+        };
+        response.on('drain', more);
+        more();
+      } else {
+        response.writeHead(200).write('slow');
+      }
+    });
+    const form = await givenForm(database, byWebhook);
+    for (const path of ['/reset', '/redirect', '/huge', '/slow']) {
+      await givenWebhook(database, form, { url: `${receiver.url}${path}` });
+    }
+    await givenSubmissions(database, form, [{}]);
+    await using _ = startDelivery(database, { settings: { schedule: [0] } });
+
+    const logged = await expectFinished(database, form, 4);
+
+    const of = (path: string) => logged.find(({ delivery }) => delivery.url?.endsWith(path));
+    expect(of('/reset')?.delivery.error).toBe('The connection was reset.');
+    expect(of('/redirect')?.delivery).toMatchObject({
+      status: 'failed',
+      responseStatus: 302,
+      error: 'Answered 302; redirects are not followed.',
+    });
+    expect(of('/huge')?.delivery.status).toBe('delivered');
+    expect(of('/huge')?.attempts[0]?.responseBody).toBe('x'.repeat(2048));
+    expect(of('/slow')?.delivery.status).toBe('delivered');
+    expect(of('/slow')?.attempts[0]?.responseBody).toBe('slow');
+    expect(canary.connections()).toBe(0);
+  });
+
+  it('keeps a receiver with a long queue of time-outs from delaying another one', async () => {
+    await using database = await openTestDatabase(engine);
+    await using dead = await startReceiver(() => undefined);
+    await using alive = await startReceiver();
+    const form = await givenForm(database, byWebhook);
+    await givenWebhook(database, form, { url: dead.url, formId: form.id });
+    await givenSubmissions(
+      database,
+      form,
+      Array.from({ length: 1000 }, () => ({})),
+    );
+    await using delivery = startDelivery(database);
+    await dead.expectRequests(1);
+
+    const other = await givenForm(database, byWebhook);
+    await givenWebhook(database, other, { url: alive.url });
+    // Whoever waits for the dead receiver waits for its time-out of 10 s.
+    for (let sent = 1; sent <= 10; sent++) {
+      await givenSubmissions(database, other, [{}]);
+      delivery.nudge();
+      await alive.expectRequests(sent, 4_000);
+    }
+    expect(dead.received.length).toBeLessThanOrEqual(4);
+    await delivery.stop(0);
+  });
+});

@@ -1,0 +1,223 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { createDelivery, type DeliverySettings } from '../../src/delivery/index.ts';
+import type { DeliveryOptions } from '../../src/delivery/options.ts';
+import type { FormDefinition } from '../../src/domain/definition.ts';
+import { submissionPayload } from '../../src/domain/event-payload.ts';
+import { newId } from '../../src/domain/ids.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { newSecretKey, parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
+import type { Database } from '../../src/store/database.ts';
+import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries.ts';
+import { insertEvents } from '../../src/store/events.ts';
+import { type Form, FormEntity } from '../../src/store/forms.ts';
+import { VersionEntity } from '../../src/store/versions.ts';
+import { type Webhook, WebhookEntity } from '../../src/store/webhooks.ts';
+import { until } from './until.ts';
+
+/** Runs a delivery loop on a database, with rows for it to work on. Stops it at the end of the scope. */
+export function startDelivery(database: Database, given: GivenDelivery = {}) {
+  const { settings, ...rest } = given;
+  const options: DeliveryOptions = {
+    database,
+    secrets: testBox,
+    secretKey: testKey,
+    now: Date.now,
+    random: () => 0,
+    log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+    settings: {
+      schedule: [0, 0.05, 0.05],
+      workers: 64,
+      allowPrivate: true,
+      baseUrl: 'https://forms.example.com',
+      mailFrom: 'forms@example.com',
+      mailDir: mkdtempSync(join(tmpdir(), 'forms-mail-')),
+      retentionDays: 90,
+      ...settings,
+    },
+    ...rest,
+  };
+  const delivery = createDelivery(options);
+  delivery.start();
+  return { ...delivery, options, [Symbol.asyncDispose]: () => delivery.stop(5_000) };
+}
+
+export const testKey = parseSecretKey(newSecretKey());
+const testBox = new SecretBox(testKey);
+
+/** The secret of every webhook of `givenWebhook`. */
+export const testSecret = `whsec_${Buffer.from('a secret of 24 bytes ...').toString('base64')}`;
+
+/** A published form with one text and one email field. */
+export async function givenForm(
+  database: Database,
+  given: Partial<Form> & { definition?: Partial<FormDefinition> } = {},
+) {
+  const at = new Date();
+  const { definition: changes, ...rest } = given;
+  const definition: FormDefinition = { ...plainDefinition, ...changes };
+  const versionId = newId('ver', Date.now());
+  const form: Form = {
+    id: newId('form', Date.now()),
+    projectId: newId('prj', Date.now()),
+    name: definition.name,
+    slug: definition.slug,
+    status: 'published',
+    createdBy: 'key_1',
+    draftDefinition: null,
+    draftSecret: null,
+    currentVersionId: versionId,
+    activationHash: 'none',
+    activationExpiresAt: at,
+    activatedAt: at,
+    ownerEmail: 'owner@example.com',
+    ownerConfirmedAt: at,
+    pendingOwnerEmail: null,
+    archivedAt: null,
+    createdAt: at,
+    updatedAt: at,
+    ...rest,
+  };
+  await database.write(async (em) => {
+    await em.insert(FormEntity, form);
+    await em.insert(VersionEntity, {
+      id: versionId,
+      formId: form.id,
+      number: 1,
+      definition,
+      checksum: 'x',
+      createdAt: at,
+    });
+  });
+  return { ...form, versionId };
+}
+
+const common = { required: false, hidden: false, page: 1 };
+
+export const plainDefinition: FormDefinition = {
+  name: 'Contact',
+  slug: 'contact',
+  fields: [
+    { ...common, id: 'name', type: 'text', label: 'Your name' },
+    { ...common, id: 'email', type: 'email', label: 'Your e-mail' },
+  ],
+  delivery: { type: 'email' },
+  settings: {
+    allowPartial: false,
+    allowedOrigins: [],
+    embedOrigins: [],
+    locale: 'en',
+    theme: { mode: 'auto' },
+    spam: {},
+  },
+};
+
+/** An active webhook that receives everything of the form's project. */
+export async function givenWebhook(
+  database: Database,
+  form: Form,
+  given: Partial<Webhook> = {},
+): Promise<Webhook> {
+  const webhook: Webhook = {
+    id: newId('wh', Date.now()),
+    projectId: form.projectId,
+    formId: null,
+    url: 'http://127.0.0.1:1/',
+    events: ['submission.created', 'session.expired'],
+    secret: testBox.seal(testSecret),
+    nextSecret: null,
+    nextSecretAt: null,
+    previousSecret: null,
+    previousSecretUntil: null,
+    keyless: false,
+    fromDefinition: false,
+    active: true,
+    disabledAt: null,
+    disabledReason: null,
+    failingSince: null,
+    lastSuccessAt: null,
+    failuresBeforeSuccess: 0,
+    createdAt: new Date(),
+    deletedAt: null,
+    ...given,
+  };
+  await database.write((em) => em.insert(WebhookEntity, webhook));
+  return webhook;
+}
+
+/** Events as submissions write them, in one commit. Returns their ids in order. */
+export async function givenSubmissions(
+  database: Database,
+  form: Form & { versionId: string },
+  answers: JsonObject[],
+): Promise<string[]> {
+  const at = new Date();
+  const events = answers.map((each) => {
+    const id = newId('evt', at.getTime());
+    const submissionId = newId('sub', at.getTime());
+    const facts = {
+      id: submissionId,
+      formId: form.id,
+      formVersionId: form.versionId,
+      formCreatedBy: form.createdBy,
+      sessionId: null,
+      source: 'api',
+      answers: each,
+      metadata: {},
+      createdAt: at,
+      byHuman: false,
+    };
+    const body = submissionPayload({ id, at }, facts);
+    return {
+      id,
+      projectId: form.projectId,
+      formId: form.id,
+      submissionId,
+      type: 'submission.created',
+      body,
+      createdAt: at,
+    };
+  });
+  await insertEvents(database, events);
+  return events.map(({ id }) => id);
+}
+
+/** An event of another kind. */
+export async function givenEvent(
+  database: Database,
+  form: Form,
+  type: string,
+  payload: object,
+): Promise<void> {
+  const createdAt = new Date();
+  const id = newId('evt', createdAt.getTime());
+  await insertEvents(database, [
+    { id, projectId: form.projectId, formId: form.id, type, body: JSON.stringify(payload), createdAt },
+  ]);
+}
+
+/** Waits until the form has so many deliveries and none is pending, and returns them, oldest first. */
+export async function expectFinished(
+  database: Database,
+  form: Form,
+  count: number,
+): Promise<LoggedDelivery[]> {
+  let deliveries: LoggedDelivery[] = [];
+  const states = () =>
+    JSON.stringify(deliveries.map(({ delivery }) => [delivery.kind, delivery.status, delivery.error]));
+  await until(
+    async () => {
+      deliveries = await listDeliveries(database, { formId: form.id, limit: 100 });
+      return deliveries.length >= count && deliveries.every(({ delivery }) => delivery.status !== 'pending');
+    },
+    15_000,
+    states,
+  );
+  return deliveries.reverse();
+}
+
+export type GivenDelivery = Partial<Omit<DeliveryOptions, 'settings'>> & {
+  settings?: Partial<DeliverySettings>;
+};

@@ -1,0 +1,58 @@
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import PostalMime, { type Email } from 'postal-mime';
+import { SMTPServer } from 'smtp-server';
+import { until } from './until.ts';
+
+/**
+ * Starts a real SMTP server on a free port of 127.0.0.1 and parses what it is sent. `refuse` may answer
+ * a recipient with an error status, such as 450 or 550.
+ */
+export async function startMailServer(refuse: (address: string) => number | undefined = () => undefined) {
+  const mails: ReceivedMail[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS', 'AUTH'],
+    logger: false,
+    onRcptTo({ address }, _session, done) {
+      const status = refuse(address);
+      if (status === undefined) done();
+      else done(Object.assign(new Error('Refused by the test'), { responseCode: status }));
+    },
+    async onData(stream, session, done) {
+      const chunks: Buffer[] = [];
+      for await (const chunk of stream) chunks.push(chunk);
+      const source = Buffer.concat(chunks);
+      const recipients = session.envelope.rcptTo.map(({ address }) => address);
+      mails.push({ recipients, source: source.toString('utf8'), ...(await PostalMime.parse(source)) });
+      done();
+    },
+  });
+  const listener = server.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as AddressInfo;
+
+  return {
+    url: `smtp://127.0.0.1:${port}`,
+    mails,
+    /** Waits until so many mails have arrived, and returns them. */
+    async expectMails(count: number, withinMs = 15_000): Promise<ReceivedMail[]> {
+      await until(
+        () => mails.length >= count,
+        withinMs,
+        () => `${mails.length} of ${count} mails`,
+      );
+      return mails;
+    },
+    [Symbol.asyncDispose]: () => new Promise<void>((done) => server.close(done)),
+  } satisfies MailServer;
+}
+
+/** A mail as it arrived, taken apart. */
+export type ReceivedMail = Email & { recipients: string[]; source: string };
+
+export type MailServer = AsyncDisposable & {
+  url: string;
+  mails: ReceivedMail[];
+  expectMails(count: number, withinMs?: number): Promise<ReceivedMail[]>;
+};
