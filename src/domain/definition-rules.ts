@@ -2,6 +2,7 @@ import { checkWebhookUrl } from './address.ts';
 import { conditionProblems } from './condition-rules.ts';
 import { fieldProblems } from './field-rules.ts';
 import { isObject } from './json.ts';
+import { patternProblems } from './pattern-rules.ts';
 import type { Violation } from './violations.ts';
 
 /**
@@ -13,8 +14,13 @@ import type { Violation } from './violations.ts';
 export function definitionProblems(input: unknown, options: RuleOptions): Violation[] {
   if (!isObject(input)) return [];
   const fields = Array.isArray(input.fields) ? input.fields.slice(0, MAX_FIELDS).map(readField) : [];
+  const patterns = patternProblems(fields.map((field) => field.input));
+  const unfit = new Set(patterns.map(({ path }) => path));
   return [
-    ...fields.flatMap(({ input: field }, index) => fieldProblems(field, `fields.${index}`)),
+    ...fields.flatMap(({ input: field }, index) =>
+      fieldProblems(field, `fields.${index}`, !unfit.has(`fields.${index}.pattern`)),
+    ),
+    ...patterns,
     ...sharedIds(fields),
     ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
     ...deliveryProblems(input.delivery, fields, options),

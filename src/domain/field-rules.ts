@@ -1,4 +1,3 @@
-import { compilePattern } from './answer-text.ts';
 import { expected, isTimeOf } from './answer-time.ts';
 import { answerCheck } from './answer-types.ts';
 import { type FieldType, fieldSchema, fieldTypes, type ParsedField } from './field.ts';
@@ -11,22 +10,17 @@ import { kindOf, pathOf, required, type Violation } from './violations.ts';
  * What is wrong between the attributes of one field, whose own shapes are checked elsewhere.
  *
  * `input` is the field as it was sent; an attribute of the wrong shape is left out of judgement, and
- * hides no other's problem.
+ * hides no other's problem. A default is judged only where `patternFits`: it takes the pattern.
  */
-export function fieldProblems(input: unknown, path: string): Violation[] {
+export function fieldProblems(input: unknown, path: string, patternFits: boolean): Violation[] {
   const type = typeOf(input);
   if (!isObject(input) || type === undefined) return [];
   const foreign = Object.keys(input).filter((attribute) => !belongsTo(attribute, type));
   const misplaced = foreign.map((attribute) => misplacedAttribute(pathOf(path, attribute), attribute, type));
   const { field, whole } = wellShaped(input, type, foreign);
   if (field === undefined) return misplaced;
-  const problems = [
-    ...misplaced,
-    ...optionProblems(field, input, path),
-    ...limitProblems(field, path),
-    ...patternProblems(field, path),
-  ];
-  return whole && problems.length === 0 ? defaultProblems(field, path) : problems;
+  const problems = [...misplaced, ...optionProblems(field, input, path), ...limitProblems(field, path)];
+  return whole && patternFits && problems.length === 0 ? defaultProblems(field, path) : problems;
 }
 
 /** The field without its unknown, misplaced and misshapen attributes; `whole` if there are none. */
@@ -103,17 +97,6 @@ function isOrdered({ type, min, max }: ParsedField): boolean {
 
 function isTimeType(type: FieldType): type is keyof typeof isTimeOf {
   return Object.hasOwn(isTimeOf, type);
-}
-
-function patternProblems({ pattern }: ParsedField, path: string): Violation[] {
-  if (pattern === undefined) return [];
-  try {
-    compilePattern(pattern);
-    return [];
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return [{ path: `${path}.pattern`, code: 'invalid_string', message: `Unsupported pattern: ${reason}` }];
-  }
 }
 
 function defaultProblems(field: ParsedField, path: string): Violation[] {
