@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database.ts';
 import {
@@ -24,23 +24,27 @@ import {
 import { findProject, getOrCreateProject } from '../../src/store/projects.ts';
 import { activateForm, publishVersion } from '../../src/store/publishing.ts';
 import { findVersion, listVersions } from '../../src/store/versions.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
+import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aDefinition, givenForm } from './given.ts';
 
 describe.each(engines)('projects and keys on %s', (engine) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(engine);
+  });
+  beforeEach(() => emptyTables(database));
+  afterAll(() => database[Symbol.asyncDispose]());
+
   it('makes a project once, however many ask', async () => {
-    await using database = await openTestDatabase(engine);
     const asked = ['prj_1', 'prj_2', 'prj_3'].map((id) => ({ id, name: 'default', createdAt: new Date() }));
 
     const projects = await Promise.all(asked.map((project) => getOrCreateProject(database, project)));
 
     expect(new Set(projects.map(({ id }) => id)).size).toBe(1);
-    expect(await findProject(database, projects[0]!.id)).toMatchObject({ name: 'default' });
+    expect(await findProject(database, projects[0]?.id ?? '')).toMatchObject({ name: 'default' });
   });
 
   it('makes the first key once, however many start at the same time', async () => {
-    await using database = await openTestDatabase(engine);
-
     const made = await Promise.all(
       ['a', 'b', 'c'].map((hash) =>
         database.transaction((tx) => insertFirstKey(tx, aKey({ secretHash: hash }))),
@@ -52,7 +56,6 @@ describe.each(engines)('projects and keys on %s', (engine) => {
   });
 
   it('finds a key by its hash until it expires or is deleted by its own project', async () => {
-    await using database = await openTestDatabase(engine);
     const key = aKey({
       secretHash: 'lasting',
       expiresAt: new Date(Date.now() + 60_000),
@@ -70,7 +73,6 @@ describe.each(engines)('projects and keys on %s', (engine) => {
   });
 
   it('notes a key’s use at most once a minute', async () => {
-    await using database = await openTestDatabase(engine);
     const key = aKey();
     await insertKey(database, key);
 
@@ -83,7 +85,6 @@ describe.each(engines)('projects and keys on %s', (engine) => {
   });
 
   it('lists the keys of one project, newest first, page by page', async () => {
-    await using database = await openTestDatabase(engine);
     for (const id of ['key_1', 'key_2', 'key_3']) await insertKey(database, aKey({ id, secretHash: id }));
     await insertKey(database, aKey({ id: 'key_4', secretHash: 'other', projectId: 'prj_two' }));
 
@@ -95,8 +96,6 @@ describe.each(engines)('projects and keys on %s', (engine) => {
   });
 
   it('keeps the first value that is agreed on', async () => {
-    await using database = await openTestDatabase(engine);
-
     const agreed = await Promise.all(['a', 'b'].map((value) => agreeOn(database, 'check', value)));
 
     expect(agreed[0]).toBe(agreed[1]);
@@ -105,8 +104,14 @@ describe.each(engines)('projects and keys on %s', (engine) => {
 });
 
 describe.each(engines)('forms on %s', (engine) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(engine);
+  });
+  beforeEach(() => emptyTables(database));
+  afterAll(() => database[Symbol.asyncDispose]());
+
   it('keeps a form as it was given, and shows it to its project alone', async () => {
-    await using database = await openTestDatabase(engine);
     const form = await givenForm(database, { draftDefinition: aDefinition({ name: 'é \u{1F600}' }) });
 
     expect({ ...(await findForm(database, 'prj_one', form.id)) }).toEqual(form);
@@ -117,7 +122,6 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 
   it('activates a draft once, with the right token, in time', async () => {
-    await using database = await openTestDatabase(engine);
     const form = await givenForm(database, { draftDefinition: aDefinition(), draftSecret: 'sealed' });
     const late = await givenForm(database, { activationExpiresAt: new Date(Date.now() - 1) });
 
@@ -142,7 +146,6 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 
   it('numbers versions, and brings back an unchanged one', async () => {
-    await using database = await openTestDatabase(engine);
     const draft = await givenForm(database);
     const form = await givenForm(database);
     await activate(database, form.id, 'hash', 'one');
@@ -164,7 +167,6 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 
   it('archives a form of the project, once and for all', async () => {
-    await using database = await openTestDatabase(engine);
     const form = await givenForm(database);
 
     expect(await archiveForm(database, 'prj_two', form.id)).toBe(false);
@@ -177,7 +179,6 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 
   it('changes the owner when the proposed address confirms', async () => {
-    await using database = await openTestDatabase(engine);
     const form = await givenForm(database, { ownerEmail: 'old@example.com' });
 
     expect(await proposeOwner(database, 'prj_two', form.id, 'new@example.com')).toBe(false);
@@ -199,7 +200,6 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 
   it('removes drafts made without a key that were not activated in time, and no others', async () => {
-    await using database = await openTestDatabase(engine);
     const past = new Date(Date.now() - 1);
     const stale = await givenForm(database, { activationExpiresAt: past });
     const kept = [
@@ -215,7 +215,6 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 
   it('knows which forms keep submissions for a time only', async () => {
-    await using database = await openTestDatabase(engine);
     const [keeper, forgetful] = [await givenForm(database), await givenForm(database)];
     await activate(database, keeper.id, 'hash');
     await activate(database, forgetful.id, 'hash', 'short', 30);

@@ -1,16 +1,22 @@
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { countSubmissions } from '../../src/store/counters.ts';
 import type { Queries } from '../../src/store/database.ts';
 import { findSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { findSubmission } from '../../src/store/submissions.ts';
 import { findUnclaimedUploads, insertUpload } from '../../src/store/uploads.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
+import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aSubmission, givenSession } from './given.ts';
 
 describe.each(engines)('the submission writer on %s', (engine) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(engine);
+  });
+  beforeEach(() => emptyTables(database));
+  afterAll(() => database[Symbol.asyncDispose]());
+
   it('stores the answers as they were given, with their event', async () => {
-    await using database = await openTestDatabase(engine);
     const writer = createSubmissionWriter(database);
     const row = aSubmission({ metadata: { ['__proto__']: 'kept', café: '\u{1F600}' } });
 
@@ -28,7 +34,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('writes what arrives together in few commits', async () => {
-    await using database = await openTestDatabase(engine);
     let commits = 0;
     const writer = createSubmissionWriter(database, { onCommitted: () => (commits += 1) });
 
@@ -40,7 +45,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('refuses a bad row alone and stores its neighbours', async () => {
-    await using database = await openTestDatabase(engine);
     const writer = createSubmissionWriter(database);
     const rows = Array.from({ length: 40 }, (_, index) =>
       aSubmission(index === 17 || index === 18 ? { source: 'a\u0000b' } : {}),
@@ -54,7 +58,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('keeps the first submission of an idempotency key, within a group and over groups', async () => {
-    await using database = await openTestDatabase(engine);
     const writer = createSubmissionWriter(database);
     const keyed = (fingerprint: string) =>
       aSubmission({ idempotencyKey: 'key', requestFingerprint: fingerprint });
@@ -78,7 +81,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('keeps one submission of a key that two writers race for', async () => {
-    await using database = await openTestDatabase(engine);
     const writers = [createSubmissionWriter(database), createSubmissionWriter(database)];
     const keys = Array.from({ length: 60 }, (_, index) => `key-${index}`);
 
@@ -96,7 +98,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('lets a session be submitted once, whoever races', async () => {
-    await using database = await openTestDatabase(engine);
     const writers = [createSubmissionWriter(database), createSubmissionWriter(database)];
     const session = await givenSession(database);
     const rows = Array.from({ length: 6 }, () => aSubmission({ sessionId: session.id }));
@@ -114,7 +115,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('refuses an expired session, and does not use up an open one for a repeated key', async () => {
-    await using database = await openTestDatabase(engine);
     const writer = createSubmissionWriter(database);
     const open = await givenSession(database, { id: 'sess_open' });
     const expired = await givenSession(database, { id: 'sess_expired', expiresIn: 0 });
@@ -131,7 +131,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('answers as stored when the same row is written again after a lost answer', async () => {
-    await using database = await openTestDatabase(engine);
     const session = await givenSession(database);
     const row = aSubmission({ idempotencyKey: 'key', sessionId: session.id });
     await createSubmissionWriter(database).write(row);
@@ -144,7 +143,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('counts spam apart and tells nobody of it', async () => {
-    await using database = await openTestDatabase(engine);
     const writer = createSubmissionWriter(database);
 
     await writer.write(aSubmission({ status: 'spam', event: null }));
@@ -154,7 +152,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('makes the named uploads the submission’s', async () => {
-    await using database = await openTestDatabase(engine);
     const upload = {
       id: 'upl_1',
       projectId: 'prj_one',
@@ -179,7 +176,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('turns rows away at once when too many wait, and stores those it took', async () => {
-    await using database = await openTestDatabase(engine);
     const byCount = createSubmissionWriter(database, { maxWaiting: 5 });
     const byBytes = createSubmissionWriter(database, { maxWaitingBytes: 5_000 });
     const large = () => aSubmission({ answers: { text: 'x'.repeat(2_000) } });
@@ -195,7 +191,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
   });
 
   it('stores what waits before it closes, and takes nothing after', async () => {
-    await using database = await openTestDatabase(engine);
     const writer = createSubmissionWriter(database);
     const waiting = writer.write(aSubmission());
 

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { inject } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { entities } from '../../src/store/entities.ts';
 import { runOn } from './postgres.ts';
 
 /** Both engines: tests that touch the database run on each, by `describe.each(engines)`. */
@@ -12,6 +13,12 @@ export type EngineName = (typeof engines)[number];
 /** Opens an empty, migrated database of its own; leaving the scope of `await using` closes and removes it. */
 export async function openTestDatabase(engine: EngineName): Promise<TestDatabase> {
   return engine === 'pglite' ? openEmbedded() : openOnServer();
+}
+
+/** Removes every row, for test files whose tests share one database: opening one costs a second. */
+export async function emptyTables(database: Database): Promise<void> {
+  const tables = entities.map(({ meta }) => meta.tableName);
+  await database.query(`truncate ${tables.join(', ')}`);
 }
 
 /** Makes an empty database on the test server, migrated if not said otherwise, for tests that connect by themselves. */

@@ -1,0 +1,112 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  findAnySession,
+  findSession,
+  lockSession,
+  markSessionOpened,
+  removeSessionsBefore,
+  takeExpiredSessions,
+  updateSession,
+} from '../../src/store/sessions.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
+import { givenSession } from './given.ts';
+
+describe.each(engines)('sessions on %s', (engine) => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await openTestDatabase(engine);
+  });
+  afterAll(() => database[Symbol.asyncDispose]());
+
+  it('last as long as was asked, by the database’s clock, and belong to one project', async () => {
+    const session = await givenSession(database, { id: 'sess_lasting', expiresIn: 90 });
+
+    expect(session).toMatchObject({
+      status: 'open',
+      openedAt: null,
+      submissionId: null,
+      partialAnswers: null,
+    });
+    expect(session.expiresAt.getTime() - session.createdAt.getTime()).toBe(90_000);
+    const found = await findSession(database, 'prj_one', session.id);
+    expect(found).toEqual({ ...session, readAt: found?.readAt });
+    expect(await findSession(database, 'prj_two', session.id)).toBeNull();
+    expect(await findAnySession(database, session.id)).toMatchObject({ projectId: 'prj_one' });
+    expect(await findAnySession(database, 'sess_unknown')).toBeNull();
+  });
+
+  it('are expired from the instant on', async () => {
+    const session = await givenSession(database, { id: 'sess_over', expiresIn: 0 });
+
+    expect(await findAnySession(database, session.id)).toMatchObject({ status: 'expired' });
+  });
+
+  it('keep what a change does not name', async () => {
+    const session = await givenSession(database, { id: 'sess_changed' });
+    const expiresAt = new Date(session.expiresAt.getTime() + 1_000);
+
+    await database.transaction(async (tx) => {
+      expect(await lockSession(tx, session.id)).toMatchObject({ id: session.id });
+      await updateSession(tx, session.id, { partialAnswers: { name: 'half' } });
+      await updateSession(tx, session.id, { expiresAt, metadata: { from: 'test' } });
+    });
+
+    expect(await findAnySession(database, session.id)).toMatchObject({
+      expiresAt,
+      prefill: session.prefill,
+      metadata: { from: 'test' },
+      partialAnswers: { name: 'half' },
+    });
+  });
+
+  it('remember when they were first opened', async () => {
+    const session = await givenSession(database, { id: 'sess_opened' });
+
+    await markSessionOpened(database, session.id);
+    const opened = await findAnySession(database, session.id);
+    await markSessionOpened(database, session.id);
+
+    expect(opened?.openedAt).toBeInstanceOf(Date);
+    expect((await findAnySession(database, session.id))?.openedAt).toEqual(opened?.openedAt);
+  });
+
+  it('are announced as expired once, by one of the sweeps, in small groups', async () => {
+    await database.query('delete from sessions');
+    await Promise.all(
+      ['a', 'b', 'c'].map((id) => givenSession(database, { id: `sess_swept_${id}`, expiresIn: 0 })),
+    );
+    await givenSession(database, { id: 'sess_swept_open' });
+    const sweep = () => database.transaction((tx) => takeExpiredSessions(tx, 2));
+
+    const groups = [...(await Promise.all([sweep(), sweep()])), await sweep()];
+
+    const taken = groups.flat().map(({ id }) => id);
+    expect(taken.toSorted()).toEqual(['sess_swept_a', 'sess_swept_b', 'sess_swept_c']);
+    expect(groups.every(({ length }) => length <= 2)).toBe(true);
+  });
+
+  it('are announced later when the transaction with their event fails', async () => {
+    await database.query('delete from sessions');
+    await givenSession(database, { id: 'sess_unlucky', expiresIn: 0 });
+
+    const failing = database.transaction(async (tx) => {
+      await takeExpiredSessions(tx, 2);
+      throw new Error('no event');
+    });
+
+    await expect(failing).rejects.toThrow('no event');
+    expect(await database.transaction((tx) => takeExpiredSessions(tx, 2))).toHaveLength(1);
+  });
+
+  it('are removed once they are over and announced', async () => {
+    await database.query('delete from sessions');
+    await givenSession(database, { id: 'sess_old', expiresIn: 0 });
+    const later = new Date(Date.now() + 60_000);
+
+    expect(await removeSessionsBefore(database, 'form_one', later, 10)).toBe(0);
+    await database.transaction((tx) => takeExpiredSessions(tx, 2));
+    expect(await removeSessionsBefore(database, 'form_two', later, 10)).toBe(0);
+    expect(await removeSessionsBefore(database, 'form_one', new Date(0), 10)).toBe(0);
+    expect(await removeSessionsBefore(database, 'form_one', later, 10)).toBe(1);
+  });
+});
