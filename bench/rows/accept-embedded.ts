@@ -1,0 +1,23 @@
+import { openDatabase } from '../../src/store/database.ts';
+import type { Row } from '../support/bench.ts';
+import { takeTurns } from '../support/rounds.ts';
+import { acceptingService, acceptLimit, submissionsTo } from './accept.ts';
+
+export const acceptEmbedded: Row = {
+  name: 'accept-embedded',
+  what: 'accept on the embedded database, beside bare node:http with a grouped insert on bare PGlite',
+  async run(bench, report) {
+    const { service, formId } = await acceptingService(bench, {});
+    const dataDir = bench.folder();
+    const database = await openDatabase({ dataDir, log: console });
+    await database.close();
+    const turns = await takeTurns(bench.rounds, {
+      service: bench.hammered(service, submissionsTo(formId)),
+      limit: await acceptLimit(bench, dataDir),
+    });
+
+    report.sample('service', turns.typical('service'));
+    report.sample('limit', turns.typical('limit'));
+    report.atLeast('rate to the limit', turns.ratio('service', 'limit'), 0.7);
+  },
+};
