@@ -1,0 +1,218 @@
+import { describe, expect, it } from 'vitest';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { HostedState } from '../../gen/forms/v1/hosted_pb.js';
+import { newSessionId } from '../../src/domain/ids.ts';
+import { engines } from '../support/database.ts';
+import { definitionMessage, expectFailure, startServices, type TestServices } from '../support/services.ts';
+
+const fields = [
+  { id: 'plan', type: 'hidden', defaultValue: 'free' },
+  { id: 'email', type: 'email', required: true, agentHint: 'the secret hint' },
+  { id: 'team', type: 'text', visibleWhen: { field: 'plan', op: 'eq', value: 'pro' } },
+  { id: 'note', type: 'text', defaultValue: 'none', page: 2, required: true },
+];
+
+async function givenSession(services: TestServices, settings: object = {}, request: object = {}) {
+  const formId = await services.givenForm(fields, settings);
+  const { session } = await services.sessions.createSession({ formId, ...request }, services.key);
+  return { formId, sessionId: session?.id ?? '' };
+}
+
+const input = (name: string, ...values: string[]) => ({ name, values });
+
+async function stored({ database }: TestServices) {
+  const submissions = await database.query('select answers, status, source from submissions');
+  const events = await database.query("select type, body from events where type like 'submission.%'");
+  return { submissions, events };
+}
+
+describe.each(engines)('GetHostedSession on %s', (engine) => {
+  it('shows only what a person may see', async () => {
+    await using services = await startServices(engine);
+    const request = { prefill: { plan: 'pro', email: 'a@example.com' }, metadata: { secret: 'meta' } };
+    const { sessionId } = await givenSession(services, { embedOrigins: ['https://shop.example'] }, request);
+
+    const { session } = await services.hosted.getHostedSession({ sessionId });
+
+    expect(session).toMatchObject({
+      state: HostedState.OPEN,
+      formName: 'Test',
+      answers: { email: 'a@example.com', note: 'none' },
+      embedOrigins: ['https://shop.example'],
+      allowPartial: false,
+    });
+    expect(session?.fields.map(({ id, visibleWhen }) => [id, visibleWhen])).toEqual([
+      ['email', undefined],
+      ['team', undefined],
+      ['note', undefined],
+    ]);
+    const seen = JSON.stringify(session, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+    expect(seen).not.toMatch(/secret|meta|"plan"|"pro"/);
+  });
+
+  it('notes the first opening only', async () => {
+    await using services = await startServices(engine);
+    const { sessionId } = await givenSession(services);
+
+    await services.hosted.getHostedSession({ sessionId });
+    const first = await services.sessions.getSession({ sessionId }, services.key);
+    await services.hosted.getHostedSession({ sessionId });
+    const second = await services.sessions.getSession({ sessionId }, services.key);
+
+    expect(first.session?.openTime).toBeDefined();
+    expect(second.session?.openTime).toEqual(first.session?.openTime);
+  });
+
+  it('says why a session takes no answers, and shows none then', async () => {
+    await using services = await startServices(engine);
+    const prefill = { email: 'a@example.com' };
+    const submitted = await givenSession(services, {}, { prefill });
+    await services.sessions.submitSession({ sessionId: submitted.sessionId }, services.key);
+    const expired = await givenSession(services, {}, { prefill });
+    await services.database.query(
+      "update sessions set expires_at = now() - interval '1 second' where id = $1",
+      [expired.sessionId],
+    );
+    const archived = await givenSession(services, {}, { prefill });
+    await services.forms.archiveForm({ formId: archived.formId }, services.key);
+    const closed = await givenSession(services, { closesAt: '2020-01-01T00:00:00Z' }, { prefill });
+
+    const states = [];
+    for (const { sessionId } of [submitted, expired, archived, closed]) {
+      const { session } = await services.hosted.getHostedSession({ sessionId });
+      states.push([session?.state, session?.fields.length, session?.answers]);
+      await expect(services.hosted.submitHostedSession({ sessionId })).rejects.toThrow();
+    }
+
+    expect(states).toEqual([
+      [HostedState.SUBMITTED, 0, undefined],
+      [HostedState.EXPIRED, 0, undefined],
+      [HostedState.ARCHIVED, 0, undefined],
+      [HostedState.CLOSED, 0, undefined],
+    ]);
+    await expectFailure(services.hosted.getHostedSession({ sessionId: newSessionId() }), Reason.NOT_FOUND);
+    await expectFailure(services.hosted.getHostedSession({ sessionId: '\0' }), Reason.NOT_FOUND);
+  });
+});
+
+describe.each(engines)('SaveHostedAnswers on %s', (engine) => {
+  it('keeps what fits, names what does not, and what the page still lacks', async () => {
+    await using services = await startServices(engine);
+    const { sessionId } = await givenSession(services, { allowPartial: true });
+
+    const refused = await services.hosted.saveHostedAnswers({
+      sessionId,
+      inputs: [input('email', 'x'), input('note', 'kept'), input('plan', 'pro')],
+    });
+    const lacking = await services.hosted.saveHostedAnswers({
+      sessionId,
+      inputs: [input('email', '')],
+      page: 1,
+    });
+    const { session } = await services.sessions.getSession({ sessionId }, services.key);
+    const again = await services.hosted.getHostedSession({ sessionId });
+
+    expect(refused).toMatchObject({ saved: true, answers: { note: 'kept' } });
+    expect(refused.violations.map(({ path }) => path)).toEqual(['answers.email']);
+    expect(lacking.violations.map(({ path, message }) => [path, message])).toEqual([
+      ['answers.email', 'Required'],
+    ]);
+    expect(session?.partialAnswers).toEqual({ note: 'kept', email: null });
+    expect(again.session?.answers).toEqual({ note: 'kept' });
+  });
+
+  it('keeps nothing unless the form does', async () => {
+    await using services = await startServices(engine);
+    const { sessionId } = await givenSession(services);
+
+    const reply = await services.hosted.saveHostedAnswers({
+      sessionId,
+      inputs: [input('note', 'typed')],
+      page: 1,
+    });
+
+    expect(reply).toMatchObject({ saved: false, answers: { note: 'typed' } });
+    expect(reply.violations.map(({ path }) => path)).toEqual(['answers.email']);
+    const again = await services.hosted.getHostedSession({ sessionId });
+    expect(again.session?.answers).toEqual({ note: 'none' });
+  });
+});
+
+describe.each(engines)('SubmitHostedSession on %s', (engine) => {
+  it('drops posted hidden values, and announces that a human completed it', async () => {
+    await using services = await startServices(engine);
+    const settings = { redirectUrl: 'https://shop.example/thanks' };
+    const { sessionId } = await givenSession(services, settings, { prefill: { plan: 'pro', note: 'x' } });
+    const inputs = [input('email', 'a@example.com'), input('plan', 'hacked'), input('team', 'Red')];
+
+    const { submissionId, ending } = await services.hosted.submitHostedSession({ sessionId, inputs });
+
+    const { submissions, events } = await stored(services);
+    const answers = { plan: 'pro', email: 'a@example.com', team: 'Red', note: 'x' };
+    expect(submissions).toEqual([{ answers, status: 'accepted', source: 'hosted' }]);
+    expect(events.map(({ type }) => type)).toEqual(['submission.completed']);
+    expect(JSON.parse(String(events[0]?.body))).toMatchObject({
+      event: 'submission.completed',
+      data: { submissionId, status: 'complete', sessionId },
+    });
+    expect(ending?.redirectUrl).toBe('https://shop.example/thanks');
+    expect(ending?.answers.map(({ text }) => text)).toEqual(['a@example.com', 'Red', 'x']);
+  });
+
+  it('names every refused answer, and takes the corrected ones once', async () => {
+    await using services = await startServices(engine);
+    const { sessionId } = await givenSession(services);
+    const submit = (email: string) =>
+      services.hosted.submitHostedSession({ sessionId, inputs: [input('email', email), input('note', '')] });
+
+    const refused = await expectFailure(submit(''), Reason.INVALID);
+    const outcomes = await Promise.allSettled([
+      services.hosted.submitHostedSession({ sessionId, inputs: [input('email', 'a@example.com')] }),
+      services.hosted.submitHostedSession({ sessionId, inputs: [input('email', 'a@example.com')] }),
+    ]);
+    await expectFailure(submit('a@example.com'), Reason.CONFLICT);
+
+    expect(refused.violations).toEqual(['answers.email: invalid_type', 'answers.note: invalid_type']);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it.each([
+    ['a filled honeypot', { honeypot: 'http' }, 60_000, 'spam'],
+    ['an answer sooner than minSeconds', {}, 1000, 'spam'],
+    ['no token', { issueToken: '' }, 60_000, 'spam'],
+    ['a forged token', { issueToken: 'c2Vzcw..AAAA' }, 60_000, 'spam'],
+    ['a person', {}, 60_000, 'accepted'],
+  ])('judges %s, and answers all alike', async (_, sent, waited, status) => {
+    await using services = await startServices(engine);
+    const { sessionId } = await givenSession(services, { spam: { honeypot: true, minSeconds: 5 } });
+    const { session } = await services.hosted.getHostedSession({ sessionId });
+    services.clock.ms += waited;
+
+    const reply = await services.hosted.submitHostedSession({
+      sessionId,
+      inputs: [input('email', 'a@example.com')],
+      issueToken: session?.issueToken ?? '',
+      ...sent,
+    });
+
+    const { submissions, events } = await stored(services);
+    expect(reply.ending?.answers).toHaveLength(2);
+    expect(submissions).toMatchObject([{ status }]);
+    expect(events).toHaveLength(status === 'spam' ? 0 : 1);
+  });
+
+  it('keeps the fields and words of the version it began with, and behaves as the form does now', async () => {
+    await using services = await startServices(engine);
+    const { formId, sessionId } = await givenSession(services, { successMessage: 'Old words' });
+    const definition = definitionMessage([{ id: 'other', type: 'text', required: true }], {
+      redirectUrl: 'https://shop.example/now',
+    });
+    await services.forms.publishFormVersion({ formId, definition }, services.key);
+
+    const inputs = [input('email', 'a@example.com')];
+    const { ending } = await services.hosted.submitHostedSession({ sessionId, inputs });
+
+    expect(ending).toMatchObject({ successMessage: 'Old words', redirectUrl: 'https://shop.example/now' });
+  });
+});
