@@ -5,6 +5,7 @@ import express from 'express';
 import type { Pages } from '../../src/gateway/pages.ts';
 import { createGateway } from '../../src/gateway/router.ts';
 import { checkReply } from '../support/openapi.ts';
+import { type ServiceOptions, startService, type TestService } from '../support/server.ts';
 
 /**
  * Starts the gateway alone, on a free port, before services that answer as the test says. Every
@@ -30,9 +31,8 @@ export async function startGateway(services: (router: ConnectRouter) => void = (
       method,
       redirect: 'manual',
       headers: { ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
-      ...(json === undefined && body === undefined
-        ? {}
-        : { body: json === undefined ? body : JSON.stringify(json) }),
+      ...(json !== undefined && { body: JSON.stringify(json) }),
+      ...(body !== undefined && { body }),
     });
     const text = await response.text();
     checkReply({ method, path, status: response.status, headers: response.headers, text });
@@ -58,6 +58,18 @@ export async function startGateway(services: (router: ConnectRouter) => void = (
   };
 }
 
+/** Starts the whole service, and holds every reply against the API description. */
+export async function startDocumentedService(options: ServiceOptions = {}): Promise<TestService> {
+  const service = await startService(options);
+  const call = service.call.bind(service);
+  service.call = async (method, path, body, callOptions) => {
+    const reply = await call(method, path, body, callOptions);
+    checkReply({ method, path, ...reply });
+    return reply;
+  };
+  return service;
+}
+
 /** Pages that say what they were asked to show. */
 const pages: Pages = {
   renderEnding: (ending) => ({ html: `ending ${ending.formName}`, headers: {} }),
@@ -66,4 +78,4 @@ const pages: Pages = {
   renderActivated: ({ formId, email }) => ({ html: `activated ${formId} ${email}`, headers: {} }),
 };
 
-type CallInit = { json?: unknown; body?: BodyInit; headers?: Record<string, string> };
+type CallInit = { json?: unknown; body?: NonNullable<RequestInit['body']>; headers?: Record<string, string> };

@@ -48,6 +48,7 @@ const listedForm = z.object(formFields).meta({ id: 'ListedForm' });
 const form = z.object({ ...formFields, definition: definitionSchema }).meta({ id: 'Form' });
 
 export const formReply = z.object({ form });
+export const listedFormReply = z.object({ form: listedForm });
 export const formsReply = z.object({ forms: z.array(listedForm), next_cursor: nextCursor });
 
 export const versionReply = z.object({
