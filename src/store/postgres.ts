@@ -2,9 +2,10 @@ import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/postgresql';
 import type { Engine, Log } from './engine.ts';
 import { entities } from './entities.ts';
-import { StartError } from './faults.ts';
+import { passingFault, StartError } from './faults.ts';
 import { listenOn } from './listener.ts';
 import { ormOptions, schemaDifference } from './orm-options.ts';
+import type { Row } from './queries.ts';
 
 /**
  * Connects to a PostgreSQL server, of version 14 or newer.
@@ -48,7 +49,7 @@ export async function openPostgres(options: {
         await orm.migrator.up();
       }),
     schemaDifference: () => schemaDifference(orm),
-    query: async (sql, params) => (await pool.query(sql, params)).rows,
+    query: (sql, params) => queryOn(pool, sql, params),
     listen: (channel, handler) => listenOn(pool, channel, handler, log),
     close: () => orm.close(),
   };
@@ -67,6 +68,45 @@ async function reach(orm: MikroORM, databaseUrl: string) {
     });
   }
 }
+
+/**
+ * Runs one statement on a connection of the pool, which is given up after a passing fault: it may lead to
+ * a server that is going away, or to one that has become a standby.
+ *
+ * A commit whose wait for the synchronous standby is cancelled resolves as done, with no more than a
+ * warning: what is stored may yet be lost, so it counts as unknown.
+ */
+async function queryOn(pool: Pool, sql: string, params: unknown[]): Promise<Row[]> {
+  const client = await pool.connect();
+  let warned = false;
+  const onNotice = (notice: { code?: string | undefined }) => {
+    warned ||= notice.code === WARNING;
+  };
+  client.on('notice', onNotice);
+  let broken = false;
+  try {
+    const { rows } = await client.query<Row>(sql, params);
+    if (warned) throw new CommitInDoubt();
+    return rows;
+  } catch (error) {
+    broken = passingFault(error) !== undefined;
+    throw error;
+  } finally {
+    client.off('notice', onNotice);
+    client.release(broken);
+  }
+}
+
+class CommitInDoubt extends Error {
+  /** SQLSTATE: transaction resolution unknown. */
+  readonly code = '08007';
+  constructor() {
+    super('The commit was not confirmed by the synchronous standby');
+  }
+}
+
+/** SQLSTATE. */
+const WARNING = '01000';
 
 /** A server that can't be spoken to within this is treated as away. */
 const CONNECT_TIMEOUT_MS = 5_000;
@@ -93,3 +133,5 @@ function placeOf(databaseUrl: string): string {
   const { host, pathname } = new URL(databaseUrl);
   return `${host}${pathname}`;
 }
+
+type Pool = Awaited<ReturnType<typeof reach>>;

@@ -141,6 +141,19 @@ describe('a server shared by several instances', () => {
     await database.close();
   });
 
+  it('does not take a commit for done that its standby has not confirmed', async () => {
+    await using server = await createServerDatabase();
+    const database = await open(server.databaseUrl);
+
+    const doubtful = database.query(
+      "do $$ begin raise warning 'canceling wait for synchronous replication'; end $$",
+    );
+
+    await expect(doubtful).rejects.toMatchObject({ name: 'DatabaseUnavailable', cause: { code: '08007' } });
+    expect(await database.isReady()).toBe(true);
+    await database.close();
+  });
+
   it('is unavailable, not broken, while nobody answers, and works again after', async () => {
     await using server = await createServerDatabase();
     const line = await openLine(server.databaseUrl);
