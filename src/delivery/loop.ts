@@ -2,7 +2,7 @@ import type { Database } from '../store/database.ts';
 import { type Claim, claimDue, claimInTurn } from '../store/delivery-queue.ts';
 import type { DeliveryResult } from '../store/delivery-results.ts';
 import type { Attempted } from './attempt.ts';
-import { createInFlight } from './in-flight.ts';
+import { createLanes } from './lanes.ts';
 import type { Log } from './options.ts';
 import { createPump } from './pump.ts';
 import { createWatermark } from './watermark.ts';
@@ -15,67 +15,63 @@ import { createWatermark } from './watermark.ts';
  */
 export function createLoop(options: LoopOptions): Loop {
   const { database, workers, attempt, settle, onGone, log, now } = options;
-  const inFlight = createInFlight(workers);
   const watermark = createWatermark(now);
-  const underWay = new Set<Promise<void>>();
   const abort = new AbortController();
+  const pump = createPump('claim', claim, log);
+  const lanes = createLanes({
+    workers,
+    send,
+    giveBack: ({ id, lease }) => settle({ id, lease, status: 'pending', delayMs: 0 }),
+    onRoom: () => hungry && pump.wake(),
+  });
   let turnAfter = '';
+  /** Whether more was due than could be claimed. */
   let hungry = false;
 
-  const pump = createPump('claim', claim, log);
-
   async function claim(): Promise<boolean> {
-    const limit = Math.min(inFlight.free(), MAX_CLAIM);
+    const limit = Math.min(lanes.room(), MAX_CLAIM);
     if (limit <= 0) return false;
     const since = new Date(watermark.since());
-    const claimOptions = { since, perReceiver: inFlight.perReceiver, limit };
+    const claimOptions = { since, perReceiver: lanes.perReceiver, limit };
 
-    const due = await claimDue(database, { ...claimOptions, busy: inFlight.busy(), page: PAGE });
+    const due = await claimDue(database, { ...claimOptions, busy: lanes.busy(), page: PAGE });
     watermark.advance(due.resumeAt.getTime());
-    due.claims.forEach(begin);
+    lanes.add(due.claims);
     hungry = due.pageFull;
-    if (!due.pageFull || due.claims.length === limit) return due.pageFull && inFlight.free() > 0;
+    if (!due.pageFull || due.claims.length > 0) return false;
 
     // The page is full of receivers that have enough under way: ask the others by their names.
-    const left = { ...claimOptions, limit: limit - due.claims.length, busy: inFlight.busy() };
-    const turn = await claimInTurn(database, { ...left, after: turnAfter });
+    const turn = await claimInTurn(database, { ...claimOptions, busy: lanes.busy(), after: turnAfter });
     turnAfter = turn.last;
-    turn.claims.forEach(begin);
-    return inFlight.free() > 0 && (turn.claims.length > 0 || turnAfter !== '');
+    lanes.add(turn.claims);
+    return turnAfter !== '';
   }
 
-  function begin(claimed: Claim): void {
-    inFlight.begin(claimed.receiver);
-    const work = deliver(claimed).finally(() => underWay.delete(work));
-    underWay.add(work);
-  }
-
-  async function deliver(claimed: Claim): Promise<void> {
+  async function send(claimed: Claim, sent: (tookMs: number) => void): Promise<void> {
     const startedAt = performance.now();
     const { result, gone } = await attempt(claimed, abort.signal);
-    const tookMs = performance.now() - startedAt;
+    sent(performance.now() - startedAt);
     await settle(result);
-    inFlight.end(claimed.receiver, tookMs);
     if (gone) await onGone(claimed.receiver);
     if (result.delayMs !== undefined && result.delayMs < SOON_MS) setTimeout(pump.wake, result.delayMs);
-    if (hungry && inFlight.free() >= Math.min(workers / 4, MAX_CLAIM)) pump.wake();
   }
 
   return {
     wake: () => pump.wake(),
     async stop(graceMs) {
       await pump.stop();
+      lanes.giveBackWaiting();
       const deadline = setTimeout(() => abort.abort(), graceMs);
-      while (underWay.size > 0) await Promise.all(underWay);
+      await lanes.untilEmpty();
       clearTimeout(deadline);
     },
   };
 }
 
-/** Bodies of 256 KiB each are held in memory for all of these. */
-const MAX_CLAIM = 100;
+/** What one claim reads and locks: some milliseconds. */
+const MAX_CLAIM = 250;
 
-/** How many due deliveries are looked at to find some for receivers that have places free. */
+/** How many due deliveries are looked at to find some for receivers that may have more. */
 const PAGE = 500;
 
 /** What is due later than this is found by whoever wakes the loop every second. */
