@@ -44,10 +44,11 @@ function checkScope(caller: Caller, { key, scope }: Access): void {
 }
 
 function bearerOf(header: string | null): string | undefined {
-  return header === null ? undefined : bearer.exec(header)?.[1];
+  const match = header === null ? null : bearer.exec(header);
+  return match === null ? undefined : (match[1] ?? '');
 }
 
-const bearer = /^bearer +(\S*) *$/i;
+const bearer = /^bearer(?: +(.*))?$/i;
 
 type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
 
