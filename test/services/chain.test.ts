@@ -1,0 +1,282 @@
+import { Code, createClient, type Transport } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
+import { networkOf } from '../../src/services/rate-limit.ts';
+import type { Database } from '../../src/store/database.ts';
+import { DatabaseUnavailable } from '../../src/store/faults.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import { definitionMessage, failureOf, openRpc, rpcOn, type TestRpc } from '../support/rpc.ts';
+
+describe.each(engines)('every call on %s', (engine) => {
+  let rpc: TestRpc;
+  let limited: Awaited<ReturnType<typeof rpcOn>>;
+  let now = Date.now();
+
+  beforeAll(async () => {
+    rpc = await openRpc(engine, { now: () => now });
+    limited = await rpcOn(rpc.database, {
+      now: () => now,
+      settings: { rateLimit: true, rateLimitPerKey: 3, requireApiKey: false, allowPublicCreate: false },
+    });
+  });
+
+  afterAll(async () => {
+    await limited.close();
+    await rpc[Symbol.asyncDispose]();
+  });
+
+  const forms = (transport: Transport) => createClient(FormsService, transport);
+
+  it('fails in the same way through both doors', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const weak = await rpc.givenKey({ scopes: ['submissions:read'] });
+    const failures: [string | undefined, (transport: Transport) => Promise<unknown>][] = [
+      [undefined, (transport) => forms(transport).listForms({})],
+      ['hfs_wrong', (transport) => forms(transport).listForms({})],
+      [weak, (transport) => forms(transport).listForms({})],
+      [rpc.key, (transport) => forms(transport).getForm({ formId: 'nothing' })],
+      [rpc.key, (transport) => forms(transport).createForm({ definition: definitionMessage({ name: '' }) })],
+      [rpc.key, (transport) => forms(transport).listForms({ pageSize: -1 })],
+      [
+        undefined,
+        (transport) => forms(transport).activateForm({ formId: id, token: 'wrong', email: 'a@b.cd' }),
+      ],
+    ];
+
+    const codes: number[] = [];
+    for (const [key, call] of failures) {
+      await using network = await rpc.openNetwork(key);
+      const [local, remote] = await Promise.all([
+        failureOf(call(rpc.as(key))),
+        failureOf(call(network.transport)),
+      ]);
+
+      const { header: localHeader, ...localFacts } = local;
+      const { header: remoteHeader, ...remoteFacts } = remote;
+      expect(remoteFacts).toEqual(localFacts);
+      expect(remoteHeader.get('www-authenticate')).toBe(localHeader.get('www-authenticate'));
+      codes.push(local.code);
+    }
+    expect(codes).toEqual([
+      Code.Unauthenticated,
+      Code.Unauthenticated,
+      Code.PermissionDenied,
+      Code.NotFound,
+      Code.InvalidArgument,
+      Code.InvalidArgument,
+      Code.Unauthenticated,
+    ]);
+  });
+
+  it('says in the challenge what the key lacks', async () => {
+    const weak = await rpc.givenKey({ scopes: ['submissions:read'] });
+
+    const { header } = await failureOf(forms(rpc.as(weak)).listForms({}));
+
+    expect(header.get('www-authenticate')).toBe('Bearer error="insufficient_scope", scope="forms:read"');
+  });
+
+  it('checks a key that is given even where none is needed, and ignores other schemes there', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const submit = (authorization: string) =>
+      createClient(SubmissionsService, rpc.as(undefined, { authorization })).createSubmission({
+        formId: id,
+        answers: { email: 'a@example.com' },
+      });
+
+    expect(await failureOf(submit('Bearer hfs_wrong'))).toMatchObject({ reason: 'INVALID_KEY' });
+    expect(await failureOf(submit('Bearer '))).toMatchObject({ reason: 'INVALID_KEY' });
+    await submit('Basic dXNlcjpwYXNz');
+    await submit(`bearer ${await rpc.givenKey({ scopes: ['forms:read'] })}`);
+  });
+
+  it('needs a key of the form’s project for a managed submission', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const submit = (key?: string) =>
+      createClient(SubmissionsService, rpc.as(key)).createSubmission({
+        formId: id,
+        answers: { email: 'a@example.com' },
+        managed: true,
+      });
+
+    expect(await failureOf(submit())).toMatchObject({ reason: 'MISSING_KEY' });
+    expect(await failureOf(submit(await rpc.givenKey({ scopes: ['forms:read'] })))).toMatchObject({
+      reason: 'INSUFFICIENT_SCOPE',
+      requiredScope: 'submissions:write',
+    });
+    expect(await failureOf(submit(await rpc.givenKey()))).toMatchObject({ reason: 'NOT_FOUND' });
+    await submit(rpc.key);
+  });
+
+  it('acts in the default project without a key where none is required, on the documented rows only', async () => {
+    await createClient(WebhooksService, rpc.as(rpc.key)).createWebhook({
+      url: 'https://example.com/',
+      events: [1],
+    });
+    const anonymous = limited.as();
+
+    const { webhooks } = await createClient(WebhooksService, anonymous).listWebhooks({});
+
+    expect(webhooks.length).toBeGreaterThan(0);
+    expect(await failureOf(forms(anonymous).listForms({}))).toMatchObject({ reason: 'MISSING_KEY' });
+    expect(await failureOf(createClient(WebhooksService, anonymous).updateWebhook({}))).toMatchObject({
+      reason: 'MISSING_KEY',
+    });
+    expect(
+      await failureOf(createClient(SubmissionsService, anonymous).listSubmissions({ formId: 'x' })),
+    ).toMatchObject({ reason: 'MISSING_KEY' });
+    expect(
+      await failureOf(createClient(WebhooksService, limited.as('hfs_wrong')).listWebhooks({})),
+    ).toMatchObject({ reason: 'INVALID_KEY' });
+  });
+
+  it('makes no form without a key where that is not allowed', async () => {
+    const create = forms(limited.as(undefined, { 'x-forwarded-for': '198.51.100.1' })).createForm;
+
+    expect(await failureOf(create({ definition: definitionMessage() }))).toMatchObject({
+      reason: 'MISSING_KEY',
+    });
+  });
+
+  it('limits activations by client and form, over all processes, and says what is left', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const other = await rpcOn(rpc.database, { now: () => now, settings: { rateLimit: true } });
+    const activate = (from: string, who = limited) =>
+      failureOf(
+        forms(who.as(undefined, { 'x-forwarded-for': from })).activateForm({
+          formId: id,
+          token: 'x',
+          email: '',
+        }),
+      );
+
+    const first = await activate('2001:db8:1:2::1');
+    for (let call = 2; call <= 30; call += 1) await activate('2001:db8:1:2::2', call % 2 ? limited : other);
+    const refused = await activate('2001:db8:1:2:ffff::3');
+    const elsewhere = await activate('2001:db8:1:3::1');
+
+    expect(first.reason).toBe('INVALID_TOKEN');
+    expect(first.header.get('ratelimit-policy')).toBe('"activate";q=30;w=3600');
+    expect(first.header.get('ratelimit')).toMatch(/^"activate";r=29;t=3[56]\d\d$/);
+    expect(refused).toMatchObject({ reason: 'RATE_LIMITED', code: Code.ResourceExhausted });
+    expect(Number(refused.header.get('retry-after'))).toBeGreaterThan(3500);
+    expect(elsewhere.reason).toBe('INVALID_TOKEN');
+    await other.close();
+  });
+
+  it('limits submissions to a form by client for a minute, and tells so in each reply', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const submit = (headers = {}) =>
+      createClient(
+        SubmissionsService,
+        limited.as(undefined, { 'x-forwarded-for': '192.0.2.9' }),
+      ).createSubmission({ formId: id, answers: { email: 'a@example.com' } }, headers);
+
+    let left: string | null = null;
+    await submit({ onHeader: (header: Headers) => (left = header.get('ratelimit')) });
+    for (let call = 2; call <= 60; call += 1) await submit();
+    const refused = await failureOf(submit());
+    now += 60_000;
+    await submit();
+
+    expect(left).toBe('"submit";r=59;t=60');
+    expect(refused.reason).toBe('RATE_LIMITED');
+  });
+
+  it('limits calls with a key only if the settings say so, by key', async () => {
+    const key = await rpc.givenKey();
+    const list = () => createClient(WebhooksService, limited.as(key)).listWebhooks({});
+
+    for (let call = 1; call <= 3; call += 1) await list();
+
+    expect(await failureOf(list())).toMatchObject({ reason: 'RATE_LIMITED' });
+    await createClient(WebhooksService, limited.as(await rpc.givenKey())).listWebhooks({});
+  });
+
+  it('looks at no more unknown keys from an address after a minute’s worth of guesses, but at known ones', async () => {
+    const headers = { 'x-forwarded-for': '203.0.113.77' };
+    const known = await rpc.givenKey();
+    await createClient(WebhooksService, limited.as(known, headers)).listWebhooks({});
+    const guess = (text: string) =>
+      failureOf(createClient(WebhooksService, limited.as(text, headers)).listWebhooks({}));
+
+    for (let call = 1; call <= 60; call += 1) expect((await guess(`hfs_${call}`)).reason).toBe('INVALID_KEY');
+
+    expect((await guess('hfs_61')).reason).toBe('RATE_LIMITED');
+    await createClient(WebhooksService, limited.as(known, headers)).listWebhooks({});
+  });
+
+  it('is logged by method, code and request id, without key, token or answers', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    rpc.logged.length = 0;
+
+    await createClient(SubmissionsService, rpc.as(rpc.key, { 'x-request-id': 'req-1' })).createSubmission({
+      formId: id,
+      answers: { email: 'private@example.com' },
+    });
+    await failureOf(forms(rpc.as()).activateForm({ formId: id, token: 'secret-token', email: 'x' }));
+
+    const lines = rpc.logged.map((line) => JSON.parse(line));
+    expect(lines).toMatchObject([
+      { method: 'forms.v1.SubmissionsService/CreateSubmission', code: 'ok', requestId: 'req-1' },
+      { method: 'forms.v1.FormsService/ActivateForm', code: 'Unauthenticated' },
+    ]);
+    expect(rpc.logged.join()).not.toMatch(/private@|secret-token|hfs_/);
+  });
+
+  it('tells nobody what went wrong inside, but the log', async () => {
+    await using database = await openTestDatabase(engine);
+    const broken = await rpcOn(database);
+    await database.query('alter table forms rename to lost');
+    await using network = await broken.openNetwork(broken.key);
+
+    for (const transport of [broken.as(broken.key, { 'x-request-id': 'req-2' }), network.transport]) {
+      const failure = await failureOf(forms(transport).listForms({}));
+
+      expect(failure).toMatchObject({ code: Code.Internal, reason: 'INTERNAL' });
+      expect(failure.message).not.toMatch(/forms|relation|select/i);
+    }
+    expect(broken.logged.join()).toMatch(/req-2/);
+    expect(broken.logged.join()).toMatch(/does not exist/);
+    await broken.close();
+  });
+
+  it('says that it is unavailable, and when to try again, while the database is out of reach', async () => {
+    let reachable = true;
+    const database: Database = {
+      ...rpc.database,
+      read: (work) => (reachable ? rpc.database.read(work) : Promise.reject(new DatabaseUnavailable())),
+      isReady: async () => reachable,
+    };
+    const services = await rpcOn(database, { now: () => now });
+    await forms(services.as(services.key)).listForms({});
+
+    reachable = false;
+    const failure = await failureOf(forms(services.as(services.key)).listForms({}));
+    const { status } = await createClient(Health, services.as()).check({});
+
+    expect(failure).toMatchObject({ code: Code.Unavailable, reason: 'UNAVAILABLE' });
+    expect(failure.header.get('retry-after')).toBe('2');
+    expect(status).toBe(Status.NOT_SERVING);
+    await services.close();
+  });
+
+  it('reports its health by the protocol of gRPC', async () => {
+    const { status } = await createClient(Health, rpc.as()).check({});
+
+    expect(status).toBe(Status.SERVING);
+  });
+});
+
+describe('networkOf', () => {
+  it('takes an IPv6 customer’s /64 for one client, and an IPv4 address for itself in any spelling', () => {
+    expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64');
+    expect(networkOf('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64');
+    expect(networkOf('::ffff:192.0.2.1')).toBe('192.0.2.1');
+    expect(networkOf('192.0.2.1')).toBe('192.0.2.1');
+    expect(networkOf('unknown')).toBe('unknown');
+  });
+});

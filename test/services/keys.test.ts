@@ -1,0 +1,163 @@
+import { createClient } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { ensureFirstKey } from '../../src/services/first-key.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import { failureOf, openRpc, rpcOn, type TestRpc } from '../support/rpc.ts';
+
+describe.each(engines)('KeysService on %s', (engine) => {
+  let rpc: TestRpc;
+  let now = Date.now();
+
+  beforeAll(async () => {
+    rpc = await openRpc(engine, { now: () => now });
+  });
+
+  afterAll(() => rpc[Symbol.asyncDispose]());
+
+  const keys = (key?: string) => createClient(KeysService, rpc.as(key));
+
+  it('makes a key that works at once, and never shows its secret again', async () => {
+    const made = await keys(rpc.key).createKey({ name: 'reader', scopes: ['forms:read'] });
+
+    expect(made.secret).toMatch(/^hfs_[0-9A-Za-z]{43}$/);
+    expect(made.key).toMatchObject({ name: 'reader', scopes: ['forms:read'], project: 'default' });
+    expect(made.key?.last4).toBe(made.secret.slice(-4));
+    await createClient(FormsService, rpc.as(made.secret)).listForms({});
+    const rows = await rpc.database.query('select row_to_json(k)::text as text from api_keys k');
+    expect(JSON.stringify(rows)).not.toContain(made.secret);
+    expect(JSON.stringify((await keys(rpc.key).listKeys({})).keys, replaceBigint)).not.toContain(made.secret);
+  });
+
+  it('refuses what no key may be, all at once', async () => {
+    const refused = async (request: object) =>
+      (await failureOf(keys(rpc.key).createKey({ name: 'k', scopes: ['forms:read'], ...request })))
+        .violations;
+
+    expect(await refused({ name: '', scopes: [], expiresIn: { seconds: 0n } })).toEqual([
+      ['name', 'invalid_type'],
+      ['scopes', 'too_small'],
+      ['expires_in', 'too_small'],
+    ]);
+    expect(await refused({ name: 'x'.repeat(201) })).toEqual([['name', 'too_big']]);
+    expect(await refused({ name: 'x\0' })).toEqual([['name', 'custom']]);
+    expect(await refused({ scopes: ['forms:read', 'all', 'forms:read'] })).toEqual([
+      ['scopes.1', 'invalid_enum_value'],
+      ['scopes.2', 'custom'],
+    ]);
+    expect(await refused({ project: 'no spaces' })).toEqual([['project', 'invalid_string']]);
+    expect(await refused({ expiresIn: { seconds: 1n, nanos: 1 } })).toEqual([['expires_in', 'invalid_type']]);
+    expect(await refused({ expiresIn: { seconds: 10n ** 18n } })).toEqual([['expires_in', 'too_big']]);
+  });
+
+  it('lets no key make one that may do more', async () => {
+    const weak = await rpc.givenKey({ scopes: ['keys:write', 'forms:read'], project: 'default' });
+    const elsewhere = await rpc.givenKey();
+
+    expect(await failureOf(keys(weak).createKey({ name: 'k', scopes: ['forms:read', '*'] }))).toMatchObject({
+      violations: [['scopes.1', 'custom']],
+    });
+    expect(
+      await failureOf(keys(weak).createKey({ name: 'k', scopes: ['forms:read'], project: 'other' })),
+    ).toMatchObject({ violations: [['project', 'custom']] });
+    expect(
+      await failureOf(keys(elsewhere).createKey({ name: 'k', scopes: ['*'], project: 'default' })),
+    ).toMatchObject({ violations: [['project', 'custom']] });
+    await keys(weak).createKey({ name: 'k', scopes: ['forms:read'] });
+  });
+
+  it('refuses strangers and keys without the scope', async () => {
+    const weak = await rpc.givenKey({ scopes: ['forms:read'] });
+
+    expect(await failureOf(keys().listKeys({}))).toMatchObject({ reason: 'MISSING_KEY' });
+    expect(await failureOf(keys(weak).createKey({ name: 'k', scopes: ['forms:read'] }))).toMatchObject({
+      reason: 'INSUFFICIENT_SCOPE',
+      requiredScope: 'keys:write',
+    });
+    expect(await failureOf(keys(weak).deleteKey({ keyId: 'x' }))).toMatchObject({
+      reason: 'INSUFFICIENT_SCOPE',
+    });
+  });
+
+  it('lists and deletes only the keys of the project', async () => {
+    const project = await rpc.givenKey({ project: 'isolated' });
+    const [key] = (await keys(project).listKeys({})).keys;
+
+    expect((await keys(project).listKeys({})).keys).toHaveLength(1);
+    expect(await failureOf(keys(rpc.key).deleteKey({ keyId: key?.id ?? '' }))).toMatchObject({
+      reason: 'NOT_FOUND',
+    });
+    await keys(project).listKeys({});
+  });
+
+  it('stops a deleted key at once here, and within a second in another process', async () => {
+    const other = await rpcOn(rpc.database, { now: () => now });
+    const made = await keys(rpc.key).createKey({ name: 'short-lived', scopes: ['forms:read'] });
+    const here = createClient(FormsService, rpc.as(made.secret));
+    const there = createClient(FormsService, other.as(made.secret));
+    await Promise.all([here.listForms({}), there.listForms({})]);
+
+    await keys(rpc.key).deleteKey({ keyId: made.key?.id ?? '' });
+
+    expect(await failureOf(here.listForms({}))).toMatchObject({ reason: 'INVALID_KEY' });
+    now += 1000;
+    expect(await failureOf(there.listForms({}))).toMatchObject({ reason: 'INVALID_KEY' });
+    expect(await failureOf(keys(rpc.key).deleteKey({ keyId: made.key?.id ?? '' }))).toMatchObject({
+      reason: 'NOT_FOUND',
+    });
+    await other.close();
+  });
+
+  it('does not take an expired key', async () => {
+    const before = now;
+    now -= 10_000;
+    const request = { name: 'k', scopes: ['forms:read'], expiresIn: { seconds: 5n } };
+    const { secret } = await keys(rpc.key).createKey(request);
+    now = before;
+
+    expect(await failureOf(createClient(FormsService, rpc.as(secret)).listForms({}))).toMatchObject({
+      reason: 'INVALID_KEY',
+    });
+  });
+
+  it('notes when a key was last used', async () => {
+    const secret = await rpc.givenKey({ project: 'last-use' });
+
+    await createClient(FormsService, rpc.as(secret)).listForms({});
+
+    await expect
+      .poll(async () => (await keys(secret).listKeys({})).keys[0]?.lastUseTime)
+      .toMatchObject({ nanos: expect.any(Number) });
+  });
+});
+
+describe.each(engines)('the first key on %s', (engine) => {
+  it('is made once, however many instances start at once', async () => {
+    await using database = await openTestDatabase(engine);
+    const start = () => ensureFirstKey({ database, now: Date.now });
+
+    const shown = await Promise.all([start(), start(), start()]);
+    const later = await start();
+
+    expect(shown.filter((text) => text !== undefined)).toHaveLength(1);
+    expect(later).toBeUndefined();
+    expect(await database.query('select scopes, name from api_keys')).toHaveLength(1);
+  });
+
+  it('is the one that was given, and is then not shown', async () => {
+    await using database = await openTestDatabase(engine);
+    const given = 'a-key-of-at-least-thirty-two-characters';
+
+    const shown = await ensureFirstKey({ database, now: Date.now }, given);
+
+    expect(shown).toBeUndefined();
+    const rpc = await rpcOn(database);
+    await createClient(FormsService, rpc.as(given)).listForms({});
+    await rpc.close();
+  });
+});
+
+function replaceBigint(_key: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? String(value) : value;
+}

@@ -1,0 +1,105 @@
+import { createClient } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
+import { type MailLink, mailLinkToken } from '../../src/domain/mail-link.ts';
+import { listConfirmedRecipients } from '../../src/store/mail-recipients.ts';
+import { isMailStopped } from '../../src/store/mail-stops.ts';
+import { engines } from '../support/database.ts';
+import { failureOf, openRpc, type TestRpc } from '../support/rpc.ts';
+
+describe.each(engines)('MailService on %s', (engine) => {
+  let rpc: TestRpc;
+  const now = Date.now();
+
+  beforeAll(async () => {
+    rpc = await openRpc(engine, { now: () => now });
+  });
+
+  afterAll(() => rpc[Symbol.asyncDispose]());
+
+  const mail = () => createClient(MailService, rpc.as());
+  const tokenOf = (link: MailLink, expiresAt = now + 1000) => mailLinkToken(rpc.secretKey, link, expiresAt);
+
+  it('tells what a link stands for, and changes nothing by telling', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const token = tokenOf({ purpose: 'confirm-owner', formId: id, address: 'owner@example.com' });
+
+    const link = await mail().getMailLink({ token });
+
+    expect(link).toMatchObject({
+      purpose: MailLinkPurpose.CONFIRM_OWNER,
+      address: 'owner@example.com',
+      formName: 'Contact',
+    });
+    expect(await confirmedAt(id)).toBeNull();
+  });
+
+  it('confirms the owner, again without change', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const token = tokenOf({ purpose: 'confirm-owner', formId: id, address: 'owner@example.com' });
+
+    await mail().followMailLink({ token });
+    const first = await confirmedAt(id);
+    await mail().followMailLink({ token });
+
+    expect(first).not.toBeNull();
+    expect(await confirmedAt(id)).toEqual(first);
+  });
+
+  it('hands the form to the owner that was asked, and to nobody else', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const forms = createClient(FormsService, rpc.as(rpc.key));
+    await forms.changeFormOwner({ formId: id, email: 'next@example.com' });
+    const change = (address: string) =>
+      mail().followMailLink({ token: tokenOf({ purpose: 'change-owner', formId: id, address }) });
+
+    expect(await failureOf(change('another@example.com'))).toMatchObject({ reason: 'INVALID_TOKEN' });
+    expect((await forms.getForm({ formId: id })).form?.ownerEmail).toBe('owner@example.com');
+    await change('next@example.com');
+    expect((await forms.getForm({ formId: id })).form?.ownerEmail).toBe('next@example.com');
+    expect(await failureOf(change('owner@example.com'))).toMatchObject({ reason: 'INVALID_TOKEN' });
+  });
+
+  it('confirms a further recipient', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+
+    await mail().followMailLink({
+      token: tokenOf({ purpose: 'confirm-recipient', formId: id, address: 'b@example.com' }),
+    });
+
+    expect(await listConfirmedRecipients(rpc.database, [id])).toMatchObject([
+      { formId: id, address: 'b@example.com' },
+    ]);
+  });
+
+  it('stops the mail of one form, or all mail', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const other = await rpc.givenForm(rpc.key);
+    const address = `${crypto.randomUUID()}@example.com`;
+    const token = tokenOf({ purpose: 'stop', formId: id, address });
+    const stopped = (formId: string) => isMailStopped(rpc.database, { address, formId });
+
+    await mail().followMailLink({ token });
+    expect([await stopped(id), await stopped(other.id)]).toEqual([true, false]);
+
+    await mail().followMailLink({ token, stopScope: StopScope.ALL });
+    expect([await stopped(id), await stopped(other.id)]).toEqual([true, true]);
+  });
+
+  it('refuses wrong, changed and expired tokens', async () => {
+    const link = { purpose: 'stop', formId: 'form_x', address: 'a@example.com' } as const;
+    const right = tokenOf(link);
+    const tokens = ['', 'stop.', `${right}x`, right.replace('stop', 'confirm-owner'), tokenOf(link, now)];
+
+    for (const token of tokens) {
+      expect(await failureOf(mail().getMailLink({ token }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+      expect(await failureOf(mail().followMailLink({ token }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+    }
+  });
+
+  async function confirmedAt(formId: string): Promise<unknown> {
+    const [row] = await rpc.database.query('select owner_confirmed_at from forms where id = $1', [formId]);
+    return row?.owner_confirmed_at ?? null;
+  }
+});
