@@ -6,7 +6,7 @@ import { newId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { NewSubmission } from '../store/submission-insert.ts';
 import type { Shared } from './deps.ts';
-import { failed } from './errors.ts';
+import { failed, invalid } from './errors.ts';
 import { type PublishedForm, recountIfAlmostFull } from './form-gate.ts';
 import type { LiveVersion } from './form-reader.ts';
 
@@ -46,8 +46,8 @@ export function newSubmission(entry: Entry, at: number): NewSubmission {
  * Stores a submission with its event, and gives the id that counts: its own, or that of the first
  * submission that the same request with the same idempotency key made.
  *
- * Throws `ALREADY_EXISTS` if the key was used for another request, and `FAILED_PRECONDITION` if the
- * session has been submitted or has expired. Of any number of calls at once, one makes the submission.
+ * Throws `ALREADY_EXISTS` if the key was used for another request, `FAILED_PRECONDITION` if the
+ * session has been submitted or has expired, and `INVALID_ARGUMENT` if a file went to another. Of any number of calls at once, one makes the submission.
  */
 export async function storeSubmission(
   deps: Shared,
@@ -65,6 +65,10 @@ export async function storeSubmission(
       throw alreadySubmitted(written.submissionId);
     case 'session_expired':
       throw expired();
+    case 'upload_taken':
+      throw invalid([
+        { path: 'answers', code: 'custom', message: 'A file has just been used by another submission' },
+      ]);
     default:
       return written satisfies never;
   }

@@ -4,7 +4,7 @@ import type { Submission } from './submissions.ts';
 
 /**
  * Stores a group of submissions with their events in one statement and one commit, and tells of each row
- * what became of it, in the order given. No two rows may be of the same session.
+ * what became of it, in the order given. No two rows may be of the same session or hold the same upload.
  *
  * A row that fails for its own data fails alone: the group is split and tried again without it.
  *
@@ -39,8 +39,8 @@ const UNDECIDED = { outcome: 'undecided' } as const;
 
 /**
  * Rows and locks are taken in a fixed order, so that groups of several processes seldom meet in a deadlock.
- * Sessions are locked before they are judged: of two groups with the same session, the second sees what
- * the first did.
+ * Sessions and uploads are locked before they are judged: of two groups with the same one, the second sees
+ * what the first did.
  */
 const INSERT = `
 with input as materialized (
@@ -52,13 +52,18 @@ with input as materialized (
   select id from sessions
   where id in (select "sessionId" from input) and submitted_at is null and expires_at > clock_timestamp()
   order by id for update
+), free_uploads as materialized (
+  select id from uploads
+  where id in (select unnest("uploadIds") from input) and submission_id is null
+  order by id for update
 ), stored as (
   insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
     idempotency_key, request_fingerprint, created_at)
   select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."metadata",
     i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
   from input i left join open_sessions s on s.id = i."sessionId"
-  where i."sessionId" is null or s.id is not null
+  where (i."sessionId" is null or s.id is not null)
+    and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))
   order by i."formId", i."idempotencyKey", i."id"
   on conflict do nothing
   returning id, form_id, session_id, status
@@ -75,7 +80,7 @@ with input as materialized (
 ), attached as (
   update uploads set submission_id = i."id"
   from input i join stored on stored.id = i."id"
-  where i."uploadIds" is not null and uploads.id = any(i."uploadIds") and uploads.submission_id is null
+  where uploads.id = any(i."uploadIds")
 ), counted as (
   insert into form_counters as c (form_id, slot, accepted, spam)
   select form_id, $2::smallint, count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
@@ -94,13 +99,19 @@ async function insertGroup(db: Queries, group: PreparedRow[], slot: number): Pro
 
 /**
  * Finds out why rows were not stored: they are from an earlier try whose answer was lost, the first
- * submission with their idempotency key, or their session's end.
+ * submission with their idempotency key, their session's end, or an upload that is another's.
  *
  * The submissions found are written to: what is told to a caller must be as durable as a commit of ours,
  * also where it was read ahead of a synchronous standby.
  */
 async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, WriteOutcome>> {
-  const asked = missed.map(({ row }) => [row.id, row.formId, row.idempotencyKey, row.sessionId]);
+  const asked = missed.map(({ row }) => [
+    row.id,
+    row.formId,
+    row.idempotencyKey,
+    row.sessionId,
+    row.uploadIds ?? [],
+  ]);
   const rows = await db.query(EXPLAIN, [JSON.stringify(asked)], { repeatable: true });
   return new Map(
     rows.flatMap((row) => {
@@ -112,7 +123,8 @@ async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, 
 
 const EXPLAIN = `
 with asked as materialized (
-  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id from json_array_elements($1::json) a
+  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids
+  from json_array_elements($1::json) a
 ), found as materialized (
   select asked.id as asked_id, s.id from asked join submissions s on s.id = asked.id
   union
@@ -122,7 +134,11 @@ with asked as materialized (
   returning id, request_fingerprint
 )
 select asked.id, written.id as first_id, written.request_fingerprint as fingerprint, asked.session_id,
-  sessions.submission_id, sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open
+  sessions.submission_id, sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open,
+  exists (
+    select from json_array_elements_text(asked.upload_ids) as u
+    where not exists (select from uploads where uploads.id = u and uploads.submission_id is null)
+  ) as upload_taken
 from asked
 left join found on found.asked_id = asked.id
 left join written on written.id = found.id
@@ -135,7 +151,9 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
     const fingerprint = row.fingerprint === null ? null : String(row.fingerprint);
     return { outcome: 'duplicate', submissionId: String(row.first_id), fingerprint };
   }
-  if (row.session_id === null || row.open === true) return undefined;
+  if (row.session_id === null || row.open === true) {
+    return row.upload_taken === true ? { outcome: 'upload_taken' } : undefined;
+  }
   if (row.submission_id === null) return { outcome: 'session_expired' };
   return { outcome: 'session_submitted', submissionId: String(row.submission_id) };
 }
@@ -149,7 +167,7 @@ function isDataError(error: unknown): boolean {
 export type NewSubmission = Submission & {
   /** Null for what nobody is told of, such as spam. */
   event: { id: string; type: string; body: string } | null;
-  /** Uploads that become this submission's. */
+  /** Uploads that become this submission's; without all of them it is not stored. */
   uploadIds?: string[];
 };
 
@@ -161,7 +179,8 @@ export type WriteOutcome =
   | { outcome: 'stored' }
   | { outcome: 'duplicate'; submissionId: string; fingerprint: string | null }
   | { outcome: 'session_submitted'; submissionId: string }
-  | { outcome: 'session_expired' };
+  | { outcome: 'session_expired' }
+  | { outcome: 'upload_taken' };
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
 export type PreparedRow = { row: NewSubmission; json: string };

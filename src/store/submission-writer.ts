@@ -99,17 +99,18 @@ const SLOTS = 16;
 /** A row is undecided when what stood in its way was removed in between: rare once, a riddle thrice. */
 const MAX_TRIES = 3;
 
-/** Takes the rows of the next group off the queue: the first ones, but no second one of the same session. */
+/** Takes the rows of the next group off the queue: the first ones, up to one that claims what another does. */
 function takeGroup(queue: Waiting[]): Waiting[] {
-  const sessions = new Set<string>();
+  const claimed = new Set<string>();
   let bytes = 0;
   let rows = 0;
   for (const { row, json } of queue) {
-    const { sessionId } = row;
+    const { sessionId, uploadIds = [] } = row;
+    const claims = sessionId === null ? uploadIds : [sessionId, ...uploadIds];
     bytes += json.length;
     const full = rows === GROUP_ROWS || (rows > 0 && bytes > GROUP_BYTES);
-    if (full || (sessionId !== null && sessions.has(sessionId))) break;
-    if (sessionId !== null) sessions.add(sessionId);
+    if (full || claims.some((id) => claimed.has(id))) break;
+    for (const id of claims) claimed.add(id);
     rows += 1;
   }
   return queue.splice(0, rows);
@@ -118,7 +119,8 @@ function takeGroup(queue: Waiting[]): Waiting[] {
 /** Writes submissions in groups. */
 export type SubmissionWriter = {
   /**
-   * Stores a submission with its event, unless its idempotency key or its session says that there is one.
+   * Stores a submission with its event, unless its idempotency key or its session says that there is one,
+   * or another has claimed one of its uploads.
    *
    * @throws Overloaded at once if too many wait. DatabaseUnavailable if it can't be known whether the
    *   submission is stored; it may be. The database's error if the row itself is refused.

@@ -142,6 +142,32 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
     ]);
   });
 
+  it('go to one of any number of submissions at once', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm(fields);
+    const answers = { cv: { upload_id: await givenUpload(services, formId) } };
+    const submit = (idempotencyKey = '') =>
+      services.submissions.createSubmission({ formId, answers, idempotencyKey });
+
+    const outcomes = await Promise.allSettled([submit(), submit(), submit('a'), submit('a')]);
+    const refused = await expectFailure(submit(), Reason.INVALID);
+
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    expect(refused.violations).toEqual(['answers.cv.upload_id: custom']);
+    expect(await services.database.query('select count(*)::int as n from submissions')).toEqual([{ n: 1 }]);
+  });
+
+  it('give the first answer to repeated submissions, also at once', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenForm(fields);
+    const answers = { cv: { upload_id: await givenUpload(services, formId) } };
+    const submit = () => services.submissions.createSubmission({ formId, answers, idempotencyKey: 'once' });
+
+    const replies = await Promise.all([submit(), submit(), submit()]);
+
+    expect(new Set(replies.map(({ submissionId }) => submissionId)).size).toBe(1);
+  });
+
   it('give the first answer to a repeated submission', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenForm(fields);
