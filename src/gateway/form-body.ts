@@ -58,8 +58,9 @@ async function readMultipart(
     files = files.then(async () => {
       const content = await collect(stream);
       if (stream.truncated) throw tooLarge(MAX_FILE_BYTES);
-      if (filename === '' && content.length === 0) return;
-      const value = await takeFile({ name, filename, content });
+      // Browsers send an input without a file as one without a name.
+      if (!filename && content.length === 0) return;
+      const value = await takeFile({ name, filename: filename ?? '', content });
       if (value !== undefined) add(name, value);
     });
     files.catch(reject);
@@ -69,7 +70,9 @@ async function readMultipart(
   }
   parser.once('error', () => reject(notMultipart()));
   parser.once('finish', () => void files.then(resolve, reject));
-  request.once('close', () => reject(new CutOff()));
+  request.once('close', () => {
+    if (!request.complete) reject(new CutOff());
+  });
   request.pipe(parser);
   try {
     await promise;

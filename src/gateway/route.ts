@@ -87,9 +87,9 @@ export function refusalOfContent(
   violations: readonly Detail[],
   others: readonly Detail[] = [],
 ): Refusal {
-  const known = new Set(violations.map(({ path }) => path));
-  // Only the answers of the refused call were the caller's own.
-  const more = others.filter(({ path }) => path.startsWith('answers.') && !known.has(path));
+  // Of the refused call nothing but the answers was the caller's own.
+  const answersRead = violations.every(({ path }) => path !== 'answers');
+  const more = others.filter(({ path }) => answersRead && path.startsWith('answers.'));
   const details = [...violations, ...more];
   const [first] = details;
   const place = first === undefined || first.path === '' ? '' : `${first.path}: `;

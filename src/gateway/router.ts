@@ -77,7 +77,7 @@ export function createGateway(options: GatewayOptions): Router {
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */
   async function refuse(error: unknown, exchange: Exchange, served?: Route): Promise<void> {
     const { request, response } = exchange;
-    if (error instanceof CutOff || response.destroyed) return void request.destroy();
+    if (error instanceof CutOff || response.destroyed) return void request.socket.destroy();
     const refusal = withRequestId(refusalAt(served, error));
     if (response.headersSent) return void response.destroy();
     for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value);

@@ -128,7 +128,7 @@ async function acceptJson({ clients, request, response }: Exchange, managed: boo
   if (body?.success !== true) {
     throw await refuse('invalid', body ? violationsOf(body.error, value) : problems, () =>
       clients.submissions.createSubmission(
-        { formId, answers: body ? answersIn(value) : {}, source: TOO_LONG, managed },
+        { formId, answers: { ...(body && answersIn(value)), ...UNKNOWN }, managed },
         options,
       ),
     );
@@ -191,7 +191,7 @@ async function acceptDemo({ clients, request, response }: Exchange): Promise<voi
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
   if (body?.success !== true) {
     throw await refuse('invalid', body ? violationsOf(body.error, nested) : problems, () =>
-      clients.submissions.createDemoSubmission({ answers: {}, source: TOO_LONG }, options),
+      clients.submissions.createDemoSubmission({ answers: UNKNOWN }, options),
     );
   }
   const { answers, source = '' } = body.data;
@@ -233,5 +233,5 @@ function idempotencyKeyOf(header: string | string[] | undefined): string {
   throw new Refusal('bad_request', 'Idempotency-Key: Expected 1 to 255 characters', { details });
 }
 
-/** A source that no service accepts. */
-const TOO_LONG = '-'.repeat(201);
+/** An answer that no service accepts: no field has an empty id. */
+const UNKNOWN = { '': true };
