@@ -14,7 +14,7 @@ serve(async (input: AcceptLimitInput) => {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
-    request.on('end', async () => {
+    const answer = async () => {
       const { source, answers }: Body = JSON.parse(Buffer.concat(chunks).toString());
       const id = nextId();
       const createdAt = new Date().toISOString();
@@ -34,7 +34,8 @@ serve(async (input: AcceptLimitInput) => {
         'content-length': Buffer.byteLength(reply),
       });
       response.end(reply);
-    });
+    };
+    request.on('end', () => void answer());
   });
   server.listen(0, '127.0.0.1');
   await new Promise((listening) => server.once('listening', listening));
@@ -66,7 +67,7 @@ function grouped(store: Store): (row: Row) => Promise<void> {
       const group = waiting;
       waiting = [];
       await store(group.map(({ row }) => row));
-      for (const { resolve } of group) resolve();
+      for (const waiter of group) waiter.resolve();
       await new Promise(setImmediate);
     }
     running = false;
@@ -76,7 +77,7 @@ function grouped(store: Store): (row: Row) => Promise<void> {
       waiting.push({ row, resolve });
       if (running) return;
       running = true;
-      setImmediate(run);
+      setImmediate(() => void run());
     });
 }
 

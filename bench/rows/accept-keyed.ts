@@ -56,7 +56,7 @@ function freshSessions(url: string, form: { formId: string; versionId: string })
       await queryOn(url, SESSIONS, [form.formId, form.versionId, made + 1, made + count]);
       made += count;
     },
-    request() {
+    request: () => {
       used += 1;
       return requestBytes({
         method: 'POST',

@@ -4,7 +4,28 @@ import { acceptEmbedded } from './accept-embedded.ts';
 import { acceptFull } from './accept-full.ts';
 import { acceptKeyed } from './accept-keyed.ts';
 import { acceptRpc } from './accept-rpc.ts';
+import { deliver } from './deliver.ts';
+import { exporting } from './export.ts';
+import { lag } from './lag.ts';
 import { list } from './list.ts';
+import { memory } from './memory.ts';
+import { overload } from './overload.ts';
+import { page } from './page.ts';
+import { start } from './start.ts';
 
 /** Every row, in the order of the table of results. */
-export const rows: Row[] = [accept, acceptRpc, acceptKeyed, acceptEmbedded, list, acceptFull];
+export const rows: Row[] = [
+  accept,
+  acceptRpc,
+  acceptKeyed,
+  acceptEmbedded,
+  deliver,
+  lag,
+  list,
+  acceptFull,
+  exporting,
+  page,
+  start,
+  memory,
+  overload,
+];

@@ -89,7 +89,7 @@ async function readers(bench: Bench, stored: number) {
 type Place = { formId: string; projectId: string; count: number };
 type Read = {
   name: string;
-  path(place: Place): string;
+  path: (place: Place) => string;
   sql: string;
-  params(place: Place): string[];
+  params: (place: Place) => string[];
 };

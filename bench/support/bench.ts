@@ -65,10 +65,10 @@ export type Bench = AsyncDisposable & {
 };
 
 /** A program that listens. */
-export type Target = { port: number; usage(): Usage };
+export type Target = { port: number; usage: () => Usage };
 
 /** `request` makes the bytes of the next request; `expect` is the status it should get. */
-export type Call = { request(): Buffer; expect: number; connections?: number };
+export type Call = { request: () => Buffer; expect: number; connections?: number };
 
 /** One line of the table of rows. */
 export type Row = {

@@ -42,7 +42,7 @@ function call(session: ClientHttp2Session, method: string, frame: Buffer): Promi
   });
   const told = (headers: Record<string, unknown>) => {
     const status = headers['grpc-status'];
-    if (status !== undefined) resolve({ status: String(status) });
+    if (typeof status === 'string') resolve({ status });
   };
   stream.on('response', told);
   stream.on('trailers', told);

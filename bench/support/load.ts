@@ -15,7 +15,7 @@ export async function hammer(options: HammerOptions): Promise<Load> {
     seconds = Number.POSITIVE_INFINITY,
     count = Number.POSITIVE_INFINITY,
   } = options;
-  const opened = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
+  const opened = await openConnections(port, connections);
   const meter = startMeter();
   const end = performance.now() + seconds * 1000;
   let begun = 0;
@@ -38,7 +38,7 @@ export async function hammer(options: HammerOptions): Promise<Load> {
  */
 export async function arrive(options: ArriveOptions): Promise<Load> {
   const { port, perSecond, seconds, connections = 64 } = options;
-  const free = await Promise.all(Array.from({ length: connections }, () => openConnection(port)));
+  const free = await openConnections(port, connections);
   const waiting: ((connection: Connection) => void)[] = [];
   const meter = startMeter();
   const calls: Promise<void>[] = [];
@@ -69,35 +69,46 @@ export async function arrive(options: ArriveOptions): Promise<Load> {
   return load;
 }
 
+/** Opens them in groups that fit a listener's backlog. */
+async function openConnections(port: number, count: number): Promise<Connection[]> {
+  const opened: Connection[] = [];
+  while (opened.length < count) {
+    const group = Math.min(BACKLOG, count - opened.length);
+    opened.push(...(await Promise.all(Array.from({ length: group }, () => openConnection(port)))));
+  }
+  return opened;
+}
+
+const BACKLOG = 256;
+
 /** Counts and times calls; `stop` gives what was counted since the start. */
 export function startMeter(): Meter {
-  const histogram = createHistogram();
-  const statuses: Record<string, number> = {};
+  const all = createHistogram();
+  const byStatus = new Map<string, RecordableHistogram>();
   const start = performance.now();
   let units = 0;
   let errors = 0;
   return {
     async time(call, expect) {
       const began = performance.now();
-      try {
-        const { status } = await call();
-        statuses[status] = (statuses[status] ?? 0) + 1;
-        if (expect !== undefined && status !== expect) errors += 1;
-        else units += 1;
-      } catch (error) {
-        const name = error instanceof Error ? error.message : String(error);
-        statuses[name] = (statuses[name] ?? 0) + 1;
-        errors += 1;
-      }
+      const status = await statusOf(call);
+      if (expect === undefined || status === expect) units += 1;
+      else errors += 1;
       // Histograms hold whole numbers from 1 on: microseconds.
-      histogram.record(Math.max(1, Math.round((performance.now() - began) * 1000)));
+      const micros = Math.max(1, Math.round((performance.now() - began) * 1000));
+      all.record(micros);
+      const same = byStatus.get(String(status)) ?? createHistogram();
+      byStatus.set(String(status), same);
+      same.record(micros);
     },
     stop: () => ({
       units,
       errors,
-      statuses,
       seconds: (performance.now() - start) / 1000,
-      ...latencies(histogram),
+      ...latencies(all),
+      statuses: Object.fromEntries(
+        [...byStatus].map(([status, same]) => [status, { count: same.count, ...latencies(same) }]),
+      ),
     }),
   };
 }
@@ -106,6 +117,15 @@ export function startMeter(): Meter {
 export function latencies(histogram: RecordableHistogram): Latencies {
   const at = (percentile: number) => histogram.percentile(percentile) / 1000;
   return { p50Ms: at(50), p99Ms: at(99), maxMs: histogram.count === 0 ? 0 : histogram.max / 1000 };
+}
+
+/** A call that fails has the words of its error for a status. */
+async function statusOf(call: () => Promise<{ status: number | string }>): Promise<number | string> {
+  try {
+    return (await call()).status;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Fine enough that arrivals at 200 a second come one by one. */
@@ -119,7 +139,7 @@ export type Load = Latencies & {
   errors: number;
   seconds: number;
   /** Calls by HTTP status, or by the words of the error. */
-  statuses: Record<string, number>;
+  statuses: Record<string, Latencies & { count: number }>;
 };
 
 export type Meter = {
@@ -128,6 +148,6 @@ export type Meter = {
   stop(): Load;
 };
 
-type Target = { port: number; connections?: number; request(): Buffer; expect?: number };
+type Target = { port: number; connections?: number; request: () => Buffer; expect?: number };
 export type HammerOptions = Target & { seconds?: number; count?: number };
-export type ArriveOptions = Target & { perSecond: number; seconds: number; stopped?(): boolean };
+export type ArriveOptions = Target & { perSecond: number; seconds: number; stopped?: () => boolean };

@@ -35,6 +35,13 @@ export async function endProcess(child: ChildProcess): Promise<void> {
   clearTimeout(force);
 }
 
+/** Ends a process that was started `detached`, and all that it started in turn. */
+export async function endGroup(child: ChildProcess): Promise<void> {
+  const ended = once(child, 'exit');
+  if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
+  await ended;
+}
+
 /** What a process and its children have used so far, and hold now. Gone processes have used nothing. */
 export function usageOf(pid: number): Usage {
   const family = [pid, ...childrenOf(pid)];
@@ -91,7 +98,7 @@ export type Usage = { cpuMicros: number; residentMib: number };
 export type Program<Ready> = AsyncDisposable & {
   /** The first message. */
   ready: Ready;
-  usage(): Usage;
+  usage: () => Usage;
   /** Sends a question and waits for its answer. One at a time. */
   ask<Answer>(question: object): Promise<Answer>;
 };

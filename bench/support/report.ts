@@ -40,11 +40,17 @@ export function shown(value: number, unit = ''): string {
 
 function describe(sample: Sample): string {
   const { p50Ms, p99Ms, cpuMicros, residentMib, errors, statuses } = sample;
-  const failed = errors === 0 ? '' : `, ${errors} ERRORS ${JSON.stringify(statuses)}`;
+  const failed = errors === 0 ? '' : `, ${errors} ERRORS: ${namesOf(statuses)}`;
   return (
     `${shown(rateOf(sample))}/s, p50 ${shown(p50Ms)} ms, p99 ${shown(p99Ms)} ms, ` +
     `${shown(cpuMicros)} µs CPU, ${shown(residentMib)} MiB${failed}`
   );
+}
+
+function namesOf(statuses: Sample['statuses']): string {
+  return Object.entries(statuses)
+    .map(([name, { count }]) => `${count} × ${name}`)
+    .join(', ');
 }
 
 export type NamedSample = { row: string; name: string; sample: Sample };
@@ -68,5 +74,5 @@ export type Report = {
   /** A figure that should be `most` or less. */
   atMost(what: string, value: number, most: number, unit?: string): void;
   /** A figure without a target. */
-  fact(what: string, measured: string): void;
+  fact: (what: string, measured: string) => void;
 };

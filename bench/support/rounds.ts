@@ -71,7 +71,7 @@ function typicalOf(samples: Sample[]): Sample {
     cpuMicros: of(({ cpuMicros }) => cpuMicros),
     residentMib: of(({ residentMib }) => residentMib),
     errors: samples.reduce((sum, { errors }) => sum + errors, 0),
-    statuses: {},
+    statuses: Object.assign({}, ...samples.map(({ statuses }) => statuses)),
   };
 }
 

@@ -19,5 +19,5 @@ async function run<Input, Question>(start: Start<Input, Question>): Promise<void
 type Start<Input, Question> = (input: Input) => Promise<{
   /** The first message to the parent. */
   ready: object;
-  answer?(question: Question): Promise<object>;
+  answer?: (question: Question) => Promise<object>;
 }>;
