@@ -1,7 +1,6 @@
 import type { Field } from '../domain/definition.ts';
-import type { FieldView } from './fields.ts';
 import { attributes, type Html, html } from './html.ts';
-import { fill } from './words/language.ts';
+import { fill, type Language } from './words/language.ts';
 
 /** The native control that takes a field's answer, with what was answered before. */
 export function controlOf(field: Field, view: ControlView): Html {
@@ -12,7 +11,7 @@ export function controlOf(field: Field, view: ControlView): Html {
       return html`<textarea${common(field, view)}${attributes({ rows: 5, placeholder: field.placeholder })}>
 ${last}</textarea>`;
     case 'select':
-      return html`<select${common(field, view)}><option value="">${field.placeholder ?? view.words.choose}</option>${(
+      return html`<select${common(field, view)}><option value="">${field.placeholder ?? view.language.words.choose}</option>${(
         field.options ?? []
       ).map(
         ({ label, value }) =>
@@ -24,8 +23,8 @@ ${last}</textarea>`;
       return choices(field, view, 'checkbox', field.options ?? []);
     case 'boolean':
       return choices(field, view, 'radio', [
-        { label: view.words.yes, value: 'true' },
-        { label: view.words.no, value: 'false' },
+        { label: view.language.words.yes, value: 'true' },
+        { label: view.language.words.no, value: 'false' },
       ]);
     case 'checkbox':
       return html`<input${attributes({
@@ -94,11 +93,11 @@ function files(field: Field, view: ControlView): Html {
     'data-max-files': field.maxFiles,
   })}>
 <ul class="files">${uploaded.map((id) => {
-    const name = view.fileNames.get(id) ?? view.words.uploadedFile;
+    const name = view.fileNames.get(id) ?? view.language.words.uploadedFile;
     return html`<li><input${attributes({ type: 'hidden', name: field.id, value: id, disabled })}>
 <input${attributes({ type: 'hidden', name: `_name.${id}`, value: name, disabled })}>${name}
 <label class="choice"><input${attributes({ type: 'checkbox', name: '_remove', value: id, disabled })}> ${fill(
-      view.words.removeFile,
+      view.language.words.removeFile,
       { file: name },
     )}</label></li>`;
   })}</ul>`;
@@ -168,5 +167,17 @@ const inputKinds: Record<string, Record<string, string>> = {
 const SHORT_LABEL = 16;
 
 type Choice = { label: string; value: string };
+
+/** What a field is shown with. */
+export type FieldView = {
+  language: Language;
+  /** The values of its inputs, as texts. */
+  texts: readonly string[];
+  /** What is wrong with its answer. */
+  problem: string | undefined;
+  visible: boolean;
+  /** The names of uploaded files, by upload id. */
+  fileNames: ReadonlyMap<string, string>;
+};
 
 type ControlView = FieldView & { describedBy: string | undefined };

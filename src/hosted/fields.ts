@@ -1,8 +1,7 @@
 import type { Field } from '../domain/definition.ts';
-import { controlOf } from './controls.ts';
+import { controlOf, type FieldView } from './controls.ts';
 import { hintOf } from './hints.ts';
 import { attributes, type Html, html } from './html.ts';
-import type { Words } from './words/language.ts';
 
 /**
  * One field with its label, help, hint, problem and control.
@@ -11,8 +10,9 @@ import type { Words } from './words/language.ts';
  * in. Field ids cannot hold a dot, so that no two elements share an id.
  */
 export function renderField(field: Field, view: FieldView): Html {
-  const { words, problem, visible } = view;
-  const hint = hintOf(field, words);
+  const { language, problem, visible } = view;
+  const { words } = language;
+  const hint = hintOf(field, language);
   const notes = [
     field.description !== undefined && { id: `${field.id}.help`, kind: 'help', text: field.description },
     hint !== '' && { id: `${field.id}.hint`, kind: 'hint', text: hint },
@@ -55,15 +55,3 @@ ${about}${control}</div>
 export function isGroup(field: Field): boolean {
   return field.type === 'radio' || field.type === 'multi_select' || field.type === 'boolean';
 }
-
-/** What a field is shown with. */
-export type FieldView = {
-  words: Words;
-  /** The values of its inputs, as texts. */
-  texts: readonly string[];
-  /** What is wrong with its answer. */
-  problem: string | undefined;
-  visible: boolean;
-  /** The names of uploaded files, by upload id. */
-  fileNames: ReadonlyMap<string, string>;
-};

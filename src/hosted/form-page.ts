@@ -4,7 +4,8 @@ import { renderField } from './fields.ts';
 import { attributes, type Html, html } from './html.ts';
 import { type Page, renderPage } from './layout.ts';
 import { stepsOf, visibleIds } from './steps.ts';
-import { fill, type Language, type Words } from './words/language.ts';
+import type { Words } from './words/en.ts';
+import { fill, type Language } from './words/language.ts';
 
 /**
  * The page of a form, or one of its steps.
@@ -40,7 +41,7 @@ ${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocu
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) =>
   renderField(field, {
-    words,
+    language,
     texts: view.texts.get(field.id) ?? [],
     problem: problems.get(field.id),
     visible: visible.has(field.id),

@@ -1,9 +1,10 @@
 import type { Field } from '../domain/definition.ts';
-import { fill, type Words } from './words/language.ts';
+import type { Words } from './words/en.ts';
+import { fill, type Language } from './words/language.ts';
 
 /** The limits of a field in words; empty if there are none that a person needs to know. */
-export function hintOf(field: Field, words: Words): string {
-  const { min, max } = field;
+export function hintOf(field: Field, { words, tag }: Language): string {
+  const { min, max } = boundsOf(field, tag);
   switch (field.type) {
     case 'text':
     case 'textarea':
@@ -30,6 +31,18 @@ export function hintOf(field: Field, words: Words): string {
     default:
       return '';
   }
+}
+
+/** The least and the greatest value as people of a language write dates; numbers as they are. */
+export function boundsOf({ type, min, max }: Field, tag: string): Bounds {
+  const style = dateStyles[type];
+  if (style === undefined) return { min, max };
+  const format = new Intl.DateTimeFormat(tag, { ...style, timeZone: 'UTC' });
+  const inWords = (bound: string | number | undefined) => {
+    const time = typeof bound === 'string' ? Date.parse(bound) : Number.NaN;
+    return Number.isNaN(time) ? bound : format.format(time);
+  };
+  return { min: inWords(min), max: inWords(max) };
 }
 
 /** A number of bytes as people read it: `10 MB`, `512 kB`. */
@@ -65,5 +78,12 @@ function sentences(...parts: string[]): string {
 /** The service's own limit where a form sets none. */
 const UNSAID_LENGTH = 10_000;
 
+const dateStyles: Partial<Record<Field['type'], Intl.DateTimeFormatOptions>> = {
+  date: { dateStyle: 'long' },
+  datetime: { dateStyle: 'medium', timeStyle: 'short' },
+};
+
 const KILOBYTE = 1024;
 const MEGABYTE = 1024 * 1024;
+
+type Bounds = { min: string | number | undefined; max: string | number | undefined };

@@ -8,7 +8,8 @@ import { html } from './html.ts';
 import type { Page } from './layout.ts';
 import { languageOf, renderMessage } from './message-pages.ts';
 import { callOptions, prefersJson, sendJson, sendPage } from './reply.ts';
-import { fill, type Words } from './words/language.ts';
+import type { Words } from './words/en.ts';
+import { fill } from './words/language.ts';
 
 /**
  * The pages behind the links in mails: `show` tells what a link stands for, and its button posts to

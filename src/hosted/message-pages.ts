@@ -3,7 +3,8 @@ import type { Theme } from '../../gen/forms/v1/definition_pb.js';
 import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
 import { type Html, html } from './html.ts';
 import { type Page, renderPage, rootOf } from './layout.ts';
-import { chooseLanguage, fill, type Language, type Words } from './words/language.ts';
+import type { Words } from './words/en.ts';
+import { chooseLanguage, fill, type Language } from './words/language.ts';
 
 /**
  * Thanks a person, with a copy of what they answered.

@@ -27,6 +27,7 @@ export function readPosted(fields: readonly Field[], inputs: Inputs, uploads: Up
     goal: goalOf(lastOf(inputs, '_go')),
     issueToken: lastOf(inputs, '_issued'),
     honeypot: lastOf(inputs, '_website'),
+    fetched: inputs.has('_fetched'),
   };
 }
 
@@ -96,4 +97,6 @@ export type Posted = {
   goal: Goal;
   issueToken: string;
   honeypot: string;
+  /** Whether the page's script has posted it. */
+  fetched: boolean;
 };

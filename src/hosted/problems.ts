@@ -1,7 +1,8 @@
 import type { Violation } from '../../gen/forms/v1/errors_pb.js';
 import type { Field } from '../domain/definition.ts';
-import { sizeInWords } from './hints.ts';
-import { fill, type Words } from './words/language.ts';
+import { boundsOf, sizeInWords } from './hints.ts';
+import type { Words } from './words/en.ts';
+import { fill, type Language } from './words/language.ts';
 
 /**
  * What is wrong with each field in the page's language, by field id: the first problem of each.
@@ -13,14 +14,15 @@ export function problemsOf(
   violations: readonly Violation[],
   fields: readonly Field[],
   texts: ReadonlyMap<string, readonly string[]>,
-  words: Words,
+  language: Language,
 ): Map<string, string> {
   const problems = new Map<string, string>();
   for (const violation of violations) {
     const field = fields.find(({ id }) => id === fieldIdOf(violation.path));
     if (field === undefined || problems.has(field.id)) continue;
-    const empty = (texts.get(field.id) ?? []).every((text) => text.trim() === '');
-    problems.set(field.id, empty ? missing(field, words) : wordsFor(field, violation, words));
+    const given = (texts.get(field.id) ?? []).some((text) => text.trim() !== '');
+    const empty = !given && !violation.path.endsWith(OF_A_FILE);
+    problems.set(field.id, empty ? missing(field, language.words) : wordsFor(field, violation, language));
   }
   return problems;
 }
@@ -47,8 +49,9 @@ function missing(field: Field, words: Words): string {
   }
 }
 
-function wordsFor(field: Field, { code, path }: Violation, words: Words): string {
-  const { label, min = '', max = '' } = field;
+function wordsFor(field: Field, { code, path }: Violation, { words, tag }: Language): string {
+  const { label } = field;
+  const { min = '', max = '' } = boundsOf(field, tag);
   const say = (text: string, values: Record<string, string | number> = {}) =>
     fill(text, { label, ...values });
   switch (field.type) {

@@ -129,7 +129,7 @@ async function submit(exchange: Exchange, answers: Answers): Promise<void> {
     }
     if (ending === undefined) throw new Error('A submission without an ending');
     // A script that has fetched the page cannot be sent to another site, but the page can.
-    if (ending.redirectUrl !== '' && request.headers['sec-fetch-mode'] !== 'cors') {
+    if (ending.redirectUrl !== '' && !posted.fetched) {
       response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
       return response.redirect(303, ending.redirectUrl);
     }
@@ -156,8 +156,7 @@ async function again(exchange: Exchange, result: Result): Promise<void> {
     if (violations.length > 0) return sendJson(response, 422, errorBody(failed, 'The answers do not fit'));
     return sendJson(response, 200, { ok: true, page: step });
   }
-  const { words } = languageOf(request, session.locale);
-  const problems = problemsOf(violations, fields, posted.texts, words);
+  const problems = problemsOf(violations, fields, posted.texts, languageOf(request, session.locale));
   // Hidden fields are unknown here: a problem of theirs is named, but leads nowhere.
   const known = new Set(fields.map(({ id }) => id));
   const other = violations.filter(({ path }) => !known.has(fieldIdOf(path))).map(({ message }) => message);

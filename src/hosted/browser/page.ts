@@ -97,6 +97,7 @@ async function go(form: HTMLFormElement, goal: string, push: boolean): Promise<v
   try {
     const data = new FormData(form);
     data.set('_go', goal);
+    data.set('_fetched', 'true');
     const body = form.getAttribute('enctype') === null ? new URLSearchParams(textsOf(data)) : data;
     const response = await fetch(location.href, { method: 'POST', body, headers: { accept: 'text/html' } });
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');

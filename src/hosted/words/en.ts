@@ -128,3 +128,6 @@ export const en = {
   linkInvalidTitle: 'This link cannot be used',
   linkInvalidText: 'It is wrong or has expired.',
 };
+
+/** The words of the pages in one language. */
+export type Words = Record<keyof typeof en, string>;

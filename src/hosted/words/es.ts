@@ -1,4 +1,4 @@
-import type { Words } from './language.ts';
+import type { Words } from './en.ts';
 
 /** Spanish. */
 export const es: Words = {

@@ -1,4 +1,4 @@
-import type { Words } from './language.ts';
+import type { Words } from './en.ts';
 
 /** French. */
 export const fr: Words = {

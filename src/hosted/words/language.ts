@@ -1,6 +1,6 @@
 import { ar } from './ar.ts';
 import { de } from './de.ts';
-import { en } from './en.ts';
+import { en, type Words } from './en.ts';
 import { es } from './es.ts';
 import { fr } from './fr.ts';
 import { ja } from './ja.ts';
@@ -57,9 +57,6 @@ const MAX_HEADER = 500;
 
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
-
-/** The words of the pages in one language. */
-export type Words = Record<keyof typeof en, string>;
 
 /** How a page speaks and in which direction it is read. */
 export type Language = { tag: string; direction: 'ltr' | 'rtl'; words: Words };

@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startService, type TestService } from '../support/server.ts';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+}, 60_000);
+afterAll(() => service[Symbol.asyncDispose]());
+
+describe('the page of a session', () => {
+  it('shows the form at both addresses, with prefill, and keeps hidden values to itself', async () => {
+    const session = await givenSession({
+      fields: [
+        { id: 'email', type: 'email', required: true, agentHint: 'hint-for-agents' },
+        { id: 'token', type: 'hidden' },
+        { id: 'campaign', type: 'text', hidden: true, defaultValue: 'default-of-hidden' },
+      ],
+      session: {
+        prefill: { email: 'ada@example.com', token: 'hidden-token' },
+        metadata: { a: 'metadata-value' },
+      },
+    });
+
+    for (const address of ['f', 's']) {
+      const page = await service.get(`/${address}/${session.id}`, { key: null });
+      expect(page.status).toBe(200);
+      expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(page.text).toContain('value="ada@example.com"');
+      expect(page.text).not.toMatch(/hidden-token|default-of-hidden|hint-for-agents|metadata-value|campaign/);
+    }
+  });
+
+  it('is kept nowhere, framed by nobody, and runs nothing but its own script', async () => {
+    const session = await givenSession({});
+
+    const { headers } = await service.get(`/f/${session.id}`);
+
+    expect(headers.get('cache-control')).toBe('no-store');
+    expect(headers.get('referrer-policy')).toBe('no-referrer');
+    expect(headers.get('x-frame-options')).toBe('DENY');
+    expect(headers.get('set-cookie')).toBeNull();
+    const policy = headers.get('content-security-policy');
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).not.toContain('unsafe');
+  });
+
+  it('may be framed by the origins that the form names', async () => {
+    const session = await givenSession({ settings: { embedOrigins: ['https://shop.example'] } });
+
+    const { headers } = await service.get(`/f/${session.id}`);
+
+    expect(headers.get('content-security-policy')).toContain('frame-ancestors https://shop.example');
+    expect(headers.get('x-frame-options')).toBeNull();
+  });
+
+  it('names each refused answer beside its field, keeps what was typed, and stores nothing', async () => {
+    const session = await givenSession({
+      fields: [
+        { id: 'email', type: 'email', required: true },
+        { id: 'age', type: 'number', min: 18 },
+        { id: 'consent', type: 'checkbox', required: true },
+      ],
+    });
+
+    const page = await postForm(session.id, {
+      email: 'not an address',
+      age: '7',
+      _shown: 'email age consent',
+    });
+
+    expect(page.status).toBe(422);
+    expect(page.text).toContain('<title>Error: Contact</title>');
+    expect(page.text).toContain('<a href="#email.0">“Email” must be an email address');
+    expect(page.text).toContain('“Age” must be at least 18.');
+    expect(page.text).toContain('Please tick “Consent”.');
+    expect(page.text).toContain('value="not an address"');
+    expect(page.text).toContain('aria-describedby="email.error"');
+    expect(await statusOf(session.id)).toBe('open');
+  });
+
+  it('thanks the person with a copy of the answers, and shows no answers afterwards', async () => {
+    const session = await givenSession({
+      settings: { successMessage: 'See you soon' },
+      fields: [
+        { id: 'email', type: 'email' },
+        { id: 'secret', type: 'text', hidden: true, defaultValue: 'kept-back' },
+      ],
+    });
+
+    const ending = await postForm(session.id, {
+      email: 'ada@example.com',
+      secret: 'forged',
+      _shown: 'email',
+    });
+    const again = await service.get(`/f/${session.id}`);
+    const second = await postForm(session.id, { email: 'eve@example.com' });
+
+    expect(ending.status).toBe(200);
+    expect(ending.text).toMatch(/See you soon[\s\S]*ada@example\.com/);
+    expect(ending.text).not.toMatch(/kept-back|forged/);
+    expect([again.status, second.status]).toEqual([409, 409]);
+    expect(again.text).toContain('Already submitted');
+    expect(again.text).not.toContain('ada@example.com');
+    const { session: stored } = (await service.get(`/v1/sessions/${session.id}`)).json;
+    const { submission } = (await service.get(`/v1/submissions/${stored.submission_id}`)).json;
+    expect(submission.answers).toEqual({ email: 'ada@example.com', secret: 'kept-back' });
+  });
+
+  it('sends the person on to the form’s own address', async () => {
+    const session = await givenSession({ settings: { redirectUrl: 'https://shop.example/thanks' } });
+
+    const reply = await postForm(session.id, { email: 'ada@example.com' });
+
+    expect([reply.status, reply.headers.get('location')]).toEqual([303, 'https://shop.example/thanks']);
+  });
+
+  it('empties what prefill and defaults hold where the person took it away', async () => {
+    const session = await givenSession({
+      fields: [
+        { id: 'news', type: 'checkbox', defaultValue: true },
+        { id: 'name', type: 'text' },
+      ],
+      session: { prefill: { name: 'Ada' } },
+    });
+
+    const ending = await postForm(session.id, { name: '', _shown: 'news name' });
+
+    expect(ending.status).toBe(200);
+    const { session: stored } = (await service.get(`/v1/sessions/${session.id}`)).json;
+    const { submission } = (await service.get(`/v1/submissions/${stored.submission_id}`)).json;
+    expect(submission.answers).not.toHaveProperty('name');
+    expect(submission.answers.news).not.toBe(true);
+  });
+
+  it('asks step by step without script, and brings in what the answers call for', async () => {
+    const session = await givenSession({
+      fields: [
+        { id: 'laptop', type: 'boolean', required: true },
+        { id: 'os', type: 'text', required: true, visibleWhen: { field: 'laptop', op: 'eq', value: true } },
+        { id: 'diet', type: 'text', page: 2, visibleWhen: { field: 'laptop', op: 'eq', value: false } },
+        { id: 'consent', type: 'checkbox', required: true, page: 3 },
+      ],
+    });
+    const first = { laptop: 'true', _page: '1', _shown: 'laptop' };
+
+    const revealed = await postForm(session.id, first);
+    const last = await postForm(session.id, { ...first, os: 'Linux', _shown: 'laptop os' });
+    const back = await postForm(session.id, {
+      ...first,
+      os: 'Linux',
+      _page: '3',
+      _shown: 'consent',
+      _go: 'back',
+    });
+    const done = await postForm(session.id, {
+      ...first,
+      os: 'Linux',
+      consent: 'true',
+      _page: '3',
+      _shown: 'consent',
+    });
+
+    expect(revealed.status).toBe(200);
+    expect(revealed.text).toContain('There are further questions now');
+    expect(revealed.text).not.toContain('class="error"');
+    expect(last.text).toContain('Step 2 of 2');
+    expect(last.text).toContain('<input type="hidden" name="os" value="Linux" data-carried="text">');
+    expect(back.text).toMatch(/name="os"[^>]*value="Linux"/);
+    expect(done.text).toContain('Thank you');
+  });
+
+  it('goes on where it stood if the form keeps partial answers', async () => {
+    const session = await givenSession({
+      settings: { allowPartial: true },
+      fields: [
+        { id: 'name', type: 'text', required: true },
+        { id: 'consent', type: 'checkbox', required: true, page: 2 },
+      ],
+    });
+
+    const step = await postForm(session.id, { name: 'Ada', _shown: 'name' });
+    const saved = await postForm(session.id, { name: 'Ada L', _go: 'save' }, { accept: 'application/json' });
+    const reopened = await service.get(`/f/${session.id}`);
+    const earlier = await service.get(`/f/${session.id}?step=1`);
+
+    expect([step.status, step.headers.get('location')]).toEqual([303, '?step=2']);
+    expect(saved.json).toEqual({ ok: true, saved: true, refused: [] });
+    expect(reopened.text).toContain('Step 2 of 2');
+    expect(earlier.text).toContain('value="Ada L"');
+  });
+
+  it('stores what a machine filled as spam and tells it nothing', async () => {
+    const session = await givenSession({ settings: { spam: { honeypot: true } } });
+
+    const ending = await postForm(session.id, { email: 'bot@example.com', _website: 'http://spam.example' });
+
+    expect([ending.status, ending.text.includes('Thank you')]).toEqual([200, true]);
+    const path = `/v1/forms/${session.form_id}/submissions`;
+    expect((await service.get(path)).json.submissions).toEqual([]);
+    expect((await service.get(`${path}?status=spam`)).json.submissions).toHaveLength(1);
+  });
+
+  it('takes files without script, and names those that the field does not take', async () => {
+    const session = await givenSession({
+      fields: [{ id: 'cv', type: 'file', required: true, maxBytes: 20, accept: ['text/plain'] }],
+    });
+
+    const large = await postFile(session.id, 'x'.repeat(50));
+    const taken = await postFile(session.id, 'a short file');
+
+    expect(large.status).toBe(422);
+    expect(large.text).toContain('A file for “Cv” is larger than 20 B.');
+    expect(taken.status).toBe(200);
+    expect(taken.text).toContain('cv.txt');
+  });
+});
+
+describe('a session that cannot be filled', () => {
+  it('is unknown: 404', async () => {
+    const page = await service.get('/f/sess_00000000000000000000000000000000', {
+      headers: { 'accept-language': 'de' },
+    });
+
+    expect(page.status).toBe(404);
+    expect(page.text).toContain('Seite nicht gefunden');
+  });
+
+  it('is archived: 410, and its JSON error is the documented one', async () => {
+    const session = await givenSession({});
+    await service.post(`/v1/forms/${session.form_id}/archive`);
+
+    const page = await service.get(`/f/${session.id}`);
+    const json = await service.get(`/f/${session.id}`, { headers: { accept: 'application/json' } });
+
+    expect([page.status, page.text.includes('This form is closed')]).toEqual([410, true]);
+    expect(json.status).toBe(410);
+    expect(json.json.error).toMatchObject({ code: 'validation_failed', details: [], reason: 'archived' });
+  });
+
+  it('is posted to by another site: 401, and nothing is stored', async () => {
+    const session = await givenSession({});
+
+    const page = await postForm(session.id, { email: 'a@example.com' }, { 'sec-fetch-site': 'cross-site' });
+
+    expect([page.status, page.text.includes('other sites')]).toEqual([401, true]);
+    expect(await statusOf(session.id)).toBe('open');
+  });
+
+  it('is posted to with more text than there may be: 413', async () => {
+    const session = await givenSession({});
+
+    const page = await postForm(session.id, { email: 'x'.repeat(300_000) });
+
+    expect([page.status, page.text.includes('Too large')]).toEqual([413, true]);
+  });
+
+  it.each(['DELETE', 'PUT', 'PATCH'])('is asked for by %s: 404 with Allow', async (method) => {
+    const reply = await service.call(method, '/f/sess_1', undefined, {
+      headers: { accept: 'application/json' },
+    });
+
+    expect([reply.status, reply.headers.get('allow'), reply.json.error.reason]).toEqual([
+      404,
+      'GET, HEAD, POST',
+      'method',
+    ]);
+  });
+});
+
+async function givenSession({ fields, settings, session = {} }: SessionOptions) {
+  const form = await service.givenPublishedForm({
+    ...(fields !== undefined && { fields }),
+    ...(settings !== undefined && { settings }),
+  });
+  const made = await service.post(`/v1/forms/${form.id}/sessions`, session);
+  expect(made.status).toBe(201);
+  return made.json.session as { id: string; form_id: string };
+}
+
+function postForm(id: string, inputs: Record<string, string>, headers: Record<string, string> = {}) {
+  return service.call('POST', `/f/${id}`, new URLSearchParams(inputs).toString(), {
+    key: null,
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+  });
+}
+
+function postFile(id: string, content: string) {
+  const data = new FormData();
+  data.set('_shown', 'cv');
+  data.set('cv', new File([content], 'cv.txt', { type: 'text/plain' }));
+  return service.call('POST', `/f/${id}`, data, { key: null });
+}
+
+async function statusOf(id: string): Promise<string> {
+  return (await service.get(`/v1/sessions/${id}`)).json.session.status;
+}
+
+type SessionOptions = { fields?: object[]; settings?: object; session?: object };
