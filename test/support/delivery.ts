@@ -8,7 +8,7 @@ import type { FormDefinition } from '../../src/domain/definition.ts';
 import { submissionPayload } from '../../src/domain/event-payload.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { newSecretKey, parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
+import { parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
 import type { Database } from '../../src/store/database.ts';
 import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries.ts';
 import { insertEvents } from '../../src/store/events.ts';
@@ -44,7 +44,8 @@ export function startDelivery(database: Database, given: GivenDelivery = {}) {
   return { ...delivery, options, [Symbol.asyncDispose]: () => delivery.stop(5_000) };
 }
 
-export const testKey = parseSecretKey(newSecretKey());
+/** Always the same, so that processes of a test can read each other's rows. */
+export const testKey = parseSecretKey('07'.repeat(32));
 const testBox = new SecretBox(testKey);
 
 /** The secret of every webhook of `givenWebhook`. */

@@ -1,0 +1,110 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from 'vitest';
+import type { Database } from '../../src/store/database.ts';
+import { openTestDatabase } from '../support/database.ts';
+import {
+  givenForm,
+  givenSubmissions,
+  givenWebhook,
+  plainDefinition,
+  startDelivery,
+} from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+
+const byWebhook = {
+  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
+};
+
+describe('several processes', () => {
+  it('deliver every event though one of them is killed again and again', { timeout: 180_000 }, async () => {
+    await using database = await openTestDatabase('postgres');
+    await using receiver = await startReceiver((_, response) => {
+      setTimeout(() => response.writeHead(204).end(), Math.random() * 20);
+    });
+    const form = await givenForm(database, byWebhook);
+    const webhook = await givenWebhook(database, form, { url: receiver.url });
+    await using _survivor = startDelivery(database);
+
+    const events: string[] = [];
+    for (let kill = 0; kill < KILLS; kill++) {
+      const child = startProcess(database.databaseUrl ?? '');
+      await child.started;
+      for (let group = 0; group < 5; group++) {
+        events.push(
+          ...(await givenSubmissions(
+            database,
+            form,
+            Array.from({ length: 20 }, () => ({})),
+          )),
+        );
+        await sleep(Math.random() * 60);
+      }
+      await child.kill('SIGKILL');
+      await endLeases(database);
+    }
+
+    await until(
+      async () => (await count(database, `status = 'delivered'`)) === events.length,
+      60_000,
+      () =>
+        `${new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size} of ${events.length}`,
+    );
+    const arrived = receiver.received.map(({ headers }) => String(headers['webhook-id']));
+    expect(new Set(arrived)).toEqual(new Set(events));
+    expect(await count(database, `webhook_id = '${webhook.id}'`)).toBe(events.length);
+  });
+
+  it('give back what they can not finish, and end by themselves, when told to stop', async () => {
+    await using database = await openTestDatabase('postgres');
+    await using receiver = await startReceiver(() => undefined);
+    const form = await givenForm(database, byWebhook);
+    await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(
+      database,
+      form,
+      Array.from({ length: 10 }, () => ({})),
+    );
+    const delivery = startDelivery(database);
+    await receiver.expectRequests(1);
+
+    const stoppedAt = Date.now();
+    await delivery.stop(100);
+
+    expect(Date.now() - stoppedAt).toBeLessThan(5_000);
+    expect(await count(database, `status = 'pending' and leased_until is null and attempt_count = 0`)).toBe(
+      10,
+    );
+  });
+});
+
+/** As many as fit into a test of every day; the count is raised by hand. */
+const KILLS = Number(process.env.TEST_KILLS ?? 5);
+
+function startProcess(place: string) {
+  const script = join(import.meta.dirname, '../support/delivery-process.ts');
+  const child = spawn(process.execPath, [script, place], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const exit = once(child, 'exit');
+  return {
+    started: once(child.stdout, 'data'),
+    async kill(signal: NodeJS.Signals) {
+      child.kill(signal);
+      await exit;
+    },
+  };
+}
+
+/** Lets the minute pass after which others may take what a dead process had claimed. */
+async function endLeases(database: Database): Promise<void> {
+  await database.query(
+    `update deliveries set due_at = now() where status = 'pending' and leased_until is not null`,
+  );
+}
+
+async function count(database: Database, condition: string): Promise<number> {
+  const [row] = await database.query(`select count(*)::int as n from deliveries where ${condition}`);
+  return Number(row?.n);
+}
