@@ -1,0 +1,22 @@
+import { createClient } from '@connectrpc/connect';
+import { describe, expect, it } from 'vitest';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { engines, openTestDatabase } from '../support/database.ts';
+import { rpcOn } from '../support/rpc.ts';
+
+describe.each(engines)('preparing an installation on %s', (engine) => {
+  it('makes one key and one demo form, however many instances start at once', async () => {
+    await using database = await openTestDatabase(engine);
+
+    const [one, two] = await Promise.all([rpcOn(database), rpcOn(database)]);
+
+    const demo = createClient(SubmissionsService, two.as());
+    await demo.createDemoSubmission({ answers: { email: 'a@example.com', message: 'Hello' } });
+    expect(await database.query('select 1 from api_keys')).toHaveLength(1);
+    expect(await database.query('select id, status from forms')).toEqual([
+      { id: 'form_demo', status: 'published' },
+    ]);
+    expect(await database.query('select 1 from form_versions')).toHaveLength(1);
+    await Promise.all([one.close(), two.close()]);
+  });
+});
