@@ -1,0 +1,198 @@
+import { Webhook as StandardWebhook } from 'standardwebhooks';
+import { describe, expect, it } from 'vitest';
+import { SecretBox } from '../../src/domain/secrets.ts';
+import { listDeliveries, replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries.ts';
+import { findWebhook } from '../../src/store/webhooks.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import {
+  expectFinished,
+  givenForm,
+  givenSubmissions,
+  givenWebhook,
+  plainDefinition,
+  startDelivery,
+  testKey,
+  testSecret,
+} from '../support/delivery.ts';
+import { type Received, startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+
+const byWebhook = {
+  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
+};
+const otherSecret = `whsec_${Buffer.from('another one of 24 bytes.').toString('base64')}`;
+
+describe.each(engines)('limits of webhooks on %s', (engine) => {
+  it('makes three attempts for a form made without a key, and turns its webhook off after ten failures', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
+    const form = await givenForm(database, { ...byWebhook, createdBy: 'public' });
+    const webhook = await givenWebhook(database, form, { url: receiver.url, formId: form.id, keyless: true });
+    await using delivery = startDelivery(database, { settings: { schedule: [0, 0, 0, 0, 0, 0] } });
+
+    await givenSubmissions(database, form, [{}]);
+    delivery.nudge();
+    const [first] = await expectFinished(database, form, 1);
+    await givenSubmissions(database, form, [{}, {}, {}, {}]);
+    delivery.nudge();
+    await expectFinished(database, form, 5);
+
+    expect(first?.delivery).toMatchObject({ status: 'failed', attemptCount: 3 });
+    await expect
+      .poll(() => findWebhook(database, form.projectId, webhook.id))
+      .toMatchObject({ active: false, disabledReason: 'Its first 10 attempts failed.' });
+    expect(receiver.received.length).toBeLessThanOrEqual(15);
+  });
+
+  it('calls one host sixty times a minute for all forms made without a key; the rest waits', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const forms = [await givenForm(database, byWebhook), await givenForm(database, byWebhook)];
+    for (const form of forms) {
+      await givenWebhook(database, form, { url: receiver.url, formId: form.id, keyless: true });
+      await givenSubmissions(
+        database,
+        form,
+        Array.from({ length: 40 }, () => ({})),
+      );
+    }
+    await using _ = startDelivery(database);
+
+    const waiting = () =>
+      database.query(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
+    await until(async () => (await waiting()).length === 20);
+
+    expect(receiver.received).toHaveLength(60);
+    const delivered = await listDeliveries(database, {
+      formId: forms[0]?.id ?? '',
+      status: 'pending',
+      limit: 1,
+    });
+    expect(delivered[0]?.attempts ?? []).toEqual([]);
+  });
+
+  it('turns a webhook off after five days without a success, and tells the owners', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
+    const form = await givenForm(database, byWebhook);
+    const webhook = await givenWebhook(database, form, {
+      url: `${receiver.url}/secret-path`,
+      failingSince: new Date(Date.now() - 5 * 24 * 3600 * 1000 - 1000),
+      lastSuccessAt: new Date(0),
+    });
+    await givenSubmissions(database, form, [{}]);
+    await using _ = startDelivery(database, { settings: { schedule: [0] } });
+
+    const logged = await expectFinished(database, form, 2);
+
+    expect(logged.map(({ delivery }) => [delivery.kind, delivery.status]).sort()).toEqual([
+      ['submission.created', 'failed'],
+      ['webhook_off', 'delivered'],
+    ]);
+    const mail = logged.find(({ delivery }) => delivery.kind === 'webhook_off')?.delivery;
+    expect(mail?.receiver).toBe('owner@example.com');
+    expect(JSON.stringify(mail?.mail)).not.toContain('secret-path');
+    expect(await findWebhook(database, form.projectId, webhook.id)).toMatchObject({
+      active: false,
+      disabledReason: 'It has failed for five days without a success.',
+    });
+  });
+
+  it('waits as long as Retry-After asks', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver(({ count }, response) => {
+      if (count === 1) response.writeHead(429, { 'retry-after': '2' }).end();
+      else response.writeHead(204).end();
+    });
+    const form = await givenForm(database, byWebhook);
+    await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, [{}]);
+    await using _ = startDelivery(database);
+
+    const [logged] = await expectFinished(database, form, 1);
+
+    const [first, second] = receiver.received;
+    expect(logged?.delivery.attemptCount).toBe(2);
+    expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(1_900);
+  });
+
+  it('signs with the secret of the moment: before, during and after a rotation', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const box = new SecretBox(testKey);
+    const form = await givenForm(database, byWebhook);
+    const hour = 3_600_000;
+    const at = (offset: number) => ({
+      nextSecret: box.seal(otherSecret),
+      nextSecretAt: new Date(Date.now() + offset),
+    });
+    await givenWebhook(database, form, { url: `${receiver.url}/before`, ...at(hour) });
+    await givenWebhook(database, form, { url: `${receiver.url}/during`, ...at(-hour) });
+    await givenWebhook(database, form, { url: `${receiver.url}/after`, ...at(-25 * hour) });
+    await givenSubmissions(database, form, [{}]);
+    await using _ = startDelivery(database);
+
+    await receiver.expectRequests(3);
+
+    const accepted = (path: string) => {
+      const hit = receiver.received.find((each) => each.path === path);
+      return [testSecret, otherSecret].map((secret) => hit !== undefined && isAccepted(hit, secret));
+    };
+    expect(accepted('/before')).toEqual([true, false]);
+    expect(accepted('/during')).toEqual([true, true]);
+    expect(accepted('/after')).toEqual([false, true]);
+    for (const { headers } of receiver.received) {
+      expect(headers['x-service-signature']).toMatch(/^t=\d+, v1=[0-9a-f]{64}$/);
+    }
+  });
+
+  it('replays with the same event and body, from the beginning of the schedule, and counts on', async () => {
+    await using database = await openTestDatabase(engine);
+    let works = false;
+    await using receiver = await startReceiver(
+      (_, response) => void response.writeHead(works ? 204 : 500).end(),
+    );
+    const form = await givenForm(database, byWebhook);
+    const webhook = await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, [{}, {}, {}]);
+    await using delivery = startDelivery(database, { settings: { schedule: [0, 0] } });
+    const [first] = await expectFinished(database, form, 3);
+    const one = { projectId: form.projectId, id: first?.delivery.id ?? '' };
+
+    expect(await replayDelivery(database, { ...one, projectId: 'prj_other' })).toBe(false);
+    expect(await replayDelivery(database, one)).toBe(true);
+    delivery.nudge();
+    await expectFinished(database, form, 3);
+    works = true;
+    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toBe(3);
+    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toBe(0);
+    delivery.nudge();
+    const logged = await expectFinished(database, form, 3);
+
+    expect(logged.map(({ delivery: each }) => each.status)).toEqual(['delivered', 'delivered', 'delivered']);
+    const replayed = logged.find(({ delivery: each }) => each.id === one.id);
+    expect(replayed?.attempts.map(({ number, status }) => [number, status])).toEqual([
+      [1, 'failed'],
+      [2, 'failed'],
+      [3, 'failed'],
+      [4, 'failed'],
+      [5, 'delivered'],
+    ]);
+    const hits = receiver.received.filter(
+      ({ headers }) => headers['webhook-id'] === replayed?.delivery.eventId,
+    );
+    expect(new Set(hits.map(({ body }) => body)).size).toBe(1);
+  });
+});
+
+function isAccepted({ headers, body }: Received, secret: string): boolean {
+  try {
+    new StandardWebhook(secret).verify(
+      body,
+      Object.fromEntries(Object.entries(headers).map(([k, v]) => [k, String(v)])),
+    );
+    return true;
+  } catch {
+    return false;
+  }
+}
