@@ -115,7 +115,7 @@ describe('a static site’s own form', () => {
     const file = await service.get(new URL(cv.url).pathname);
     expect([file.text, file.headers.get('content-disposition')]).toEqual([
       'my life',
-      'attachment; filename="cv.txt"',
+      'attachment; filename=cv.txt',
     ]);
   });
 
