@@ -78,7 +78,7 @@ export function tooLarge(limit: number): Refusal {
 export class CutOff extends Error {}
 
 /** The refusal of a body of another media type. */
-export function wrongMediaType(...expected: string[]): Refusal {
+function wrongMediaType(...expected: string[]): Refusal {
   return new Refusal('media_type', `Expected a body of the media type ${expected.join(' or ')}`);
 }
 

@@ -49,7 +49,7 @@ export function refusalOf(error: unknown): Refusal {
 const INTERNAL = 'Internal error';
 
 /** The status of each reason. */
-export const statuses = {
+const statuses = {
   bad_request: 400,
   missing_key: 401,
   invalid_key: 401,

@@ -24,6 +24,6 @@ export type Pages = {
 };
 
 /** What the page that follows an activation tells. */
-export type Activated = { formId: string; formName: string; email: string; webhookSecret: string };
+type Activated = { formId: string; formName: string; email: string; webhookSecret: string };
 
 export type Page = { html: string; headers: Record<string, string> };
