@@ -16,7 +16,7 @@ export async function ensureDemoForm({
   now,
 }: {
   database: Database;
-  now(): number;
+  now: () => number;
 }): Promise<void> {
   if ((await findAnyForm(database, demoFormId)) !== null) return;
   const { id: projectId } = await projectNamed(database, DEMO_PROJECT, now());

@@ -16,10 +16,10 @@ export type ServiceDeps = {
   secretKey: SecretKey;
   settings: ServiceSettings;
   /** Milliseconds since 1970. */
-  now(): number;
+  now: () => number;
   log: Log;
   /** Tells the delivery loop that an event was committed. Called after the commit, never inside. */
-  nudge(): void;
+  nudge: () => void;
   uploads: UploadStore;
 };
 

@@ -40,16 +40,10 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
 
 /** What a failure to identify the caller says in `WWW-Authenticate` (RFC 6750, section 3). */
 function challengeOf(reason: FailureReason, scope: string): string | undefined {
-  switch (reason) {
-    case Reason.MISSING_KEY:
-      return 'Bearer';
-    case Reason.INVALID_KEY:
-      return 'Bearer error="invalid_token"';
-    case Reason.INSUFFICIENT_SCOPE:
-      return `Bearer error="insufficient_scope", scope="${scope}"`;
-    default:
-      return undefined;
-  }
+  if (reason === Reason.MISSING_KEY) return 'Bearer';
+  if (reason === Reason.INVALID_KEY) return 'Bearer error="invalid_token"';
+  if (reason !== Reason.INSUFFICIENT_SCOPE) return undefined;
+  return `Bearer error="insufficient_scope", scope="${scope}"`;
 }
 
 /** The code of each reason, as `errors.proto` promises. */

@@ -13,7 +13,7 @@ import { projectNamed } from './key-reader.ts';
  * already, or if `bootstrapKey` was registered, which its owner knows.
  */
 export async function ensureFirstKey(
-  { database, now }: { database: Database; now(): number },
+  { database, now }: { database: Database; now: () => number },
   bootstrapKey?: string,
 ): Promise<string | undefined> {
   const secret = bootstrapKey ?? newApiKey();

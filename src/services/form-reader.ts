@@ -32,7 +32,7 @@ export function createFormReader({ database, now }: FormReaderOptions): FormRead
   };
 }
 
-function createVersionCache(database: Database): { get(versionId: string): Promise<LiveVersion> } {
+function createVersionCache(database: Database): { get: (versionId: string) => Promise<LiveVersion> } {
   const kept = new Map<string, { version: LiveVersion; weight: number }>();
   const loading = new Map<string, Promise<LiveVersion>>();
   let weightKept = 0;
@@ -81,9 +81,9 @@ export type FormReader = {
   /** Any form, of any project and in any status; undefined if there is none. */
   find(formId: string): Promise<LiveForm | undefined>;
   /** A version by an id read from the database. Throws if there is none. */
-  version(versionId: string): Promise<LiveVersion>;
+  version: (versionId: string) => Promise<LiveVersion>;
   /** Makes a change of the form by this process visible at once. Called after the commit. */
-  forget(formId: string): void;
+  forget: (formId: string) => void;
 };
 
 /** A form as its public side sees it. */
@@ -100,4 +100,4 @@ export type LiveVersion = {
   compiled: CompiledForm;
 };
 
-export type FormReaderOptions = { database: Database; now(): number };
+export type FormReaderOptions = { database: Database; now: () => number };

@@ -69,13 +69,13 @@ export type FreshCache<V> = {
   /** Whether a value is remembered, even one too old to use. */
   has(key: string): boolean;
   /** Drops a value, and whatever load of it has begun already. */
-  forget(key: string): void;
+  forget: (key: string) => void;
   clear(): void;
 };
 
 export type FreshCacheOptions<V> = {
-  load(key: string): Promise<V>;
+  load: (key: string) => Promise<V>;
   /** Milliseconds. */
-  now(): number;
+  now: () => number;
   capacity: number;
 };

@@ -90,7 +90,7 @@ export type KeyReader = {
 
 export type KeyReaderOptions = {
   database: Database;
-  now(): number;
+  now: () => number;
   log: Log;
   /** False: guessing keys is not limited, as in load tests. */
   limitGuesses: boolean;

@@ -82,4 +82,4 @@ type EndOfCall = (error?: unknown) => ConnectError | undefined;
 /** The part of a pino logger that services use. */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'isLevelEnabled'>;
 
-export type LogOptions = { log: Log; now(): number };
+export type LogOptions = { log: Log; now: () => number };

@@ -88,7 +88,7 @@ type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
 
 export type RateOptions = {
   database: Database;
-  now(): number;
+  now: () => number;
   /** The most calls a minute with one key; undefined: any number. */
   perKey: number | undefined;
 };

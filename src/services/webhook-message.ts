@@ -77,18 +77,10 @@ function eventOf(name: string): WebhookEvent | undefined {
   return events.find(([, stored]) => stored === name)?.[0];
 }
 
-/** The stored status that a list is asked for; undefined: all. Unknown values are none. */
+/** The stored status that a list is asked for; undefined: all. */
 export function statusAsked(status: DeliveryStatus): Delivery['status'] | undefined {
-  switch (status) {
-    case DeliveryStatus.PENDING:
-      return 'pending';
-    case DeliveryStatus.DELIVERED:
-      return 'delivered';
-    case DeliveryStatus.FAILED:
-      return 'failed';
-    default:
-      return undefined;
-  }
+  const known = ['pending', 'delivered', 'failed'] as const;
+  return known.find((name) => deliveryStatuses[name] === status);
 }
 
 const events: [WebhookEvent, RegistrableEvent][] = [

@@ -46,4 +46,4 @@ export type WindowCounter = {
 };
 
 export type WindowState = { hits: number; endsInMs: number };
-export type WindowCounterOptions = { now(): number; capacity?: number };
+export type WindowCounterOptions = { now: () => number; capacity?: number };
