@@ -110,11 +110,11 @@ export type Lanes = {
 export type LaneOptions = {
   workers: number;
   /** Sends a delivery, calls `sent` with how long it took, and resolves when that is written down. Must not throw. */
-  send(claim: Claim, sent: (tookMs: number) => void): Promise<void>;
+  send: (claim: Claim, sent: (tookMs: number) => void) => Promise<void>;
   /** Lets others have a claimed delivery. Must not throw. */
-  giveBack(claim: Claim): Promise<void>;
+  giveBack: (claim: Claim) => Promise<void>;
   /** Called when it is worth to claim more. */
-  onRoom(): void;
+  onRoom: () => void;
 };
 
 type Lane = { receiver: string; waiting: Claim[]; sending: number; claimed: number };

@@ -87,11 +87,11 @@ export type LoopOptions = {
   database: Database;
   workers: number;
   /** Must not throw. */
-  attempt(claim: Claim, signal: AbortSignal): Promise<Attempted>;
+  attempt: (claim: Claim, signal: AbortSignal) => Promise<Attempted>;
   /** Resolves when the result is written down. */
-  settle(result: DeliveryResult): Promise<void>;
+  settle: (result: DeliveryResult) => Promise<void>;
   /** Called when a webhook's receiver wants no more. Must not throw. */
-  onGone(webhookId: string): Promise<void>;
-  now(): number;
+  onGone: (webhookId: string) => Promise<void>;
+  now: () => number;
   log: Log;
 };

@@ -12,9 +12,9 @@ export type DeliveryOptions = {
   secretKey: SecretKey;
   settings: DeliverySettings;
   /** Milliseconds since 1970. */
-  now(): number;
+  now: () => number;
   /** A number in [0, 1). */
-  random(): number;
+  random: () => number;
   log: Log;
   /** Removes the bytes of uploads that nobody claimed; absent: there are none. */
   removeUpload?: (uploadId: string) => Promise<void>;

@@ -60,7 +60,7 @@ const PAUSE_MS = 1_000;
 const REST_MS = 5;
 
 export type Pump = {
-  wake(): void;
+  wake: () => void;
   /** Waits for the run under way; none begins after it. */
   stop(): Promise<void>;
 };

@@ -47,7 +47,7 @@ async function follow(database: Database, link: MailLink, stopScope: StopScope):
     case 'confirm-recipient':
       return confirmRecipient(database, { formId, address });
     case 'stop':
-      return stopMail(database, { address, formId: stopScope === StopScope.ALL ? 'all' : formId });
+      return stopMail(database, { address, formId: stopScope === StopScope.ALL ? null : formId });
     default:
       return purpose satisfies never;
   }

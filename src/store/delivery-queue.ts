@@ -132,9 +132,9 @@ const claimJoins = `left join events e on e.id = c.event_id and c.channel = 'web
 
 function claimsOf(rows: Row[]): Claim[] {
   return rows.flatMap((row) => {
-    if (row.id === null) return [];
+    if (typeof row.id !== 'string') return [];
     return {
-      id: String(row.id),
+      id: row.id,
       lease: String(row.leased_until),
       projectId: String(row.project_id),
       formId: String(row.form_id),
@@ -153,10 +153,10 @@ function webhookContent(row: Row): WebhookContent {
     eventId: String(row.event_id),
     body: textOrNull(row.body),
     webhook:
-      row.found_webhook === null
+      typeof row.found_webhook !== 'string'
         ? null
         : {
-            id: String(row.found_webhook),
+            id: row.found_webhook,
             active: row.active === true,
             keyless: row.keyless === true,
             secret: String(row.secret),
@@ -169,7 +169,7 @@ function webhookContent(row: Row): WebhookContent {
 }
 
 function textOrNull(value: unknown): string | null {
-  return value === null || value === undefined ? null : String(value);
+  return typeof value === 'string' ? value : null;
 }
 
 export type ClaimOptions = {

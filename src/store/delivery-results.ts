@@ -82,7 +82,7 @@ export async function turnOffWebhook(
     [id, reason],
   );
   if (row === undefined) return null;
-  const formId = row.form_id === null ? null : String(row.form_id);
+  const formId = typeof row.form_id === 'string' ? row.form_id : null;
   return { id, projectId: String(row.project_id), formId, url: String(row.url) };
 }
 

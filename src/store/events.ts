@@ -58,7 +58,7 @@ export async function listWaitingEvents(
     projectId: String(row.project_id),
     formId: String(row.form_id),
     type: String(row.type),
-    submissionId: row.submission_id === null ? null : String(row.submission_id),
+    submissionId: typeof row.submission_id === 'string' ? row.submission_id : null,
     body: String(row.body),
     createdAt: timeOf(row.created_at),
   }));

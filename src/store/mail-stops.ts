@@ -17,14 +17,14 @@ export const MailStopEntity = defineEntity({
 
 export type MailStop = InferEntity<typeof MailStopEntity>;
 
-/** Stops a form's mail to an address, or all of this service's. Stopping again changes nothing. */
+/** Stops a form's mail to an address, or without a form all of this service's. Stopping again changes nothing. */
 export async function stopMail(
   queries: Queries,
-  { address, formId }: { address: string; formId: string | 'all' },
+  { address, formId }: { address: string; formId: string | null },
 ): Promise<void> {
   await queries.query(
     `insert into mail_stops (address, form_id, created_at) values ($1, $2, now()) on conflict do nothing`,
-    [addressKey(address), formId === 'all' ? '' : formId],
+    [addressKey(address), formId ?? ''],
   );
 }
 

@@ -5,46 +5,17 @@ import { faultInWords } from '../../src/delivery/fault-words.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-const loopbackHosts = [
-  ...[
-    '127.0.0.1',
-    '127.1',
-    '127.0.1',
-    '127.255.255.254',
-    '0',
-    '0.0.0.0',
-    '0x7f.1',
-    '0x7f000001',
-    '0177.0.0.1',
-  ],
-  ...[
-    '2130706433',
-    '017700000001',
-    '127.0.0.1.',
-    '127。0。0。1',
-    '１２７.0.0.1',
-    '0x7f.0x0.0x0.0x1',
-    '00000177.1',
-  ],
-  ...['[::1]', '[::]', '[0:0:0:0:0:0:0:1]', '[::ffff:127.0.0.1]', '[::ffff:7f00:1]', '[::127.0.0.1]'],
-  ...[
-    '[::ffff:0:127.0.0.1]',
-    '[64:ff9b::127.0.0.1]',
-    '[64:ff9b:1::127.0.0.1]',
-    '[2002:7f00:1::]',
-    '[::7f00:1]',
-  ],
-  ...['[2001:0:7f00:1::]', '[fe80::1]', '[fec0::1]', '[fc00::1]', '[fd00::1]', '[ff02::1]', '[100::1]'],
-  ...['10.0.0.1', '172.16.0.1', '192.168.0.1', '169.254.169.254', '100.64.0.1', '198.18.0.1', '224.0.0.1'],
-  ...[
-    '[::ffff:10.0.0.1]',
-    '[::ffff:169.254.169.254]',
-    '[64:ff9b::a9fe:a9fe]',
-    '[2002:a9fe:a9fe::]',
-    '[2001:db8::1]',
-  ],
-  ...['255.255.255.255', '240.0.0.1', '192.0.0.1', '192.0.2.1', '198.51.100.1', '203.0.113.1', '192.88.99.1'],
-];
+const hostileHosts = `
+  127.0.0.1 127.1 127.0.1 127.255.255.254 0 0.0.0.0 0x7f.1 0x7f000001 0177.0.0.1 2130706433
+  017700000001 127.0.0.1. 127。0。0。1 １２７.0.0.1 0x7f.0x0.0x0.0x1 00000177.1 [::1] [::] [0:0:0:0:0:0:0:1]
+  [::ffff:127.0.0.1] [::ffff:7f00:1] [::127.0.0.1] [::ffff:0:127.0.0.1] [64:ff9b::127.0.0.1]
+  [64:ff9b:1::127.0.0.1] [2002:7f00:1::] [::7f00:1] [2001:0:7f00:1::] [fe80::1] [fec0::1] [fc00::1]
+  [fd00::1] [ff02::1] [100::1] 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 198.18.0.1
+  224.0.0.1 [::ffff:10.0.0.1] [::ffff:169.254.169.254] [64:ff9b::a9fe:a9fe] [2002:a9fe:a9fe::]
+  [2001:db8::1] 255.255.255.255 240.0.0.1 192.0.0.1 192.0.2.1 198.51.100.1 203.0.113.1 192.88.99.1
+`
+  .trim()
+  .split(/\s+/);
 
 describe('the connector for public addresses', () => {
   it('refuses every spelling of an address that is not public, before a packet leaves', async () => {
@@ -52,7 +23,7 @@ describe('the connector for public addresses', () => {
     await using dns = await startDnsServer(() => ['127.0.0.1']);
     const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 2_000) });
 
-    for (const host of loopbackHosts) {
+    for (const host of hostileHosts) {
       const outcome = await reach(agent, `http://${host}:${canary.port}/`);
       expect([host, outcome]).toEqual([host, 'The host has no public address.']);
     }

@@ -1,7 +1,8 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { SecretBox } from '../../src/domain/secrets.ts';
-import { listDeliveries, replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries.ts';
+import type { Database } from '../../src/store/database.ts';
+import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries.ts';
 import { findWebhook } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
@@ -62,13 +63,8 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
       database.query(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
     await until(async () => (await waiting()).length === 20);
 
+    await until(async () => (await finished(database)) === 60);
     expect(receiver.received).toHaveLength(60);
-    const delivered = await listDeliveries(database, {
-      formId: forms[0]?.id ?? '',
-      status: 'pending',
-      limit: 1,
-    });
-    expect(delivered[0]?.attempts ?? []).toEqual([]);
   });
 
   it('turns a webhook off after five days without a success, and tells the owners', async () => {
@@ -85,10 +81,10 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
 
     const logged = await expectFinished(database, form, 2);
 
-    expect(logged.map(({ delivery }) => [delivery.kind, delivery.status]).sort()).toEqual([
-      ['submission.created', 'failed'],
-      ['webhook_off', 'delivered'],
-    ]);
+    expect(Object.fromEntries(logged.map(({ delivery }) => [delivery.kind, delivery.status]))).toEqual({
+      'submission.created': 'failed',
+      webhook_off: 'delivered',
+    });
     const mail = logged.find(({ delivery }) => delivery.kind === 'webhook_off')?.delivery;
     expect(mail?.receiver).toBe('owner@example.com');
     expect(JSON.stringify(mail?.mail)).not.toContain('secret-path');
@@ -184,6 +180,11 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     expect(new Set(hits.map(({ body }) => body)).size).toBe(1);
   });
 });
+
+async function finished(database: Database): Promise<number> {
+  const rows = await database.query(`select id from deliveries where status <> 'pending'`);
+  return rows.length;
+}
 
 function isAccepted({ headers, body }: Received, secret: string): boolean {
   try {

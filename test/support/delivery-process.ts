@@ -7,7 +7,6 @@ const where = place.startsWith('postgres') ? { databaseUrl: place } : { dataDir:
 const database = await openDatabase({ ...where, log: console });
 const delivery = startDelivery(database, { settings: { schedule: Array.from({ length: 50 }, () => 0.05) } });
 process.stdout.write('started\n');
-process.on('SIGTERM', async () => {
-  await delivery.stop(5_000);
-  await database.close();
+process.on('SIGTERM', () => {
+  void delivery.stop(5_000).then(() => database.close());
 });

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { until } from './until.ts';
 
 /**
@@ -10,14 +11,13 @@ import { until } from './until.ts';
 export async function startReceiver(answer: Answerer = (_, response) => void response.writeHead(204).end()) {
   const received: Received[] = [];
   let connections = 0;
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const body = Buffer.concat(chunks).toString('utf8');
+  const server = createServer((request, response) => void receive(request, response));
+  const receive = async (request: IncomingMessage, response: ServerResponse) => {
+    const body = await text(request);
     const hit = { path: request.url ?? '', headers: request.headers, body, at: Date.now() };
     received.push(hit);
     answer({ ...hit, count: received.length, request }, response);
-  });
+  };
   server.on('connection', () => {
     connections += 1;
   });
