@@ -82,9 +82,8 @@ export class TestService implements AsyncDisposable {
       }),
     });
     const text = await response.text();
-    const json = response.headers.get('content-type')?.startsWith('application/json')
-      ? JSON.parse(text)
-      : undefined;
+    const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
+    const json = isJson && text !== '' ? JSON.parse(text) : undefined;
     return { status: response.status, headers: response.headers, text, json };
   }
 
