@@ -5,10 +5,10 @@ import { addressKey } from '../domain/email-address.ts';
 import { demoFormId, newId } from '../domain/ids.ts';
 import type { NewDelivery } from '../store/delivery-inserts.ts';
 import type { WaitingEvent } from '../store/events.ts';
-import type { FanOutOptions, Surroundings } from './fan-out.ts';
 import type { MailKind, MailMessage } from './mail-message.ts';
 import { type AnsweredForm, autoresponseMail, submissionMail } from './mail-render/answers.ts';
 import { type RequestKind, requestMail } from './mail-render/requests.ts';
+import type { FanOutOptions, Surroundings } from './surroundings.ts';
 
 /** The mails that an event leads to. */
 export function mailsOf(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {

@@ -6,12 +6,11 @@ import {
   spreadEvents,
 } from '../store/delivery-inserts.ts';
 import { listWaitingEvents, type WaitingEvent } from '../store/events.ts';
-import type { Form } from '../store/forms.ts';
 import { listConfirmedRecipients } from '../store/mail-recipients.ts';
 import { findVersion, type Version } from '../store/versions.ts';
 import type { Webhook } from '../store/webhooks.ts';
 import { mailsOf } from './fan-out-mails.ts';
-import type { DeliveryOptions } from './options.ts';
+import type { FanOutOptions, Surroundings } from './surroundings.ts';
 import { createWatermark } from './watermark.ts';
 
 /**
@@ -143,13 +142,3 @@ function oneAnswerEach(deliveries: NewDelivery[]): NewDelivery[] {
     return !seen.has(key) && seen.add(key);
   });
 }
-
-export type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'secretKey' | 'now' | 'log'>;
-
-/** What surrounds a group of events. */
-export type Surroundings = {
-  forms: Map<string, Form>;
-  webhooks: Webhook[];
-  recipients: { formId: string; address: string }[];
-  versions: Map<string, Version>;
-};
