@@ -7,7 +7,7 @@ import { failureOf, Refused } from './failure.ts';
 import { html } from './html.ts';
 import type { Page } from './layout.ts';
 import { languageOf, renderMessage } from './message-pages.ts';
-import { callOptions, sendPage } from './reply.ts';
+import { callOptions, prefersJson, sendPage } from './reply.ts';
 import { fill } from './words/language.ts';
 
 /**
@@ -26,7 +26,7 @@ export function createActivationPage(transport: Transport) {
       await sendPage(request, response, 200, renderActivation(formName, request));
     } catch (error) {
       const { status } = failureOf(error);
-      if (status !== 401) throw error;
+      if (status !== 401 || prefersJson(request)) throw error;
       await sendPage(request, response, status, renderUnusable(request));
     }
   };

@@ -63,12 +63,12 @@ function stripped(source: string): string {
  * script, so that the person who starts the service need not read of it.
  */
 function withoutWarning<Result>(work: () => Result): Result {
-  const { emitWarning } = process;
+  const own = Object.getOwnPropertyDescriptor(process, 'emitWarning');
   process.emitWarning = () => {};
   try {
     return work();
   } finally {
-    process.emitWarning = emitWarning;
+    if (own) Object.defineProperty(process, 'emitWarning', own);
   }
 }
 

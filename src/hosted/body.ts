@@ -76,7 +76,9 @@ function readMultipart(request: IncomingMessage, onFile: OnFile): Promise<Inputs
   for (const limit of ['fieldsLimit', 'filesLimit', 'partsLimit'] as const)
     reader.on(limit, () => fail(tooLarge));
   reader.on('error', () => fail(new Refused(Reason.BAD_REQUEST, 'The form post can not be read')));
-  reader.on('finish', () => work.then(() => resolve(inputs), fail));
+  reader.on('finish', () => {
+    work.then(() => resolve(inputs), fail);
+  });
   request.on('close', () => {
     if (!request.complete) fail(new Refused(Reason.BAD_REQUEST, 'The form post was cut off'));
   });

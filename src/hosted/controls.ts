@@ -37,7 +37,15 @@ ${last}</textarea>`;
       })}>`;
     case 'file':
       return files(field, view);
-    default:
+    case 'text':
+    case 'email':
+    case 'url':
+    case 'phone':
+    case 'number':
+    case 'date':
+    case 'time':
+    case 'datetime':
+    case 'hidden':
       return html`<input${common(field, view)}${attributes({
         ...inputKinds[field.type],
         ...numberKind(field),
@@ -46,9 +54,14 @@ ${last}</textarea>`;
         value: field.type === 'datetime' ? localTime(last) : last,
         'data-value': field.type === 'datetime' && last !== '' ? last : undefined,
         min: field.type === 'date' || field.type === 'time' ? field.min : undefined,
-        max: field.type === 'date' || field.type === 'time' ? field.max : undefined,
+        max:
+          field.type === 'date' || field.type === 'time'
+            ? (field.max ?? latest[field.type])
+            : latest[field.type],
         step: /^\d\d:\d\d:\d\d/.test(last) ? 1 : undefined,
       })}>`;
+    default:
+      return field.type satisfies never;
   }
 }
 
@@ -162,6 +175,9 @@ const inputKinds: Record<string, Record<string, string>> = {
   time: { type: 'time' },
   datetime: { type: 'datetime-local' },
 };
+
+/** Without these, browsers take years of six digits. */
+const latest: Record<string, string> = { date: '9999-12-31', datetime: '9999-12-31T23:59' };
 
 /** Choices this short stand two in a row where there is room. */
 const SHORT_LABEL = 16;

@@ -14,7 +14,7 @@ export function failureOf(error: unknown): Failed {
   }
   if (failure?.retryAfter !== undefined) headers['retry-after'] = String(failure.retryAfter.seconds || 1n);
   return {
-    ...describe(failure?.reason ?? reasonOfCode(connect.code)),
+    ...describe(failure?.reason ?? reasonsOfCodes[connect.code] ?? Reason.INTERNAL),
     violations: failure?.violations ?? [],
     headers,
     submissionId: failure?.submissionId ?? '',
@@ -59,24 +59,15 @@ function codeOf(status: number): string {
 }
 
 /** What a failure without a detail means: the transport made it. */
-function reasonOfCode(code: Code): Reason {
-  switch (code) {
-    case Code.NotFound:
-      return Reason.NOT_FOUND;
-    case Code.InvalidArgument:
-      return Reason.BAD_REQUEST;
-    case Code.Unauthenticated:
-    case Code.PermissionDenied:
-      return Reason.INVALID_TOKEN;
-    case Code.ResourceExhausted:
-      return Reason.TOO_LARGE;
-    case Code.Unavailable:
-    case Code.DeadlineExceeded:
-      return Reason.UNAVAILABLE;
-    default:
-      return Reason.INTERNAL;
-  }
-}
+const reasonsOfCodes: Partial<Record<Code, Reason>> = {
+  [Code.NotFound]: Reason.NOT_FOUND,
+  [Code.InvalidArgument]: Reason.BAD_REQUEST,
+  [Code.Unauthenticated]: Reason.INVALID_TOKEN,
+  [Code.PermissionDenied]: Reason.INVALID_TOKEN,
+  [Code.ResourceExhausted]: Reason.TOO_LARGE,
+  [Code.Unavailable]: Reason.UNAVAILABLE,
+  [Code.DeadlineExceeded]: Reason.UNAVAILABLE,
+};
 
 /** The status and the word of each reason that a page can meet. */
 const reasons: Partial<Record<Reason, [status: number, word: string]>> = {

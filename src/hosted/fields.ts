@@ -52,6 +52,6 @@ ${about}${control}</div>
 }
 
 /** Whether a field consists of several controls. */
-export function isGroup(field: Field): boolean {
+function isGroup(field: Field): boolean {
   return field.type === 'radio' || field.type === 'multi_select' || field.type === 'boolean';
 }

@@ -28,8 +28,17 @@ export function hintOf(field: Field, { words, tag }: Language): string {
         fill(words.sizeAtMost, { size: sizeInWords(field.maxBytes ?? 0) }),
         (field.maxFiles ?? 1) > 1 ? fill(words.filesAtMost, { max: field.maxFiles ?? 1 }) : '',
       );
-    default:
+    case 'email':
+    case 'url':
+    case 'phone':
+    case 'boolean':
+    case 'checkbox':
+    case 'select':
+    case 'radio':
+    case 'hidden':
       return '';
+    default:
+      return field.type satisfies never;
   }
 }
 

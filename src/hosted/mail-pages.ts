@@ -114,8 +114,8 @@ function tokenOf(request: Request): string {
 }
 
 export type MailPages = {
-  show(request: Request, response: Response): Promise<void>;
-  follow(request: Request, response: Response): Promise<void>;
+  show: (request: Request, response: Response) => Promise<void>;
+  follow: (request: Request, response: Response) => Promise<void>;
 };
 
 type Link = { purpose: MailLinkPurpose; address: string; formName: string };

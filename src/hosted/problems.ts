@@ -44,8 +44,19 @@ function missing(field: Field, words: Words): string {
       return fill(words.needTick, { label });
     case 'file':
       return fill(words.needFile, { label });
-    default:
+    case 'text':
+    case 'textarea':
+    case 'email':
+    case 'url':
+    case 'phone':
+    case 'number':
+    case 'date':
+    case 'time':
+    case 'datetime':
+    case 'hidden':
       return fill(words.needAnswer, { label });
+    default:
+      return field.type satisfies never;
   }
 }
 
@@ -89,8 +100,10 @@ function wordsFor(field: Field, { code, path }: Violation, { words, tag }: Langu
       if (path.endsWith(OF_A_FILE))
         return say(words.fileTooLarge, { size: sizeInWords(field.maxBytes ?? 0) });
       return say(words.tooManyFiles, { max: field.maxFiles ?? 1 });
-    default:
+    case 'hidden':
       return say(words.refused);
+    default:
+      return field.type satisfies never;
   }
 }
 
@@ -105,4 +118,4 @@ function textWords(field: Field, words: Words): string {
 }
 
 /** The end of a violation's path that concerns one file, not the list of them. */
-export const OF_A_FILE = '.file';
+const OF_A_FILE = '.file';

@@ -228,8 +228,8 @@ const refusals: Partial<Record<HostedState, [reason: Reason, message: string]>> 
 };
 
 export type SessionPages = {
-  show(request: Request, response: Response): Promise<void>;
-  take(request: Request, response: Response): Promise<void>;
+  show: (request: Request, response: Response) => Promise<void>;
+  take: (request: Request, response: Response) => Promise<void>;
 };
 
 type Hosted = Client<typeof HostedService>;

@@ -68,8 +68,11 @@ export function stepAfter(goal: Goal, step: number, steps: readonly number[]): n
       return steps.findLast((page) => page < step) ?? steps[0];
     case 'page':
       return steps.findLast((page) => page <= goal.page) ?? steps[0];
-    default:
+    case 'forward':
+    case 'save':
       return steps.find((page) => page > step);
+    default:
+      return goal satisfies never;
   }
 }
 

@@ -9,7 +9,9 @@ function textOf(answer: unknown): string {
   if (typeof answer === 'object' && answer !== null) {
     return 'upload_id' in answer ? String(answer.upload_id) : '';
   }
-  return answer === undefined || answer === null ? '' : String(answer);
+  return typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean'
+    ? String(answer)
+    : '';
 }
 
 /** The names of uploaded files among the answers, by upload id. */

@@ -18,6 +18,7 @@ let busy = false;
 main.addEventListener('submit', onSubmit);
 main.addEventListener('formdata', onFormData);
 main.addEventListener('input', onInput);
+main.addEventListener('click', onClick);
 addEventListener('popstate', onPopState);
 addEventListener('pageshow', (event) => {
   // What the browser kept of the page may have been submitted since.
@@ -49,6 +50,16 @@ function onInput(): void {
   saver.changed();
 }
 
+/** A way to a field is no step of the page's history. */
+function onClick(event: MouseEvent): void {
+  const link = event.target instanceof Element ? event.target.closest('.summary a') : null;
+  const control = document.getElementById(link?.getAttribute('href')?.slice(1) ?? '');
+  if (control === null) return;
+  event.preventDefault();
+  control.focus({ preventScroll: true });
+  (control.closest('.field') ?? control).scrollIntoView();
+}
+
 /** What the browser sends is put right in the moment it gathers it. */
 function onFormData(event: FormDataEvent): void {
   event.formData.set('_shown', shownFields(main).join(' '));
@@ -68,7 +79,7 @@ function onSubmit(event: SubmitEvent): void {
   const uploads = uploadsUnderWay();
   if (uploads !== undefined) {
     event.preventDefault();
-    uploads.then(() => HTMLFormElement.prototype.requestSubmit.call(form, submitter));
+    void uploads.then(() => HTMLFormElement.prototype.requestSubmit.call(form, submitter));
     return;
   }
   setBusy(true);
@@ -77,7 +88,7 @@ function onSubmit(event: SubmitEvent): void {
   // The last step is left to the browser, which may be sent to another site.
   if (goal !== 'back' && isLastStep()) return;
   event.preventDefault();
-  go(form, goal, true);
+  void go(form, goal, true);
 }
 
 function onPopState(event: PopStateEvent): void {
@@ -87,7 +98,7 @@ function onPopState(event: PopStateEvent): void {
     return;
   }
   const { page } = event.state ?? {};
-  if (typeof page === 'number' && page !== pageOf()) go(form, `page:${page}`, false);
+  if (typeof page === 'number' && page !== pageOf()) void go(form, `page:${page}`, false);
 }
 
 /** Posts the step, and puts the page that comes back in the place of this one. */
@@ -148,7 +159,7 @@ function isLastStep(): boolean {
 }
 
 function textsOf(data: FormData): [string, string][] {
-  return [...data].map(([name, value]) => [name, String(value)]);
+  return [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
 }
 
 /** A page in a frame tells its height to whoever frames it: a number, and nothing of the answers. */

@@ -14,7 +14,7 @@ export function prepareUploads(root: Element, words: Words, changed: () => void)
         if (input.getAttribute('data-max-files') === '1') list.replaceChildren();
         const work = upload(input.name, file, list, words, changed);
         underWay.add(work);
-        work.finally(() => underWay.delete(work));
+        void work.finally(() => underWay.delete(work));
       }
       // What is uploaded already must not go along once more.
       input.value = '';

@@ -1,0 +1,148 @@
+import { gunzipSync } from 'node:zlib';
+import { request } from 'undici';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startService();
+}, 60_000);
+afterAll(() => service[Symbol.asyncDispose]());
+
+describe('the activation page', () => {
+  it('asks for an address, publishes by its post, and then can not be used again', async () => {
+    const draft = await service.givenDraft({ name: 'Tom & Jerry' });
+
+    const page = await service.get(draft.activate_url, { key: null });
+    const unchanged = await service.get(`/v1/forms/${draft.id}`);
+    const activated = await postForm(draft.activate_url, { email: 'owner@example.com' });
+    const used = await service.get(draft.activate_url, { key: null });
+
+    expect(page.status).toBe(200);
+    expect(page.text).toContain('Activate “Tom &amp; Jerry”');
+    expect(page.headers.get('cache-control')).toBe('no-store');
+    expect(page.headers.get('referrer-policy')).toBe('no-referrer');
+    expect(unchanged.json.form.status).toBe('draft');
+    expect([activated.status, activated.text.includes('The form is active')]).toEqual([200, true]);
+    expect([used.status, used.text.includes('This link cannot be used')]).toEqual([401, true]);
+  });
+
+  it('shows a signing secret that was made, this once', async () => {
+    const draft = await service.givenDraft({
+      delivery: { type: 'webhook', url: 'https://example.com/hook' },
+    });
+
+    const activated = await postForm(draft.activate_url, { email: 'owner@example.com' });
+
+    expect(activated.text).toMatch(/<code>whsec_[\w+/=]+<\/code>/);
+  });
+
+  it.each([
+    ['', 400, 'bad_request'],
+    ['?token=wrong', 401, 'invalid_token'],
+  ])('refuses the token "%s" with %i', async (query, status, reason) => {
+    const draft = await service.givenDraft();
+    const path = `/api/forms/${draft.id}/activate${query}`;
+
+    const page = await service.get(path, { key: null });
+    const json = await service.get(path, { key: null, headers: { accept: 'application/json' } });
+
+    expect([page.status, page.headers.get('content-type')]).toEqual([status, 'text/html; charset=utf-8']);
+    expect([json.status, json.json.error.reason]).toEqual([status, reason]);
+  });
+});
+
+describe('a mailed link', () => {
+  it('stops mail by its button, not by being opened, and by a mail program’s one click', async () => {
+    const form = await service.givenPublishedForm();
+    await service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'a@example.com' } });
+    const link = async () => /List-Unsubscribe:\s*<([^>]+)>/i.exec((await service.mails()).join('\n'))?.[1];
+    await until(async () => (await link()) !== undefined);
+    const path = new URL((await link())?.replace(/\s/g, '') ?? '').pathname;
+
+    const page = await service.get(path, { key: null });
+    const oneClick = await postForm(path, { 'List-Unsubscribe': 'One-Click' });
+    const all = await postForm(path, { stop: 'all' });
+
+    expect(page.status).toBe(200);
+    expect(page.text).toContain('Which mail should no longer go to owner@example.com?');
+    expect([oneClick.status, all.status]).toEqual([200, 200]);
+    expect(all.text).toContain('gets no more of this mail');
+  });
+
+  it('is refused where it is made up: 401', async () => {
+    for (const reply of [await service.get('/mail/made-up'), await postForm('/mail/made-up', {})]) {
+      expect([reply.status, reply.text.includes('This link cannot be used')]).toEqual([401, true]);
+    }
+  });
+});
+
+describe('a static site’s own form', () => {
+  it('gets a page of thanks, and one that names what was refused', async () => {
+    const form = await service.givenPublishedForm({ settings: { locale: 'fr' } });
+    const path = `/api/forms/${form.id}/submissions`;
+
+    const thanks = await postForm(path, { email: 'a@example.com' });
+    const refused = await postForm(path, { email: '<b>' });
+
+    expect([thanks.status, thanks.text.includes('Merci')]).toEqual([201, true]);
+    expect(refused.status).toBe(422);
+    expect(refused.text).toContain('<dt>email</dt>');
+    expect(thanks.headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+});
+
+describe('the files of the pages', () => {
+  it('are found from every page, kept for ever, and small', async () => {
+    const form = await service.givenPublishedForm();
+    const { session } = (await service.post(`/v1/forms/${form.id}/sessions`)).json;
+    const page = await service.get(`/f/${session.id}`);
+    const paths = [...page.text.matchAll(/(?:href|src)="(\.\.\/assets[^"]+)"/g)].map(([, path = '']) => path);
+
+    const sizes = { css: 0, js: 0 };
+    for (const path of new Set(paths)) {
+      const { statusCode, headers, body } = await request(new URL(path, `${service.url}/f/x`), {
+        headers: { 'accept-encoding': 'br' },
+      });
+      expect([statusCode, headers['content-encoding']]).toEqual([200, 'br']);
+      expect(headers['cache-control']).toContain('immutable');
+      sizes[path.endsWith('.css') ? 'css' : 'js'] += (await body.arrayBuffer()).byteLength;
+    }
+
+    expect(sizes.css).toBeGreaterThan(500);
+    expect(sizes.css).toBeLessThan(10_000);
+    expect(sizes.js).toBeGreaterThan(500);
+    expect(sizes.js).toBeLessThan(12_000);
+  });
+
+  it('say 404 for a file that is not there', async () => {
+    expect((await service.get('/assets/0000/style.css')).status).toBe(404);
+  });
+
+  it('make a page of twenty fields with twenty choices smaller than 15 KB', async () => {
+    const options = Array.from({ length: 20 }, (_, index) => ({
+      label: `Choice ${index}`,
+      value: `v${index}`,
+    }));
+    const fields = Array.from({ length: 20 }, (_, index) => ({ id: `f${index}`, type: 'radio', options }));
+    const form = await service.givenPublishedForm({ fields });
+    const { session } = (await service.post(`/v1/forms/${form.id}/sessions`)).json;
+
+    const { headers, body } = await request(`${service.url}/f/${session.id}`, {
+      headers: { 'accept-encoding': 'gzip' },
+    });
+
+    const bytes = Buffer.from(await body.arrayBuffer());
+    expect(headers['content-encoding']).toBe('gzip');
+    expect(bytes.length).toBeLessThan(15_000);
+    expect(gunzipSync(bytes).toString()).toContain('</html>');
+  });
+});
+
+function postForm(path: string, inputs: Record<string, string>) {
+  return service.call('POST', path, new URLSearchParams(inputs).toString(), {
+    key: null,
+    headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
+  });
+}
