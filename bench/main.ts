@@ -32,6 +32,10 @@ if (values.help === true || unknown.length > 0) {
   process.stderr.write(usage);
   process.exit(1);
 }
+await using everything = new AsyncDisposableStack();
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.once(signal, () => void everything.disposeAsync().then(() => process.exit(1)));
+}
 process.exitCode = await run();
 
 /** Runs the chosen rows; 1 if a call failed in any of them, since that makes its figures worthless. */
@@ -43,11 +47,12 @@ async function run(): Promise<number> {
     profileDir: values.profile,
   };
   if (options.profileDir !== undefined) mkdirSync(options.profileDir, { recursive: true });
-  await using databases = await startDatabases();
+  const databases = everything.use(await startDatabases());
   const reports: Report[] = [];
   for (const row of chosen) {
     say(`\n${row.name}: ${row.what}`);
     await using bench = openBench(options, databases);
+    everything.use(bench);
     const report = startReport(row.name, say);
     reports.push(report);
     await row.run(bench, report);

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Row } from '../support/bench.ts';
 import { takeTurns } from '../support/rounds.ts';
@@ -8,9 +9,11 @@ export const acceptEmbedded: Row = {
   what: 'accept on the embedded database, beside bare node:http with a grouped insert on bare PGlite',
   async run(bench, report) {
     const { service, formId } = await acceptingService(bench, {});
-    const dataDir = bench.folder();
-    const database = await openDatabase({ dataDir, log: console });
+    const folder = bench.folder();
+    const database = await openDatabase({ dataDir: folder, log: console });
     await database.close();
+    // The folder in which the service's own database would be.
+    const dataDir = join(folder, 'pglite');
     const turns = await takeTurns(bench.rounds, {
       service: bench.hammered(service, submissionsTo(formId)),
       limit: await acceptLimit(bench, dataDir),

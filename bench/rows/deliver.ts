@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { runOn } from '../../test/support/postgres.ts';
 import type { Bench, Row } from '../support/bench.ts';
 import { contactAnswers, contactForm, webhookSecret } from '../support/form.ts';
 import type { Load } from '../support/load.ts';
@@ -44,6 +45,8 @@ async function deliverTo(bench: Bench, report: Report, count: number): Promise<v
       const dueAt = new Date(Date.now() + SEEDING_MS);
       await seedDeliveries(databaseUrl, { formId, body, count: total, webhooks, dueAt });
       await sleep(dueAt.getTime() - Date.now());
+      // As the process that accepted them would; the loop looks by itself every second only.
+      await runOn(databaseUrl, 'notify delivery');
       return sampled(service, async () => {
         await untilReceived(receivers, total);
         return settledDeliveries(databaseUrl, { dueAt, count: total });

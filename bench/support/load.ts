@@ -4,7 +4,7 @@ import { type Connection, openConnection } from './connection.ts';
 
 /**
  * Keeps `connections` requests under way until the time is over or the count is reached, and tells how
- * that went. A reply with another status than `expect`, and a lost connection, is an error.
+ * that went. A reply with another status than `expect` is an error; a lost connection throws.
  *
  * `request` makes the next request's bytes; calls that must differ differ there.
  */
@@ -42,6 +42,7 @@ export async function arrive(options: ArriveOptions): Promise<Load> {
   const waiting: ((connection: Connection) => void)[] = [];
   const meter = startMeter();
   const calls: Promise<void>[] = [];
+  let failure: { error: unknown } | undefined;
 
   const take = async () => free.pop() ?? (await new Promise<Connection>((resolve) => waiting.push(resolve)));
   const give = (connection: Connection) => {
@@ -56,11 +57,15 @@ export async function arrive(options: ArriveOptions): Promise<Load> {
       give(connection);
       return reply;
     }, options.expect);
+  const failed = (error: unknown) => {
+    failure ??= { error };
+  };
 
   const start = performance.now();
   for (let sent = 0; sent < perSecond * seconds && options.stopped?.() !== true; ) {
     const due = Math.min(((performance.now() - start) / 1000) * perSecond, perSecond * seconds);
-    for (; sent < due; sent++) calls.push(call(options.request()));
+    for (; sent < due; sent++) calls.push(call(options.request()).catch(failed));
+    if (failure !== undefined) throw failure.error;
     await sleep(ARRIVAL_STEP_MS);
   }
   await Promise.all(calls);
@@ -91,7 +96,7 @@ export function startMeter(): Meter {
   return {
     async time(call, expect) {
       const began = performance.now();
-      const status = await statusOf(call);
+      const { status } = await call();
       if (expect === undefined || status === expect) units += 1;
       else errors += 1;
       // Histograms hold whole numbers from 1 on: microseconds.
@@ -119,15 +124,6 @@ export function latencies(histogram: RecordableHistogram): Latencies {
   return { p50Ms: at(50), p99Ms: at(99), maxMs: histogram.count === 0 ? 0 : histogram.max / 1000 };
 }
 
-/** A call that fails has the words of its error for a status. */
-async function statusOf(call: () => Promise<{ status: number | string }>): Promise<number | string> {
-  try {
-    return (await call()).status;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
-  }
-}
-
 /** Fine enough that arrivals at 200 a second come one by one. */
 const ARRIVAL_STEP_MS = 1;
 
@@ -138,12 +134,12 @@ export type Load = Latencies & {
   units: number;
   errors: number;
   seconds: number;
-  /** Calls by HTTP status, or by the words of the error. */
+  /** Calls by status. */
   statuses: Record<string, Latencies & { count: number }>;
 };
 
 export type Meter = {
-  /** Does and times one call. Without `expect` every status is well. */
+  /** Does and times one call. Without `expect` every status is well. Throws what the call throws. */
   time(call: () => Promise<{ status: number | string }>, expect?: number | string): Promise<void>;
   stop(): Load;
 };
