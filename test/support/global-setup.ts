@@ -12,7 +12,8 @@ import { runOn, startPostgres } from './postgres.ts';
  * dump of an embedded one. Test files begin with copies.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const server = await startPostgres();
+  // Tests kill processes, never the machine.
+  const server = await startPostgres({ fsync: 'off' });
   const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
   const template = `forms_template_${process.pid}`;
   const stop = async () => {

@@ -19,11 +19,12 @@ import { Client } from 'pg';
 
 /**
  * Starts a real PostgreSQL 18 server for tests, on a free port of 127.0.0.1, with nothing of it left
- * after `stop`. Where `TEST_DATABASE_URL` names a server, that one is used instead.
+ * after `stop`. Where `TEST_DATABASE_URL` names a server, that one is used instead. `more` are
+ * settings of the server beside those that tests need.
  *
  * @throws if there are neither binaries for this machine nor a `TEST_DATABASE_URL`.
  */
-export async function startPostgres(): Promise<Postgres> {
+export async function startPostgres(more: Record<string, string> = {}): Promise<Postgres> {
   const given = process.env.TEST_DATABASE_URL;
   if (given !== undefined) return { url: given, stop: async () => undefined };
 
@@ -42,7 +43,13 @@ export async function startPostgres(): Promise<Postgres> {
   );
 
   const port = await freePort();
-  const settings = { port, listen_addresses: '127.0.0.1', unix_socket_directories: '', max_connections: 300 };
+  const settings = {
+    port,
+    listen_addresses: '127.0.0.1',
+    unix_socket_directories: '',
+    max_connections: 300,
+    ...more,
+  };
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   const server = spawn('sh', ['-c', UNTIL_STDIN_ENDS, 'sh', run('postgres'), '-D', data, ...flags], {
     ...asUser,

@@ -17,11 +17,12 @@ import { createServices } from '../../src/services/registry.ts';
 import { localUploadStore } from '../../src/services/upload-store.ts';
 import type { Database } from '../../src/store/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import { type EngineName, openTestDatabase, type TestDatabase } from './database.ts';
+import type { EngineName, TestDatabase } from './database.ts';
+import { borrowDatabase } from './shared-database.ts';
 
 /** Runs all services behind their interceptors, without doors and delivery, on a database of their own. */
 export async function openRpc(engine: EngineName, options: RpcOptions = {}): Promise<TestRpc> {
-  const database = await openTestDatabase(engine);
+  const database = await borrowDatabase(engine);
   const rpc = await rpcOn(database, options);
   return {
     ...rpc,

@@ -18,7 +18,8 @@ import type { ServiceSettings } from '../../src/services/deps.ts';
 import { createServices } from '../../src/services/registry.ts';
 import { localUploadStore } from '../../src/services/upload-store.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import { type EngineName, openTestDatabase } from './database.ts';
+import type { EngineName } from './database.ts';
+import { borrowDatabase } from './shared-database.ts';
 
 /**
  * The services in this process on an empty database of their own, called through the local
@@ -28,7 +29,7 @@ export async function startServices(engine: EngineName, settings: Partial<Servic
   await using opened = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'services-'));
   opened.defer(() => rm(folder, { recursive: true, force: true }));
-  const database = opened.use(await openTestDatabase(engine));
+  const database = opened.use(await borrowDatabase(engine));
   const writer = opened.adopt(createSubmissionWriter(database), (open) => open.close());
   const clock = { ms: Date.now() };
   const secretKey = Buffer.alloc(32, 7);
