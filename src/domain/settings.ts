@@ -67,8 +67,8 @@ export const settingsSchema = z
       .describe('How many submissions the form takes.'),
     locale: text(35)
       .refine(isLocale, 'Expected a language tag (BCP 47) such as en or de-CH')
-      .default('en')
-      .describe('The language of the page, BCP 47.'),
+      .exactOptional()
+      .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),
   })
@@ -79,7 +79,7 @@ export function normalizeSettings(settings: Settings): Settings {
   const { closesAt, locale } = settings;
   return {
     ...settings,
-    locale: Intl.getCanonicalLocales(locale)[0] ?? locale,
+    ...(locale !== undefined && { locale: Intl.getCanonicalLocales(locale)[0] ?? locale }),
     ...(closesAt !== undefined && { closesAt: new Date(closesAt).toISOString() }),
   };
 }

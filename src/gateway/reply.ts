@@ -20,7 +20,7 @@ export function callOptions(request: Request, response: Response): CallOptions {
   return { headers, onHeader: (received) => passBack(received, response) };
 }
 
-const passedOn = ['authorization', 'origin', 'referer'] as const;
+const passedOn = ['authorization', 'origin', 'referer', 'accept-language'] as const;
 
 /** Ids end in the log: only what is harmless there is taken over. */
 const requestIdPattern = /^[\w-]{1,64}$/;

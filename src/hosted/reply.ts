@@ -12,6 +12,8 @@ import type { Page } from './layout.ts';
  */
 export function callOptions(request: Request, response: Response): CallOptions {
   const headers: Record<string, string> = { 'x-request-id': requestIdOf(response) };
+  const language = request.headers['accept-language'];
+  if (language !== undefined) headers['accept-language'] = language;
   // The one address that Express found behind the trusted proxies, never the header as it came.
   if (request.ip !== undefined) headers['x-forwarded-for'] = request.ip;
   const passBack = (received: Headers) => {

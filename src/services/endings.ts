@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { EndingSchema } from '../../gen/forms/v1/submissions_pb.js';
+import { preferredLanguages } from '../domain/accept-language.ts';
 import type { Answers } from '../domain/answers.ts';
 import { answersInWords } from '../domain/answers-in-words.ts';
 import type { FormDefinition } from '../domain/definition.ts';
@@ -7,19 +8,24 @@ import { definitionToMessage } from '../domain/definition-message.ts';
 
 /**
  * What a person sees after submitting: the words of `definition`, which they filled, and a copy of
- * their answers without hidden ones. `redirectUrl` empty shows a page.
+ * their answers without hidden ones. `redirectUrl` empty shows a page. Where the form has no language
+ * of its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
-export function endingOf(definition: FormDefinition, answers: Answers, redirectUrl: string): Ending {
-  const { successMessage = '', locale } = definition.settings;
+export function endingOf(definition: FormDefinition, answers: Answers, to: Reader): Ending {
+  const { successMessage = '', locale = '' } = definition.settings;
+  const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const theme = definitionToMessage(definition).settings?.theme;
   return {
     successMessage,
-    redirectUrl,
+    redirectUrl: to.redirectUrl,
     formName: definition.name,
     locale,
     ...(theme !== undefined && { theme }),
-    answers: answersInWords(definition, answers).map(({ label, text }) => ({ label, text })),
+    answers: answersInWords(definition, answers, { preferred }).map(({ label, text }) => ({ label, text })),
   };
 }
+
+/** Whoever has submitted, and where they are to be sent. */
+type Reader = { redirectUrl: string; requestHeader: Headers };
 
 type Ending = MessageInitShape<typeof EndingSchema>;

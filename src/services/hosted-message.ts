@@ -31,7 +31,7 @@ export function endedToMessage(
   form: PublishedForm,
   state: HostedState,
 ): HostedMessage {
-  const { locale } = definition.settings;
+  const { locale = '' } = definition.settings;
   const theme = definitionToMessage(definition).settings?.theme;
   return {
     state,

@@ -15,6 +15,7 @@ import { endingOf } from './endings.ts';
 import { invalid, notFound } from './errors.ts';
 import { gateOf, publishedForm, refuseIfShut } from './form-gate.ts';
 import { endedToMessage, heldAnswers, hostedState, openToMessage, shownAnswers } from './hosted-message.ts';
+import { repeatedSubmission } from './hosted-repeat.ts';
 import { saveAnswers } from './hosted-saving.ts';
 import { issueToken, isTooQuick } from './issue-token.ts';
 import { openSession } from './sessions.ts';
@@ -27,7 +28,7 @@ export function hostedService(deps: Shared): ServiceImpl<typeof HostedService> {
   return {
     getHostedSession: (request) => getHostedSession(deps, request),
     saveHostedAnswers: (request) => saveHostedAnswers(deps, request),
-    submitHostedSession: (request) => submitHostedSession(deps, request),
+    submitHostedSession: (request, { requestHeader }) => submitHostedSession(deps, request, requestHeader),
   };
 }
 
@@ -59,8 +60,13 @@ async function saveHostedAnswers(deps: Shared, { sessionId, inputs, page }: Save
  * A machine gets the same answer as a person: what it filled is stored as spam, and it can't learn
  * what gave it away.
  */
-async function submitHostedSession(deps: Shared, request: SubmitHostedSessionRequest) {
+async function submitHostedSession(
+  deps: Shared,
+  request: SubmitHostedSessionRequest,
+  requestHeader: Headers,
+) {
   const session = await anySession(deps, request.sessionId);
+  if (session.status === 'submitted') return repeatedSubmission(deps, session, request, requestHeader);
   const { form, version } = await openSession(deps, session);
   const now = deps.now();
   refuseIfShut(form, now);
@@ -78,7 +84,7 @@ async function submitHostedSession(deps: Shared, request: SubmitHostedSessionReq
   const spam = request.honeypot !== '' || isTooQuick(deps.secretKey, visit, guards.minSeconds);
   const entry = { form, version, session, ...claimed, source: 'hosted', byHuman: true, spam };
   const submissionId = await storeSubmission(deps, form, newSubmission(entry, now));
-  return { submissionId, ending: endingOf(definition, claimed.answers, redirectUrl) };
+  return { submissionId, ending: endingOf(definition, claimed.answers, { redirectUrl, requestHeader }) };
 }
 
 async function anySession(deps: Shared, sessionId: string): Promise<Session> {

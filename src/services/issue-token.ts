@@ -11,10 +11,16 @@ export function issueToken(key: SecretKey, sessionId: string, now: number): stri
  */
 export function isTooQuick(key: SecretKey, visit: Visit, minSeconds: number | undefined): boolean {
   if (minSeconds === undefined || minSeconds === 0) return false;
+  const issued = issuedAt(key, visit);
+  return issued === undefined || visit.now < issued + minSeconds * 1000;
+}
+
+/** When a session's page was made, in milliseconds; undefined if the token does not prove it. */
+export function issuedAt(key: SecretKey, visit: Visit): number | undefined {
   const opened = verifyLink(key, PURPOSE, visit.token, visit.now);
-  if (!opened.ok) return true;
-  const [sessionId, issuedAt] = opened.value.split(':');
-  return sessionId !== visit.sessionId || visit.now < Number(issuedAt) + minSeconds * 1000;
+  if (!opened.ok) return undefined;
+  const [sessionId, time] = opened.value.split(':');
+  return sessionId === visit.sessionId ? Number(time) : undefined;
 }
 
 const PURPOSE = 'issue';

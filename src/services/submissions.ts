@@ -44,8 +44,11 @@ async function createSubmission(deps: Shared, request: CreateSubmissionRequest, 
 
   const { submissionId, answers } = await acceptRequest(deps, form, readRequest(request, form));
   if (request.inputs.length === 0) return { submissionId };
-  const next = followable(request.nextUrl, context.requestHeader, allowedOrigins);
-  return { submissionId, ending: endingOf(definition, answers, next) };
+  const redirectUrl = followable(request.nextUrl, context.requestHeader, allowedOrigins);
+  return {
+    submissionId,
+    ending: endingOf(definition, answers, { redirectUrl, requestHeader: context.requestHeader }),
+  };
 }
 
 /** Needs no origin: the demo is for everybody, and what it stores goes to the operator alone. */

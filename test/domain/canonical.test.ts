@@ -18,7 +18,7 @@ describe('canonicalJson', () => {
 
 describe('checksum', () => {
   it('is a SHA-256 that tells definitions apart by what they say', () => {
-    const said = givenDefinition({ settings: { locale: 'en' } });
+    const said = givenDefinition({ settings: { allowPartial: false } });
     const unsaid = givenDefinition();
     const other = givenDefinition({ name: 'Other' });
 

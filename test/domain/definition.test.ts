@@ -30,7 +30,6 @@ describe('checkDefinition', () => {
         allowPartial: false,
         allowedOrigins: [],
         embedOrigins: [],
-        locale: 'en',
         theme: { mode: 'auto' },
         spam: {},
       },

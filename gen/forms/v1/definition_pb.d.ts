@@ -595,7 +595,7 @@ export declare type Settings = Message<"forms.v1.Settings"> & {
   maxSubmissions?: number | undefined;
 
   /**
-   * The language of the hosted page's own words, as a BCP 47 tag.
+   * The language of the hosted page's own words, as a BCP 47 tag; empty: the one each person prefers.
    *
    * @generated from field: string locale = 10;
    */

@@ -1,3 +1,4 @@
+import { languageOfTag, preferredLanguages } from '../../domain/accept-language.ts';
 import { ar } from './ar.ts';
 import { de } from './de.ts';
 import { en, type Words } from './en.ts';
@@ -17,14 +18,15 @@ export const languages: Record<string, Words> = { en, de, fr, es, pt, ja, zh, ar
  * A form in a language that is not there keeps its tag, since the words of its author are most
  * of the page; the page's own words are then the person's.
  */
-export function chooseLanguage(locale: string, acceptLanguage: string | undefined): Language {
-  const wanted = locale === '' ? preferences(acceptLanguage) : [locale, ...preferences(acceptLanguage)];
-  const spoken = wanted.find((tag) => Object.hasOwn(languages, base(tag))) ?? 'en';
+export function chooseLanguage(locale: string, acceptLanguage = ''): Language {
+  const preferred = preferredLanguages(acceptLanguage);
+  const wanted = locale === '' ? preferred : [locale, ...preferred];
+  const spoken = wanted.find((tag) => Object.hasOwn(languages, languageOfTag(tag))) ?? 'en';
   const tag = locale === '' ? spoken : locale;
   return {
     tag,
-    direction: rightToLeft.has(base(tag)) ? 'rtl' : 'ltr',
-    words: languages[base(spoken)] ?? en,
+    direction: rightToLeft.has(languageOfTag(tag)) ? 'rtl' : 'ltr',
+    words: languages[languageOfTag(spoken)] ?? en,
   };
 }
 
@@ -32,28 +34,6 @@ export function chooseLanguage(locale: string, acceptLanguage: string | undefine
 export function fill(text: string, values: Record<string, string | number>): string {
   return text.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
 }
-
-/** The tags of an `Accept-Language` header, the most wanted first; those nobody should get left out. */
-function preferences(header = ''): string[] {
-  return header
-    .slice(0, MAX_HEADER)
-    .split(',')
-    .flatMap((part) => {
-      const [tag = '', ...parameters] = part.trim().split(';');
-      const quality = parameters.map((each) => /^\s*q=([\d.]+)/.exec(each)?.[1]).find(Boolean);
-      const weight = quality === undefined ? 1 : Number(quality);
-      return /^[a-z]{1,8}(-[a-z\d]{1,8})*$/i.test(tag) && weight > 0 ? [{ tag, weight }] : [];
-    })
-    .sort((left, right) => right.weight - left.weight)
-    .map(({ tag }) => tag);
-}
-
-function base(tag: string): string {
-  return tag.split('-')[0]?.toLowerCase() ?? '';
-}
-
-/** Browsers send a few tags; more is not a person's preference. */
-const MAX_HEADER = 500;
 
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);

@@ -1,0 +1,30 @@
+/** The tags of an `Accept-Language` header, the most wanted first; those nobody should get left out. */
+export function preferredLanguages(header: string): string[] {
+  return header
+    .slice(0, MAX_HEADER)
+    .split(',')
+    .flatMap((part) => {
+      const [tag = '', ...parameters] = part.trim().split(';');
+      const quality = parameters.map((each) => /^\s*q=([\d.]+)/.exec(each)?.[1]).find(Boolean);
+      const weight = quality === undefined ? 1 : Number(quality);
+      return isTag(tag) && weight > 0 ? [{ tag, weight }] : [];
+    })
+    .sort((left, right) => right.weight - left.weight)
+    .map(({ tag }) => tag);
+}
+
+/** The language of a BCP 47 tag, without script or region: `de-AT` → `de`. */
+export function languageOfTag(tag: string): string {
+  return tag.split('-', 1)[0]?.toLowerCase() ?? '';
+}
+
+function isTag(text: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(text).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+/** Browsers send a few tags; more is not a person's preference. */
+const MAX_HEADER = 500;

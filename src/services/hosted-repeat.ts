@@ -1,0 +1,63 @@
+import type { SubmitHostedSessionRequest } from '../../gen/forms/v1/hosted_pb.js';
+import { type Answers, mergeAnswers } from '../domain/answers.ts';
+import { canonicalJson } from '../domain/canonical.ts';
+import type { FormDefinition } from '../domain/definition.ts';
+import { readInputs } from '../domain/form-inputs.ts';
+import { isObject } from '../domain/json.ts';
+import type { Session } from '../store/sessions.ts';
+import { findSubmission } from '../store/submissions.ts';
+import type { Shared } from './deps.ts';
+import { endingOf } from './endings.ts';
+import { publishedForm } from './form-gate.ts';
+import { issuedAt } from './issue-token.ts';
+import { alreadySubmitted } from './submission-entry.ts';
+
+/**
+ * Answers a page that is sent once more, by a second click or a reload, as it was answered first.
+ *
+ * It must be a page that was made before the submission, with the very same answers, and soon: whoever
+ * opens the link afterwards learns nothing of what was answered. Throws `FAILED_PRECONDITION` otherwise.
+ */
+export async function repeatedSubmission(
+  deps: Shared,
+  session: Session,
+  request: SubmitHostedSessionRequest,
+  requestHeader: Headers,
+) {
+  const { definition, compiled } = await deps.forms.version(session.versionId);
+  const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
+  const given = readInputs(definition, request.inputs, { humanOnly: true });
+  const checked = compiled.checkAnswers(given, { base });
+  const submissionId = session.submissionId ?? '';
+  const first = await findSubmission(deps.database, session.projectId, submissionId);
+  if (first === null || !checked.ok || !isOfThatPage(deps, session, request.issueToken)) {
+    throw alreadySubmitted(submissionId);
+  }
+  if (comparable(definition, first.answers) !== comparable(definition, checked.answers)) {
+    throw alreadySubmitted(submissionId);
+  }
+  const form = await publishedForm(deps.forms, session.formId);
+  const { redirectUrl = '' } = form.version.definition.settings;
+  return { submissionId, ending: endingOf(definition, first.answers, { redirectUrl, requestHeader }) };
+}
+
+function isOfThatPage(deps: Shared, { id, submittedAt }: Session, token: string): boolean {
+  const now = deps.now();
+  const submitted = submittedAt?.getTime() ?? 0;
+  const issued = issuedAt(deps.secretKey, { token, sessionId: id, now });
+  return issued !== undefined && issued <= submitted && now < submitted + REPEAT_MS;
+}
+
+/** Answers as one text in which a file is its upload's id, whatever else is told of it. */
+function comparable({ fields }: FormDefinition, answers: Answers): string {
+  const files = new Set(fields.flatMap(({ id, type }) => (type === 'file' ? [id] : [])));
+  const bare = (file: unknown) => (isObject(file) ? file.upload_id : file);
+  const entries = Object.entries(answers).map(([id, answer]) => {
+    if (!files.has(id)) return [id, answer];
+    return [id, Array.isArray(answer) ? answer.map(bare) : bare(answer)];
+  });
+  return canonicalJson(Object.fromEntries(entries));
+}
+
+/** A person who reloads the page of thanks does so within minutes. */
+const REPEAT_MS = 10 * 60 * 1000;
