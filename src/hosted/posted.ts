@@ -25,10 +25,23 @@ export function readPosted(fields: readonly Field[], inputs: Inputs, uploads: Up
     violations: uploads.violations,
     step: Math.max(1, Math.trunc(Number(lastOf(inputs, '_page'))) || 1),
     goal: goalOf(lastOf(inputs, '_go')),
-    issueToken: lastOf(inputs, '_issued'),
-    honeypot: lastOf(inputs, '_website'),
-    fetched: inputs.has('_fetched'),
+    ...controlsOf(inputs),
   };
+}
+
+/**
+ * Reads a post whose fields are not known any more; undefined if it does not mean to submit. Files
+ * that were not uploaded before are left out.
+ */
+export function readPostedAgain(
+  inputs: Inputs,
+): Pick<Posted, 'texts' | 'honeypot' | 'issueToken' | 'fetched'> | undefined {
+  if (goalOf(lastOf(inputs, '_go')).kind !== 'forward') return undefined;
+  const emptied = lastOf(inputs, '_shown')
+    .split(' ')
+    .map((id): [string, string[]] => [id, ['']]);
+  const given = [...inputs].filter(([name]) => !name.startsWith('_'));
+  return { texts: new Map([...emptied, ...given]), ...controlsOf(inputs) };
 }
 
 /** The posted texts as an RPC takes them. */
@@ -68,6 +81,14 @@ function fileNamesOf(inputs: Inputs, uploads: Uploads): Map<string, string> {
     if (id !== '' && !names.has(id)) names.set(id, values.at(-1) ?? '');
   }
   return names;
+}
+
+function controlsOf(inputs: Inputs) {
+  return {
+    issueToken: lastOf(inputs, '_issued'),
+    honeypot: lastOf(inputs, '_website'),
+    fetched: inputs.has('_fetched'),
+  };
 }
 
 function lastOf(inputs: Inputs, name: string): string {

@@ -1,18 +1,27 @@
 import { type Client, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
-import { Reason, type Violation } from '../../gen/forms/v1/errors_pb.js';
+import type { Violation } from '../../gen/forms/v1/errors_pb.js';
 import { HostedService, type HostedSession, HostedState } from '../../gen/forms/v1/hosted_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import type { Field } from '../domain/definition.ts';
 import { type PostedFile, readPost } from './body.ts';
-import { errorBody, failureOf, Refused } from './failure.ts';
+import { errorBody, failureOf } from './failure.ts';
 import { type FormView, renderForm } from './form-page.ts';
 import { rootOf } from './layout.ts';
-import { languageOf, renderEnding } from './message-pages.ts';
+import { languageOf } from './message-pages.ts';
+import {
+  type Hosted,
+  openSession,
+  readSession,
+  refuseForeign,
+  refuseOver,
+  sessionIdOf,
+} from './open-session.ts';
 import { inputsOf, type Posted, readPosted, Uploads } from './posted.ts';
 import { fieldIdOf, problemsOf } from './problems.ts';
 import { callOptions, prefersJson, sendJson, sendPage } from './reply.ts';
 import { type Answers, fieldsOf, stepAfter, stepFor, stepsOf, visibleIds } from './steps.ts';
+import { submitAgain, submitPosted } from './submitting.ts';
 import { fileNamesOf, textsOf } from './texts.ts';
 
 /** The pages of a session: `show` answers GET, `take` answers POST. Both throw what went wrong. */
@@ -30,43 +39,26 @@ export function createSessionPages(transport: Transport): SessionPages {
     },
 
     async take(request, response) {
-      const session = await openSession(hosted, request, response);
+      const session = await readSession(hosted, request, response);
       refuseForeign(request, session);
+      if (session.state === HostedState.SUBMITTED) {
+        return submitAgain({ hosted, request, response, session });
+      }
+      refuseOver(session);
       const fields = fieldsOf(session);
       const received = new Uploads();
       const inputs = await readPost(request, (file) =>
         store(uploads, fields, file, received, request, response),
       );
       const posted = readPosted(fields, inputs, received);
-      await answer({ hosted, request, response, session, fields, posted });
+      const exchange = { hosted, request, response, session, fields, posted };
+      await answer(exchange).catch((error: unknown) => {
+        // The first of two clicks has come through meanwhile: the second gets the same ending.
+        const late = posted.goal.kind === 'forward' && failureOf(error).reason === 'conflict';
+        return late ? submitPosted(exchange) : Promise.reject(error);
+      });
     },
   };
-}
-
-/** The session, if it takes answers. Its looks are kept for the page that tells what went wrong. */
-export async function openSession(
-  hosted: Hosted,
-  request: Request,
-  response: Response,
-): Promise<HostedSession> {
-  const sessionId = sessionIdOf(request);
-  const { session } = await hosted.getHostedSession({ sessionId }, callOptions(request, response));
-  if (session === undefined) throw new Refused(Reason.NOT_FOUND, 'There is no such session');
-  response.locals.session = session;
-  const refusal = refusals[session.state];
-  if (refusal !== undefined) throw new Refused(...refusal);
-  return session;
-}
-
-/** Refuses what another site's page has posted, unless it may embed the form anyway. */
-export function refuseForeign(request: Request, session: HostedSession): void {
-  if (request.headers['sec-fetch-site'] !== 'cross-site' || session.embedOrigins.length > 0) return;
-  throw new Refused(Reason.ORIGIN_NOT_ALLOWED, 'This page takes no posts from other sites');
-}
-
-/** The session that the address names. */
-export function sessionIdOf(request: Request): string {
-  return String(request.params.sessionId);
 }
 
 /** Does what the person asked for, and shows what comes next. */
@@ -115,25 +107,9 @@ async function save({ hosted, request, response, posted }: Exchange): Promise<vo
 }
 
 async function submit(exchange: Exchange, answers: Answers): Promise<void> {
-  const { hosted, request, response, session, fields, posted } = exchange;
-  const { texts, honeypot, issueToken } = posted;
-  const message = { sessionId: sessionIdOf(request), inputs: inputsOf(texts), honeypot, issueToken };
+  const { request, session, fields, posted } = exchange;
   try {
-    const { ending, submissionId } = await hosted.submitHostedSession(
-      message,
-      callOptions(request, response),
-    );
-    if (prefersJson(request)) {
-      const redirect = ending?.redirectUrl ? { redirect_url: ending.redirectUrl } : {};
-      return sendJson(response, 201, { ok: true, submission_id: submissionId, ...redirect });
-    }
-    if (ending === undefined) throw new Error('A submission without an ending');
-    // A script that has fetched the page cannot be sent to another site, but the page can.
-    if (ending.redirectUrl !== '' && !posted.fetched) {
-      response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
-      return response.redirect(303, ending.redirectUrl);
-    }
-    await sendPage(request, response, 200, renderEnding(ending, request, session.embedOrigins));
+    await submitPosted(exchange);
   } catch (error) {
     const { reason, violations } = failureOf(error);
     if (!(error instanceof ConnectError) || reason !== 'invalid' || prefersJson(request)) throw error;
@@ -219,20 +195,10 @@ function viewOf(
   };
 }
 
-/** Why a session in each state takes no answers. */
-const refusals: Partial<Record<HostedState, [reason: Reason, message: string]>> = {
-  [HostedState.SUBMITTED]: [Reason.CONFLICT, 'The session has been submitted'],
-  [HostedState.EXPIRED]: [Reason.EXPIRED, 'The session has expired'],
-  [HostedState.CLOSED]: [Reason.CLOSED, 'The form takes no more submissions'],
-  [HostedState.ARCHIVED]: [Reason.ARCHIVED, 'The form is archived'],
-};
-
 export type SessionPages = {
   show: (request: Request, response: Response) => Promise<void>;
   take: (request: Request, response: Response) => Promise<void>;
 };
-
-type Hosted = Client<typeof HostedService>;
 
 type Exchange = {
   hosted: Hosted;

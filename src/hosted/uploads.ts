@@ -3,8 +3,8 @@ import type { Request, Response } from 'express';
 import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { MAX_FILE_BYTES, readBytes } from './body.ts';
+import { openSession, refuseForeign, sessionIdOf } from './open-session.ts';
 import { callOptions, sendJson } from './reply.ts';
-import { openSession, refuseForeign, sessionIdOf } from './session-pages.ts';
 
 /**
  * Takes one file from the page's script, which shows its progress: the raw body, with `field` and

@@ -107,6 +107,42 @@ describe('the page of a session', () => {
     expect(submission.answers).toEqual({ email: 'ada@example.com', secret: 'kept-back' });
   });
 
+  it('gives a page that is sent twice its ending twice, and makes one submission', async () => {
+    const session = await givenSession({ settings: { successMessage: 'See you soon' } });
+    const page = await service.get(`/f/${session.id}`);
+    const [, issued = ''] = /name="_issued" value="([^"]+)"/.exec(page.text) ?? [];
+    const inputs = { email: 'ada@example.com', message: '', _shown: 'email message', _issued: issued };
+
+    const both = await Promise.all([postForm(session.id, inputs), postForm(session.id, inputs)]);
+    const reloaded = await postForm(session.id, inputs);
+    const other = await postForm(session.id, { ...inputs, email: 'eve@example.com' });
+    const unseen = await postForm(session.id, { ...inputs, _issued: '' });
+
+    for (const { status, text } of [...both, reloaded]) {
+      expect([status, /See you soon[\s\S]*ada@example\.com/.test(text)]).toEqual([200, true]);
+    }
+    expect([other.status, unseen.status]).toEqual([409, 409]);
+    expect(other.text + unseen.text).not.toContain('ada@example.com');
+    const { submissions } = (await service.get(`/v1/forms/${session.form_id}/submissions`)).json;
+    expect(submissions).toHaveLength(1);
+  });
+
+  it('speaks the language that the person prefers, unless the form has its own', async () => {
+    const fields = [
+      { id: 'news', type: 'boolean' },
+      { id: 'day', type: 'date' },
+    ];
+    const answers = { news: 'true', day: '2026-12-24' };
+    const german = { 'accept-language': 'de-AT,de;q=0.9,en;q=0.5' };
+
+    const theirs = await postForm((await givenSession({ fields })).id, answers, german);
+    const own = await givenSession({ fields, settings: { locale: 'fr' } });
+    const forms = await postForm(own.id, answers, german);
+
+    expect(theirs.text).toMatch(/<html lang="de-AT"[\s\S]*Vielen Dank[\s\S]*Ja[\s\S]*24\. Dezember 2026/);
+    expect(forms.text).toMatch(/<html lang="fr"[\s\S]*Merci[\s\S]*Oui[\s\S]*24 décembre 2026/);
+  });
+
   it('sends the person on to the form’s own address', async () => {
     const session = await givenSession({ settings: { redirectUrl: 'https://shop.example/thanks' } });
 

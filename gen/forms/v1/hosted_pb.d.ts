@@ -396,6 +396,9 @@ export declare const HostedService: GenService<{
   /**
    * Submits the session.
    *
+   * Sending the same page once more, with the same answers and within minutes, gives the first
+   * submission and ending again: a second click or a reload does no harm.
+   *
    * Values posted for hidden fields are dropped. Fails with `INVALID_ARGUMENT` and one `Violation`
    * for each refused answer, and with `FAILED_PRECONDITION` if the session takes no answers any
    * more.
