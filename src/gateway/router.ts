@@ -45,7 +45,8 @@ export function createGateway(options: GatewayOptions): Router {
   const { transport, baseUrl, pages, allowPrivateUrls } = options;
   const common = { clients: createClients(transport), baseUrl, pages, allowPrivateUrls };
   const router = express.Router();
-  const description = JSON.stringify(describeApi(routes, { baseUrl, version: options.version }));
+  // Made when it is first asked for: that takes a part of the time a start takes.
+  let description: string | undefined;
 
   router.use(setHeaders);
   router.use('/api', cors(corsOptions));
@@ -63,6 +64,7 @@ export function createGateway(options: GatewayOptions): Router {
     .route('/openapi.json')
     .get((_request, response) => {
       response.setHeader('access-control-allow-origin', '*');
+      description ??= JSON.stringify(describeApi(routes, { baseUrl, version: options.version }));
       response.type('application/json').end(description);
     })
     .all(otherMethod('GET, HEAD'));
