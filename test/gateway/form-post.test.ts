@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PublishedForm, TestService } from '../support/server.ts';
-import { startDocumentedService } from './given.ts';
+import { type PublishedForm, startService, type TestService } from '../support/server.ts';
 
 let service: TestService;
 let form: PublishedForm;
 
 beforeAll(async () => {
-  service = await startDocumentedService();
+  service = await startService();
   form = await service.givenPublishedForm({
     fields: [
       { id: 'email', type: 'email', required: true },

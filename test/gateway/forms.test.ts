@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { contactForm, type TestService } from '../support/server.ts';
-import { startDocumentedService } from './given.ts';
+import { contactForm, startService, type TestService } from '../support/server.ts';
 
 let service: TestService;
 
 beforeAll(async () => {
-  service = await startDocumentedService();
+  service = await startService();
 });
 afterAll(() => service[Symbol.asyncDispose]());
 

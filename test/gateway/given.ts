@@ -5,7 +5,6 @@ import express from 'express';
 import type { Pages } from '../../src/gateway/pages.ts';
 import { createGateway } from '../../src/gateway/router.ts';
 import { checkReply } from '../support/openapi.ts';
-import { type ServiceOptions, startService, type TestService } from '../support/server.ts';
 
 /**
  * Starts the gateway alone, on a free port, before services that answer as the test says. Every
@@ -56,18 +55,6 @@ export async function startGateway(services: (router: ConnectRouter) => void = (
       await new Promise((resolve) => server.close(resolve));
     },
   };
-}
-
-/** Starts the whole service, and holds every reply against the API description. */
-export async function startDocumentedService(options: ServiceOptions = {}): Promise<TestService> {
-  const service = await startService(options);
-  const call = service.call.bind(service);
-  service.call = async (method, path, body, callOptions) => {
-    const reply = await call(method, path, body, callOptions);
-    checkReply({ method, path, ...reply });
-    return reply;
-  };
-  return service;
 }
 
 /** Pages that say what they were asked to show. */

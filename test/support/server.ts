@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import type { EngineName, TestDatabase } from './database.ts';
+import { checkReply } from './openapi.ts';
 import { borrowDatabase } from './shared-database.ts';
 import { freePort, temporaryFolder } from './spawn.ts';
 
@@ -63,7 +64,10 @@ export class TestService implements AsyncDisposable {
     this.#folder = parts.folder;
   }
 
-  /** One HTTP call. An object is sent as JSON; `key: null` sends no key, otherwise the `*` key goes along. */
+  /**
+   * One HTTP call. An object is sent as JSON; `key: null` sends no key, otherwise the `*` key goes along.
+   * Every reply of the REST interface is held against the API description.
+   */
   async call(
     method: string,
     path: string,
@@ -83,6 +87,9 @@ export class TestService implements AsyncDisposable {
       }),
     });
     const text = await response.text();
+    if (!isPage(method, path)) {
+      checkReply({ method, path, status: response.status, headers: response.headers, text });
+    }
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
     const json = isJson && text !== '' ? JSON.parse(text) : undefined;
     return { status: response.status, headers: response.headers, text, json };
@@ -170,6 +177,14 @@ export const contactForm = {
   ],
   delivery: { type: 'email' },
 };
+
+/** What people open, which no API description tells of. */
+function isPage(method: string, path: string): boolean {
+  return (
+    /^\/(f|s|mail|assets)\/|^\/(embed\.js|openapi\.json)/.test(path) ||
+    (method === 'GET' && path.includes('/activate'))
+  );
+}
 
 function isPlain(body: unknown): boolean {
   return body !== undefined && (Object.getPrototypeOf(body) === Object.prototype || Array.isArray(body));
