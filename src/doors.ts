@@ -27,7 +27,8 @@ export async function openDoors({ host, port, grpcPort, http, grpc }: DoorOption
     grpcPort: portOf(grpcServer),
     async close(graceMs) {
       const closed = Promise.all([closing(httpServer), closing(grpcServer)]);
-      httpServer.closeIdleConnections();
+      // Those that become idle meanwhile would be kept for a next call.
+      const idle = setInterval(() => httpServer.closeIdleConnections(), IDLE_MS);
       for (const session of sessions) session.close();
       const deadline = setTimeout(() => {
         httpServer.closeAllConnections();
@@ -35,9 +36,13 @@ export async function openDoors({ host, port, grpcPort, http, grpc }: DoorOption
       }, graceMs);
       await closed;
       clearTimeout(deadline);
+      clearInterval(idle);
     },
   };
 }
+
+/** How soon a connection is closed after its last call, in a stop. */
+const IDLE_MS = 50;
 
 function listen(server: Server | Http2Server, host: string, port: number, setting: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
