@@ -60,6 +60,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
     grpc: rpcDoor(config, services),
   });
   started.defer(() => doors.close(CALLS_GRACE_MS));
+  started.defer(() => services.endStreams());
 
   const owned = started.move();
   return {

@@ -72,6 +72,7 @@ const webhooks: AccessTable<typeof WebhooksService> = {
   listFormDeliveries: needs('submissions:read'),
   replayDelivery: mayOpen('webhooks:write'),
   replayDeliveries: needs('webhooks:write'),
+  listen: needs('webhooks:write'),
 };
 
 const keys: AccessTable<typeof KeysService> = {

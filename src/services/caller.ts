@@ -43,7 +43,8 @@ function checkScope(caller: Caller, { key, scope }: Access): void {
   throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, { requiredScope: scope });
 }
 
-function bearerOf(header: string | null): string | undefined {
+/** The key that an `authorization` header holds; undefined without one, empty if it holds none. */
+export function bearerOf(header: string | null): string | undefined {
   const match = header === null ? null : bearer.exec(header);
   return match === null ? undefined : (match[1] ?? '');
 }

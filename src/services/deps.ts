@@ -44,4 +44,9 @@ export type ServiceSettings = {
 };
 
 /** What the services share with each other besides. */
-export type Shared = ServiceDeps & { forms: FormReader; keys: KeyReader };
+export type Shared = ServiceDeps & {
+  forms: FormReader;
+  keys: KeyReader;
+  /** Aborted when the service stops: streams that would go on for ever end. */
+  stopping: AbortSignal;
+};

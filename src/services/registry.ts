@@ -41,8 +41,10 @@ import { webhooksService } from './webhooks.ts';
  */
 export function createServices(deps: ServiceDeps): ServiceRegistry {
   const { database, now, log, settings } = deps;
+  const stopping = new AbortController();
   const shared: Shared = {
     ...deps,
+    stopping: stopping.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
     forms: createFormReader({ database, now }),
   };
@@ -65,6 +67,7 @@ export function createServices(deps: ServiceDeps): ServiceRegistry {
       await ensureDemoForm(deps);
       return ensureFirstKey(deps, bootstrapKey);
     },
+    endStreams: () => stopping.abort(),
   };
 }
 
@@ -103,4 +106,6 @@ export type ServiceRegistry = {
    * shown, else undefined. `bootstrapKey` is registered instead of making one.
    */
   prepare(bootstrapKey?: string): Promise<string | undefined>;
+  /** Ends the streams that would go on for ever: to be called before the doors close. */
+  endStreams(): void;
 };

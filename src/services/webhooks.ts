@@ -24,6 +24,7 @@ import { freshWebhook, turnedOn } from './delivery-webhook.ts';
 import type { Shared } from './deps.ts';
 import { invalid, notFound } from './errors.ts';
 import { formOf } from './form-lookup.ts';
+import { createListen } from './listen.ts';
 import { eventProblems, secretProblems, urlProblems } from './webhook-checks.ts';
 import { webhookOf } from './webhook-lookup.ts';
 import { eventName, webhookMessage } from './webhook-message.ts';
@@ -56,6 +57,8 @@ export function webhooksService(shared: Shared): ServiceImpl<typeof WebhooksServ
       await dropPendingDeliveries(database, webhookId);
       return {};
     },
+
+    listen: createListen(shared),
 
     rotateWebhookSecret: (request, context) => rotateSecret(shared, request, callerOf(context)),
 

@@ -64,6 +64,43 @@ export async function listWaitingEvents(
   }));
 }
 
+/**
+ * The ids of up to `limit` events that webhooks can hear of, of a project or one form of it, in order,
+ * after the id `after`. Events can be committed a little later than their ids tell.
+ */
+export async function listEventIds(
+  queries: Queries,
+  { projectId, formId, after, limit }: { projectId: string; formId: string; after: string; limit: number },
+): Promise<string[]> {
+  const rows = await queries.query(
+    `select id from events
+     where project_id = $1 and id > $2 and ($3 = '' or form_id = $3) and type = any($4::text[])
+     order by id limit $5`,
+    [projectId, after, formId, EMITTED_TYPES, limit],
+    { repeatable: true },
+  );
+  return rows.map((row) => String(row.id));
+}
+
+/** The events with these ids, in order; those that are gone are left out. */
+export async function listEventsById(queries: Queries, ids: string[]): Promise<EmittedEvent[]> {
+  const rows = await queries.query(
+    'select id, type, form_id, body, created_at from events where id = any($1::text[]) order by id',
+    [ids],
+    { repeatable: true },
+  );
+  return rows.map((row) => ({
+    id: String(row.id),
+    type: String(row.type),
+    formId: String(row.form_id),
+    body: String(row.body),
+    createdAt: timeOf(row.created_at),
+  }));
+}
+
+/** What leaves the service as a webhook; the others only become mail. */
+const EMITTED_TYPES = ['submission.created', 'submission.completed', 'session.expired', 'webhook.test'];
+
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
   Partial<Pick<Event, 'submissionId' | 'sessionId'>>;
 
@@ -71,3 +108,5 @@ export type WaitingEvent = Pick<
   Event,
   'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'body' | 'createdAt'
 >;
+
+export type EmittedEvent = Pick<Event, 'id' | 'type' | 'formId' | 'body' | 'createdAt'>;

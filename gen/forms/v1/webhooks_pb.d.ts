@@ -850,6 +850,108 @@ export declare type ReplayDeliveriesResponse = Message<"forms.v1.ReplayDeliverie
 export declare const ReplayDeliveriesResponseSchema: GenMessage<ReplayDeliveriesResponse>;
 
 /**
+ * The request message for `Listen`.
+ *
+ * @generated from message forms.v1.ListenRequest
+ */
+export declare type ListenRequest = Message<"forms.v1.ListenRequest"> & {
+  /**
+   * Only events of this form; empty: of all forms of the project.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * The `cursor` of the last message of an earlier stream, or empty to begin now.
+   *
+   * @generated from field: string cursor = 2;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message forms.v1.ListenRequest.
+ * Use `create(ListenRequestSchema)` to create a new message.
+ */
+export declare const ListenRequestSchema: GenMessage<ListenRequest>;
+
+/**
+ * One message of the stream of `Listen`.
+ *
+ * @generated from message forms.v1.ListenResponse
+ */
+export declare type ListenResponse = Message<"forms.v1.ListenResponse"> & {
+  /**
+   * Where to go on after this message.
+   *
+   * @generated from field: string cursor = 1;
+   */
+  cursor: string;
+
+  /**
+   * What happened; unset if nothing did.
+   *
+   * @generated from field: forms.v1.Event event = 2;
+   */
+  event?: Event | undefined;
+};
+
+/**
+ * Describes the message forms.v1.ListenResponse.
+ * Use `create(ListenResponseSchema)` to create a new message.
+ */
+export declare const ListenResponseSchema: GenMessage<ListenResponse>;
+
+/**
+ * What happened to a form or a session.
+ *
+ * @generated from message forms.v1.Event
+ */
+export declare type Event = Message<"forms.v1.Event"> & {
+  /**
+   * `evt_…`, the `webhook-id` of its deliveries.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * `submission.created`, `submission.completed`, `session.expired` or `webhook.test`.
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * The form it belongs to.
+   *
+   * @generated from field: string form_id = 3;
+   */
+  formId: string;
+
+  /**
+   * The body that its deliveries have, to the letter: JSON.
+   *
+   * @generated from field: string body = 4;
+   */
+  body: string;
+
+  /**
+   * When it was written.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message forms.v1.Event.
+ * Use `create(EventSchema)` to create a new message.
+ */
+export declare const EventSchema: GenMessage<Event>;
+
+/**
  * What a webhook can receive.
  *
  * @generated from enum forms.v1.WebhookEvent
@@ -1083,6 +1185,22 @@ export declare const WebhooksService: GenService<{
     methodKind: "unary";
     input: typeof ReplayDeliveriesRequestSchema;
     output: typeof ReplayDeliveriesResponseSchema;
+  },
+  /**
+   * Streams the project's events as a webhook receives them, so that one can be developed without a
+   * public endpoint. Scope `webhooks:write`: it shows what registering a webhook would show.
+   *
+   * Begins after `cursor`, or else with what happens from now on; the first message tells that it has
+   * begun. It stays open, with a message every 15 seconds at least, and ends when the service stops:
+   * go on with the last `cursor` then. An event is sent at least once: after a break, those of the
+   * last seconds come again, with the same id.
+   *
+   * @generated from rpc forms.v1.WebhooksService.Listen
+   */
+  listen: {
+    methodKind: "server_streaming";
+    input: typeof ListenRequestSchema;
+    output: typeof ListenResponseSchema;
   },
 }>;
 
