@@ -74,7 +74,8 @@ export class TestService implements AsyncDisposable {
     body?: unknown,
     { key = this.key, headers = {} }: CallOptions = {},
   ) {
-    const response = await fetch(new URL(path, this.url), {
+    const address = new URL(path, this.url);
+    const response = await fetch(address, {
       method,
       redirect: 'manual',
       headers: {
@@ -87,8 +88,9 @@ export class TestService implements AsyncDisposable {
       }),
     });
     const text = await response.text();
-    if (!isPage(method, path)) {
-      checkReply({ method, path, status: response.status, headers: response.headers, text });
+    const { pathname } = address;
+    if (!isPage(method, pathname)) {
+      checkReply({ method, path: pathname, status: response.status, headers: response.headers, text });
     }
     const isJson = response.headers.get('content-type')?.startsWith('application/json') === true;
     const json = isJson && text !== '' ? JSON.parse(text) : undefined;

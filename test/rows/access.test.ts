@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { routes } from '../../src/gateway/router.ts';
+import { examples } from '../gateway/examples.ts';
+import { engines } from '../support/database.ts';
+import { type CallOptions, startService, type TestService } from '../support/server.ts';
+import { anyone, deniedAs } from './given.ts';
+
+/** Method, path and scope of every route that needs a key, as the interface's section 4 and its decisions say. */
+const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
+  ['POST', '/v1/forms/validate', 'forms:read', 'opens'],
+  ['POST', '/v1/forms/:form/submissions', 'submissions:write', 'opens'],
+  ['GET', '/v1/forms/:form/submissions', 'submissions:read', 'stays shut'],
+  ['GET', '/v1/submissions/:submission', 'submissions:read', 'stays shut'],
+  ['GET', '/v1/forms/:form/agent-schema', 'forms:read', 'opens'],
+  ['POST', '/v1/forms/:form/sessions', 'sessions:write', 'opens'],
+  ['GET', '/v1/sessions/:session', 'sessions:read', 'opens'],
+  ['PATCH', '/v1/sessions/:session', 'sessions:write', 'opens'],
+  ['POST', '/v1/sessions/:session/submit', 'sessions:write', 'opens'],
+  ['POST', '/v1/webhooks', 'webhooks:write', 'opens'],
+  ['GET', '/v1/webhooks', 'webhooks:read', 'opens'],
+  ['GET', '/v1/webhooks/:webhook', 'webhooks:read', 'opens'],
+  ['GET', '/v1/webhooks/:webhook/deliveries', 'webhooks:read', 'opens'],
+  ['POST', '/v1/webhook-deliveries/:delivery/replay', 'webhooks:write', 'opens'],
+  ['PATCH', '/v1/webhooks/:webhook', 'webhooks:write', 'stays shut'],
+  ['POST', '/v1/webhooks/:webhook/rotate-secret', 'webhooks:write', 'stays shut'],
+  ['POST', '/v1/webhooks/:webhook/test', 'webhooks:write', 'stays shut'],
+  ['POST', '/v1/webhooks/:webhook/replay', 'webhooks:write', 'stays shut'],
+  ['GET', '/v1/forms', 'forms:read', 'stays shut'],
+  ['GET', '/v1/forms/:form', 'forms:read', 'stays shut'],
+  ['POST', '/v1/forms/:form/versions', 'forms:write', 'stays shut'],
+  ['POST', '/v1/forms/:form/owner', 'forms:write', 'stays shut'],
+  ['GET', '/v1/forms/:form/deliveries', 'submissions:read', 'stays shut'],
+  ['GET', '/v1/forms/:form/submissions/export', 'submissions:read', 'stays shut'],
+  ['GET', '/v1/uploads/:upload', 'submissions:read', 'stays shut'],
+  ['POST', '/v1/keys', 'keys:write', 'stays shut'],
+  ['GET', '/v1/keys', 'keys:write', 'stays shut'],
+  ['DELETE', '/v1/keys/:key', 'keys:write', 'stays shut'],
+  // What ends the things that the others need comes last.
+  ['DELETE', '/v1/submissions/:submission', 'submissions:delete', 'stays shut'],
+  ['DELETE', '/v1/webhooks/:webhook', 'webhooks:write', 'opens'],
+  ['POST', '/v1/forms/:form/archive', 'forms:write', 'stays shut'],
+];
+
+describe('the table of routes', () => {
+  it('has every route that needs a key', () => {
+    const needing = routes.filter(({ operation }) => typeof operation.access === 'string');
+    const withKey = needing.filter(({ operation }) => operation.access !== 'public');
+
+    expect(new Set(guarded.map(([method, path]) => `${method} ${path.replace(/:\w+/, ':id')}`))).toEqual(
+      new Set(withKey.map(({ method, path }) => `${method.toUpperCase()} ${path}`)),
+    );
+  });
+});
+
+describe.each(engines)('keys on %s', (engine) => {
+  let service: TestService;
+  let ids: Record<string, string>;
+
+  beforeAll(async () => {
+    service = await startService({ engine });
+    ids = await givenOneOfEach(service);
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  it('are demanded, checked, and need the scope of the route', async () => {
+    const scopes = [...new Set(guarded.map(([, , scope]) => scope))];
+    const keyWithout = new Map<string, string>();
+    for (const scope of scopes) {
+      keyWithout.set(scope, await service.givenKey(scopes.filter((other) => other !== scope)));
+    }
+
+    for (const [method, path, scope] of guarded) {
+      const ask = (caller: CallOptions) => call(service, ids, method, path, caller);
+      const none = await ask(anyone);
+      const basic = await ask({ ...anyone, headers: { authorization: 'Basic dTpw' } });
+      const wrong = await ask({ key: 'hfs_wrong' });
+      const weak = await ask({ key: keyWithout.get(scope) ?? '' });
+
+      expect([method, path, ...deniedAs(none)]).toEqual([method, path, 401, 'unauthorized', 'missing_key']);
+      expect([path, none.headers.get('www-authenticate')]).toEqual([path, 'Bearer']);
+      expect([path, ...deniedAs(basic)]).toEqual([path, 401, 'unauthorized', 'missing_key']);
+      expect([path, ...deniedAs(wrong)]).toEqual([path, 401, 'unauthorized', 'invalid_key']);
+      expect([path, ...deniedAs(weak)]).toEqual([path, 401, 'unauthorized', 'insufficient_scope']);
+      expect(weak.json.error.message).toContain(scope);
+      expect(weak.headers.get('www-authenticate')).toBe(
+        `Bearer error="insufficient_scope", scope="${scope}"`,
+      );
+    }
+  });
+
+  it('of another project find nothing', async () => {
+    const key = await service.givenKey(['*'], 'other');
+
+    for (const [method, path] of guarded.filter(([, route]) => route.includes(':'))) {
+      const reply = await call(service, ids, method, path, { key });
+
+      expect([method, path, ...deniedAs(reply)]).toEqual([method, path, 404, 'not_found', 'not_found']);
+    }
+    expect((await service.get('/v1/forms', { key })).json.forms).toEqual([]);
+    expect((await service.get('/v1/webhooks', { key })).json.webhooks).toEqual([]);
+    expect((await service.get('/v1/keys', { key })).json.keys).toHaveLength(1);
+  });
+
+  it('that have a route’s one scope are enough for it', async () => {
+    const own = await givenOneOfEach(service);
+
+    for (const [method, path, scope] of guarded) {
+      const reply = await call(service, own, method, path, { key: await service.givenKey([scope]) });
+
+      expect([method, path, reply.status, reply.json?.error?.reason]).not.toEqual([
+        method,
+        path,
+        401,
+        expect.anything(),
+      ]);
+      expect([method, path, reply.status < 500]).toEqual([method, path, true]);
+    }
+  });
+
+  it('are not asked for where the settings say so, but on the rows that always need one', async () => {
+    await using open = await startService({ engine, env: { REQUIRE_API_KEY: 'false' } });
+    const things = await givenOneOfEach(open);
+
+    for (const [method, path, , opens] of guarded) {
+      const reply = await call(open, things, method, path, anyone);
+      const checked = await call(open, things, method, path, { key: 'hfs_wrong' });
+
+      expect([method, path, reply.status === 401]).toEqual([method, path, opens === 'stays shut']);
+      expect([path, ...deniedAs(checked)]).toEqual([path, 401, 'unauthorized', 'invalid_key']);
+    }
+  });
+});
+
+/** One of each thing; the delivery is delivered or pending. */
+async function givenOneOfEach(service: TestService): Promise<Record<string, string>> {
+  const fields = [
+    { id: 'email', type: 'email' },
+    { id: 'cv', type: 'file' },
+  ];
+  const form = await service.givenPublishedForm({ fields });
+  const { upload } = (
+    await service.post(`/api/forms/${form.id}/uploads?field=cv&filename=cv.txt`, Buffer.from('a life'))
+  ).json;
+  const answers = { email: 'ann@example.com', cv: { upload_id: upload.upload_id } };
+  const submitted = await service.post(`/api/forms/${form.id}/submissions`, { answers });
+  const session = await service.post(`/v1/forms/${form.id}/sessions`);
+  const hook = { url: 'http://127.0.0.1:1/hook', events: ['submission.created'] };
+  const { webhook } = (await service.post('/v1/webhooks', hook)).json;
+  const tested = await service.post(`/v1/webhooks/${webhook.id}/test`);
+  const made = await service.post('/v1/keys', { name: 'spare', scopes: ['forms:read'] });
+  return {
+    form: form.id,
+    upload: upload.upload_id,
+    submission: submitted.json.submission_id,
+    session: session.json.session.id,
+    webhook: webhook.id,
+    delivery: tested.json.delivery.id,
+    key: made.json.key.id,
+  };
+}
+
+/** Calls a route with a body that fits. */
+function call(
+  service: TestService,
+  ids: Record<string, string>,
+  method: string,
+  path: string,
+  caller: CallOptions,
+) {
+  const route = routes.find(
+    (one) => one.method.toUpperCase() === method && one.path === path.replace(/:\w+/, ':id'),
+  );
+  const body = examples[route?.operation.name ?? '']?.json;
+  return service.call(
+    method,
+    path.replace(/:(\w+)/, (_, kind) => ids[kind] ?? ''),
+    body,
+    caller,
+  );
+}

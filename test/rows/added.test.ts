@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { engines } from '../support/database.ts';
+import { contactForm, startService, type TestService } from '../support/server.ts';
+import { anIsoTime, deniedAs, id, refusedAs } from './given.ts';
+
+describe.each(engines)('the routes beside the interface on %s', (engine) => {
+  let service: TestService;
+
+  beforeAll(async () => {
+    service = await startService({ engine });
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  it('read and list forms, with who made them', async () => {
+    const form = await service.givenPublishedForm();
+    const publicDraft = await service.givenDraft({}, { key: null });
+
+    const read = await service.get(`/v1/forms/${form.id}`);
+    const list = await service.get('/v1/forms?limit=2');
+
+    const listed = {
+      id: form.id,
+      name: 'Contact',
+      slug: 'contact',
+      status: 'published',
+      current_version_id: form.current_version_id,
+      created_by: id('key'),
+      owner_email: 'owner@example.com',
+      created_at: anIsoTime,
+      activated_at: anIsoTime,
+      archived_at: null,
+    };
+    expect(read.json.form).toEqual({ ...listed, definition: expect.objectContaining({ name: 'Contact' }) });
+    expect(list.json.forms).toEqual([
+      expect.objectContaining({ id: publicDraft.id, status: 'draft', created_by: 'public' }),
+      listed,
+    ]);
+  });
+
+  it('publish versions, reuse an unchanged one, and refuse drafts', async () => {
+    const form = await service.givenPublishedForm();
+    const draft = await service.givenDraft();
+    const publish = (formId: string, definition: object) =>
+      service.post(`/v1/forms/${formId}/versions`, { ...contactForm, ...definition });
+
+    const changed = await publish(form.id, { name: 'Second' });
+    const same = await publish(form.id, { name: 'Second' });
+    const back = await publish(form.id, {});
+
+    expect(changed.status).toBe(201);
+    expect(changed.json.version).toEqual({
+      id: id('ver'),
+      number: 2,
+      checksum: expect.stringMatching(/^[0-9a-f]{64}$/),
+      created_at: anIsoTime,
+    });
+    expect(changed.json.form).toMatchObject({ name: 'Second', current_version_id: changed.json.version.id });
+    expect(same.json.version).toEqual(changed.json.version);
+    expect(back.json.version.id).toBe(form.current_version_id);
+    expect(deniedAs(await publish(draft.id, {}))).toEqual([409, 'validation_failed', 'conflict']);
+  });
+
+  it('archive a form, whose submits, sessions and versions then answer 410', async () => {
+    const form = await service.givenPublishedForm();
+    const { session } = (await service.post(`/v1/forms/${form.id}/sessions`)).json;
+    const answers = { email: 'ann@example.com' };
+
+    const archived = await service.post(`/v1/forms/${form.id}/archive`);
+    const again = await service.post(`/v1/forms/${form.id}/archive`);
+
+    expect([archived.status, archived.json.form.status]).toEqual([200, 'archived']);
+    expect(archived.json.form.archived_at).toEqual(anIsoTime);
+    expect(again.json).toEqual(archived.json);
+    for (const refused of [
+      await service.post(`/api/forms/${form.id}/submissions`, { answers }),
+      await service.post(`/v1/forms/${form.id}/submissions`, { answers }),
+      await service.post(`/v1/sessions/${session.id}/submit`, { answers }),
+      await service.patch(`/v1/sessions/${session.id}`, { extend_by: 5 }),
+      await service.post(`/v1/forms/${form.id}/versions`, contactForm),
+    ]) {
+      expect(deniedAs(refused)).toEqual([410, 'validation_failed', 'archived']);
+    }
+  });
+
+  it('ask another owner, and refuse a draft and a bad address', async () => {
+    const form = await service.givenPublishedForm();
+    const draft = await service.givenDraft();
+
+    const asked = await service.post(`/v1/forms/${form.id}/owner`, { email: 'next@example.com' });
+    const bad = await service.post(`/v1/forms/${form.id}/owner`, { email: 'nobody' });
+    const early = await service.post(`/v1/forms/${draft.id}/owner`, { email: 'next@example.com' });
+
+    expect([asked.status, asked.json]).toEqual([202, { ok: true }]);
+    expect(refusedAs(bad)).toEqual([['email', 'invalid_string']]);
+    expect(deniedAs(early)).toEqual([409, 'validation_failed', 'conflict']);
+    expect((await service.get(`/v1/forms/${form.id}`)).json.form.owner_email).toBe('owner@example.com');
+  });
+
+  it('list the mails of a form among its deliveries', async () => {
+    const form = await service.givenDraft();
+    await service.post(form.activate_url, { email: 'mailed@example.com' });
+
+    await expect
+      .poll(async () => (await service.get(`/v1/forms/${form.id}/deliveries`)).json.deliveries, {
+        timeout: 15_000,
+      })
+      .toMatchObject([
+        { channel: 'mail', address: 'mailed@example.com', webhook_id: null, status: 'delivered' },
+      ]);
+  });
+
+  it('export as CSV that no spreadsheet runs, and as NDJSON', async () => {
+    const form = await service.givenPublishedForm();
+    await service.post(`/api/forms/${form.id}/submissions`, {
+      answers: { email: 'ann@example.com', message: ' =1+1, "two"\nlines' },
+    });
+    const path = `/v1/forms/${form.id}/submissions/export`;
+
+    const csv = await service.get(path);
+    const ndjson = await service.get(`${path}?format=ndjson`);
+
+    const [head, ...rows] = csv.text.split('\r\n');
+    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    expect(head).toBe('id,created_at,status,source,session_id,email,message');
+    expect(rows[0]).toMatch(/^sub_\w+,[\dT:.Z-]+,accepted,api,,ann@example\.com,"' =1\+1, ""two""\nlines"$/);
+    expect(JSON.parse(ndjson.text).answers).toEqual({
+      email: 'ann@example.com',
+      message: ' =1+1, "two"\nlines',
+    });
+  });
+
+  it('delete a submission with everything of it', async () => {
+    const form = await service.givenPublishedForm();
+    const { json } = await service.post(`/api/forms/${form.id}/submissions`, {
+      answers: { email: 'a@example.com' },
+    });
+    const path = `/v1/submissions/${json.submission_id}`;
+
+    const deleted = await service.delete(path);
+
+    expect([deleted.status, deleted.json]).toEqual([200, { ok: true }]);
+    expect(deniedAs(await service.get(path))).toEqual([404, 'not_found', 'not_found']);
+    expect(deniedAs(await service.delete(path))).toEqual([404, 'not_found', 'not_found']);
+    const events = 'select 1 from events where submission_id = $1';
+    expect(await service.database.query(events, [json.submission_id])).toEqual([]);
+  });
+
+  it('change, rotate, test and replay webhooks', async () => {
+    const hook = { url: 'http://127.0.0.1:1/hook', events: ['submission.created'] };
+    const { webhook } = (await service.post('/v1/webhooks', hook)).json;
+    const path = `/v1/webhooks/${webhook.id}`;
+
+    const off = await service.patch(path, { active: false, events: ['session.expired'] });
+    const on = await service.patch(path, { active: true });
+    const rotated = await service.post(`${path}/rotate-secret`, { effective_in: 604_800 });
+    const tested = await service.post(`${path}/test`);
+    const replayed = await service.post(`${path}/replay`);
+
+    expect(off.json.webhook).toMatchObject({
+      active: false,
+      events: ['session.expired'],
+      disabled_at: anIsoTime,
+      disabled_reason: expect.any(String),
+    });
+    expect(on.json.webhook).toMatchObject({ active: true, disabled_at: null, disabled_reason: null });
+    expect(rotated.json).toEqual({
+      webhook: on.json.webhook,
+      secret: expect.stringMatching(/^whsec_/),
+      effective_at: anIsoTime,
+    });
+    expect([tested.status, tested.json.delivery.event]).toEqual([202, 'webhook.test']);
+    expect([replayed.status, replayed.json]).toEqual([202, { ok: true, count: expect.any(Number) }]);
+    expect(refusedAs(await service.post(`${path}/rotate-secret`, { effective_in: 604_801 }))).toEqual([
+      ['effective_in', 'too_big'],
+    ]);
+    expect(refusedAs(await service.patch(path, { url: 'nowhere' }))).toEqual([['url', 'invalid_string']]);
+    expect(refusedAs(await service.patch(path, { events: [] }))).toEqual([['events', 'too_small']]);
+  });
+
+  it('make, list and revoke keys', async () => {
+    const made = await service.post('/v1/keys', { name: 'ci', scopes: ['forms:read'], expires_in: 60 });
+    const { key, secret } = made.json;
+    const asThatKey = { key: secret };
+
+    expect(made.status).toBe(201);
+    expect(made.json).toEqual({
+      key: {
+        id: id('key'),
+        name: 'ci',
+        scopes: ['forms:read'],
+        project: 'default',
+        last4: secret.slice(-4),
+        created_at: anIsoTime,
+        expires_at: anIsoTime,
+        last_used_at: null,
+      },
+      secret: expect.stringMatching(/^hfs_[0-9A-Za-z]{43}$/),
+    });
+    expect((await service.get('/v1/forms', asThatKey)).status).toBe(200);
+    const list = await service.get('/v1/keys');
+    expect(list.json.keys).toContainEqual({ ...key, last_used_at: expect.anything() });
+    expect(list.text).not.toContain(secret);
+    expect((await service.delete(`/v1/keys/${key.id}`)).json).toEqual({ ok: true });
+    expect(deniedAs(await service.get('/v1/forms', asThatKey))).toEqual([401, 'unauthorized', 'invalid_key']);
+    expect(deniedAs(await service.delete(`/v1/keys/${key.id}`))).toEqual([404, 'not_found', 'not_found']);
+    expect(refusedAs(await service.post('/v1/keys', { name: 'ci', scopes: ['all'] }))).toEqual([
+      ['scopes.0', 'invalid_enum_value'],
+    ]);
+  });
+});
