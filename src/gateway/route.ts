@@ -34,13 +34,13 @@ export function route<Query, Body, Input, Output, Reply extends z.ZodType>(
       const query = spec.query?.safeParse(request.query);
       if (query?.error) {
         const violations = violationsOf(query.error, request.query);
-        throw await refuse('bad_request', violations, () => spec.refused?.(clients, id, options, {}));
+        throw await refuse('bad_request', violations, () => spec.refused?.(clients, id, options));
       }
       const { value: raw, problems } = body === undefined ? noBody : await readJson(request);
       const checked: Checked<Body> =
         problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
       if (!checked.ok) {
-        throw await refuse('invalid', checked.violations, () => spec.refused?.(clients, id, options, raw));
+        throw await refuse('invalid', checked.violations, () => spec.refused?.(clients, id, options));
       }
       // A route without a query's schema has no use for one.
       const input = spec.input({ id, query: query?.data as Query, body: checked.value });
@@ -64,11 +64,15 @@ function checkWith<Body>(schema: z.ZodType<Body> | undefined): (raw: unknown) =>
 /**
  * The refusal of what the gateway itself can't read, unless the service refuses the caller before
  * it would look at the content.
+ *
+ * With `ownAnswers` the refused call carries the caller's answers, and what the service says of them
+ * is told along.
  */
 export async function refuse(
   reason: ReasonName,
   violations: readonly Detail[],
   refusedCall: () => Promise<unknown> | undefined,
+  { ownAnswers = false } = {},
 ): Promise<Refusal> {
   let others: readonly Detail[] = [];
   try {
@@ -76,21 +80,13 @@ export async function refuse(
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal.reason !== 'invalid' && refusal.reason !== 'bad_request') return refusal;
-    others = refusal.details;
+    if (ownAnswers) others = refusal.details.filter(({ path }) => /^answers\../.test(path));
   }
-  return refusalOfContent(reason, violations, others);
+  return refusalOfContent(reason, [...violations, ...others]);
 }
 
 /** A refusal that lists what is wrong, with the first of it as its message. */
-export function refusalOfContent(
-  reason: ReasonName,
-  violations: readonly Detail[],
-  others: readonly Detail[] = [],
-): Refusal {
-  // Of the refused call nothing but the answers was the caller's own.
-  const answersRead = violations.every(({ path }) => path !== 'answers');
-  const more = others.filter(({ path }) => answersRead && path.startsWith('answers.'));
-  const details = [...violations, ...more];
+export function refusalOfContent(reason: ReasonName, details: readonly Detail[]): Refusal {
   const [first] = details;
   const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
   const rest = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
@@ -152,8 +148,8 @@ type RpcRoute<Query, Body, Input, Output, Reply extends z.ZodType> = Omit<
   check?: (raw: unknown, exchange: Exchange) => Checked<Body>;
   call: RpcOf<Input, Output>;
   input(request: { id: string; query: Query; body: Body }): Input;
-  /** A call of the same access that no service accepts. `raw` is the body as it came. */
-  refused?(clients: Clients, id: string, options: CallOptions, raw: unknown): Promise<unknown>;
+  /** A call of the same access that no service accepts. */
+  refused?(clients: Clients, id: string, options: CallOptions): Promise<unknown>;
   reply: Reply;
   answer(output: Output, exchange: Exchange): z.input<Reply>;
 };

@@ -126,11 +126,16 @@ async function acceptJson({ clients, request, response }: Exchange, managed: boo
   const { value, problems } = await readJson(request);
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(value);
   if (body?.success !== true) {
-    throw await refuse('invalid', body ? violationsOf(body.error, value) : problems, () =>
-      clients.submissions.createSubmission(
-        { formId, answers: { ...(body && answersIn(value)), ...UNKNOWN }, managed },
-        options,
-      ),
+    const answers = body && answersIn(value);
+    throw await refuse(
+      'invalid',
+      body ? violationsOf(body.error, value) : problems,
+      () =>
+        clients.submissions.createSubmission(
+          { formId, answers: { ...answers, ...UNKNOWN }, managed },
+          options,
+        ),
+      { ownAnswers: answers !== undefined },
     );
   }
   const { submissionId } = await clients.submissions.createSubmission(
@@ -140,10 +145,9 @@ async function acceptJson({ clients, request, response }: Exchange, managed: boo
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 
-/** The answers of a body that does not fit, so that what is wrong with them is told along. */
-function answersIn(body: unknown): JsonObject {
-  const answers = isObject(body) ? submissionBody.shape.answers.safeParse(body.answers) : undefined;
-  return answers?.success ? answers.data : {};
+/** The answers of a body that does not fit otherwise. */
+function answersIn(body: unknown): JsonObject | undefined {
+  return isObject(body) ? submissionBody.shape.answers.safeParse(body.answers).data : undefined;
 }
 
 /** A post of somebody's own HTML form: answered by a page or a redirect, unless JSON is preferred. */
