@@ -50,14 +50,18 @@ describe('the rooms', () => {
 function readImports(folders: string[]): Import[] {
   return folders
     .flatMap((folder) =>
-      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+      readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
+        join(folder, file),
+      ),
     )
     .filter((file) => /\.[jt]s$/.test(file))
     .flatMap((file) => importsOf(file, readFileSync(join(root, file), 'utf8')));
 }
 
 function importsOf(file: string, source: string): Import[] {
-  const specifiers = source.matchAll(/^(?:import|export)\b[^'"]*?from\s*['"](\.[^'"]+)['"]|import\(\s*['"](\.[^'"]+)['"]/gm);
+  const specifiers = source.matchAll(
+    /^(?:import|export)\b[^'"]*?from\s*['"](\.[^'"]+)['"]|import\(\s*['"](\.[^'"]+)['"]/gm,
+  );
   return [...specifiers].map(([, fixed, dynamic]) => ({
     from: file,
     to: normalize(join(dirname(file), fixed ?? dynamic ?? '')),

@@ -90,7 +90,7 @@ function caller(url: string): Call {
       headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
-    return { status: response.status, json: await response.json() };
+    return { status: response.status, json: (await response.json()) as Reply };
   };
 }
 
