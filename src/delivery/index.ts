@@ -1,5 +1,6 @@
 import { createAttempts } from './attempt.ts';
 import { createFanOut } from './fan-out.ts';
+import { createLook } from './look.ts';
 import { createLoop } from './loop.ts';
 import { createMailSender } from './mail.ts';
 import type { DeliveryOptions } from './options.ts';
@@ -49,31 +50,36 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
     },
     log,
   );
+  const sweeps = createSweeps(options, spreading.wake);
+  const look = createLook({
+    ...options,
+    onEvents: spreading.wake,
+    onDeliveries: loop.wake,
+    onSessions: sweeps.expire,
+  });
+  // Nearly always an event; but deliveries are replayed without one.
   const nudge = () => {
     spreading.wake();
-    loop.wake();
+    look.soon();
   };
-  const sweeps = createSweeps(options, nudge);
 
-  let clock: NodeJS.Timeout | undefined;
   let listening: Promise<(() => Promise<void>) | undefined> | undefined;
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number) => {
-    clearInterval(clock);
-    await Promise.all([sweeps.stop(), spreading.stop(), listening?.then((unlisten) => unlisten?.())]);
+    const unlistened = listening?.then((unlisten) => unlisten?.());
+    await Promise.all([look.stop(), sweeps.stop(), spreading.stop(), unlistened]);
     await loop.stop(graceMs);
     await webhooks.close();
     mails.close();
   };
   return {
     start() {
-      clock = setInterval(nudge, LOOK_MS);
       listening = database.listen(CHANNEL, nudge).catch((error: unknown) => {
         log.warn({ err: error }, 'Other processes can not wake this one; it looks for work every second.');
         return undefined;
       });
       sweeps.start();
-      nudge();
+      look.start();
     },
     nudge,
     stop: (graceMs) => (stopped ??= stop(graceMs)),
@@ -100,9 +106,6 @@ function createTeller({ database, log }: DeliveryOptions): DeliveryLoop {
 }
 
 const CHANNEL = 'delivery';
-
-/** What is due, or was written by a process that did not tell, is found within this: two cheap queries. */
-const LOOK_MS = 1_000;
 
 /** Notifications cost a commit each. */
 const DEBOUNCE_MS = 100;

@@ -57,7 +57,7 @@ export function createLoop(options: LoopOptions): Loop {
   }
 
   return {
-    wake: () => pump.wake(),
+    wake: pump.wake,
     async stop(graceMs) {
       await pump.stop();
       lanes.giveBackWaiting();
@@ -78,7 +78,7 @@ const PAGE = 500;
 const SOON_MS = 1_000;
 
 export type Loop = {
-  wake(): void;
+  wake: () => void;
   /** Claims no more, finishes what is under way, and after `graceMs` gives back the rest. */
   stop(graceMs: number): Promise<void>;
 };

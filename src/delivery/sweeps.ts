@@ -17,9 +17,9 @@ import type { DeliveryOptions } from './options.ts';
 import { createPump } from './pump.ts';
 
 /**
- * Makes what ends and removes things in the background: sessions that expire are announced within a
- * second or two, and what has outlived its time goes, in small groups without long locks. Any number
- * of processes may sweep at once.
+ * Makes what ends and removes things in the background: sessions that have expired are announced when
+ * told, and what has outlived its time goes, in small groups without long locks. Any number of processes
+ * may sweep at once.
  *
  * `announce` is called when there are events to deliver.
  */
@@ -27,21 +27,20 @@ export function createSweeps(options: SweepOptions, announce: () => void): Sweep
   const { log } = options;
   const expiry = createPump('expiry', () => expireSessions(options, announce), log);
   const removal = createPump('removal', () => removeOld(options), log);
-  const timers: NodeJS.Timeout[] = [];
+  let timer: NodeJS.Timeout | undefined;
   return {
     start() {
-      timers.push(setInterval(expiry.wake, EXPIRY_MS), setInterval(removal.wake, REMOVAL_MS));
-      expiry.wake();
+      timer = setInterval(removal.wake, REMOVAL_MS);
       removal.wake();
     },
+    expire: expiry.wake,
     async stop() {
-      for (const timer of timers) clearInterval(timer);
+      clearInterval(timer);
       await Promise.all([expiry.stop(), removal.stop()]);
     },
   };
 }
 
-const EXPIRY_MS = 1_000;
 const REMOVAL_MS = 60_000;
 
 /** Rows of one transaction: some milliseconds. */
@@ -126,6 +125,11 @@ async function removeUploads({ removeUpload, log }: SweepOptions, ids: string[])
   return ids.length;
 }
 
-export type Sweeps = { start(): void; stop(): Promise<void> };
+export type Sweeps = {
+  start(): void;
+  /** Announces the sessions that have ended. */
+  expire: () => void;
+  stop(): Promise<void>;
+};
 
 export type SweepOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now' | 'log' | 'removeUpload'>;
