@@ -15,7 +15,8 @@ import { createHostedPages } from './hosted/router.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { contextOfClient } from './services/context.ts';
 import { createServices, type ServiceRegistry } from './services/registry.ts';
-import { localUploadStore } from './services/upload-store.ts';
+import { s3UploadStore } from './services/s3-upload-store.ts';
+import { localUploadStore, type UploadStore } from './services/upload-store.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 
@@ -32,7 +33,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
   await verifySecretKey(database, secretKey);
 
   const secrets = new SecretBox(secretKey);
-  const uploads = localUploadStore(`${config.dataDir}/uploads`);
+  const uploads = uploadStore(config, now);
   const removeUpload = (id: string) => uploads.remove(id);
   const settings = deliverySettings(config);
   const delivery = createDelivery({ database, secrets, secretKey, settings, now, random, log, removeUpload });
@@ -104,6 +105,10 @@ function openConfigured({ databaseUrl, dataDir }: Config, log: Logger): Promise<
   return openDatabase(
     databaseUrl === undefined ? { dataDir: `${dataDir}/database`, log } : { databaseUrl, log },
   );
+}
+
+function uploadStore({ uploads, dataDir }: Config, now: () => number): UploadStore {
+  return uploads === undefined ? localUploadStore(`${dataDir}/uploads`) : s3UploadStore(uploads, now);
 }
 
 function deliverySettings(config: Config): DeliverySettings {

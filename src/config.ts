@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { isEmailAddress } from './domain/email-address.ts';
 import { defaultSchedule, parseSchedule } from './domain/retry.ts';
 import { parseSecretKey, type SecretKey } from './domain/secrets.ts';
+import { parseS3Url, type S3Location } from './services/s3-location.ts';
 
 /**
  * Reads the settings from the environment, or throws a `ConfigError` that names every mistake.
@@ -37,6 +38,7 @@ export function readConfig(env: Environment): Config {
     retrySchedule: rest.WEBHOOK_RETRY_SCHEDULE,
     deliveryWorkers: rest.DELIVERY_WORKERS,
     deliveryRetentionDays: rest.DELIVERY_RETENTION_DAYS,
+    uploads: rest.UPLOADS_URL,
     rateLimit: rest.RATE_LIMIT,
     rateLimitPerKey: rest.RATE_LIMIT_KEY,
     trustProxy: rest.TRUST_PROXY,
@@ -128,6 +130,7 @@ const environment = z.object({
   WEBHOOK_RETRY_SCHEDULE: readBy<readonly number[]>(parseSchedule).default(defaultSchedule),
   DELIVERY_WORKERS: wholeNumber(0, 1000).default(64),
   DELIVERY_RETENTION_DAYS: wholeNumber(1, 3650).default(90),
+  UPLOADS_URL: readBy<S3Location>(parseS3Url).optional(),
   RATE_LIMIT: z
     .enum(['on', 'off'], { error: 'expected on or off' })
     .default('on')
@@ -191,6 +194,8 @@ export type Config = {
   /** Deliveries under way at once in this process; 0 turns the loop off. */
   deliveryWorkers: number;
   deliveryRetentionDays: number;
+  /** The S3-compatible store of uploads; undefined: a folder in `dataDir`. */
+  uploads: S3Location | undefined;
   rateLimit: boolean;
   /** Calls a minute for each key; undefined: no limit. */
   rateLimitPerKey: number | undefined;

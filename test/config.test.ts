@@ -68,6 +68,7 @@ describe('readConfig', () => {
     ['WEBHOOK_RETRY_SCHEDULE', '0,5,later'],
     ['DELIVERY_WORKERS', '-2'],
     ['DELIVERY_RETENTION_DAYS', '0'],
+    ['UPLOADS_URL', 's3://host/bucket'],
     ['RATE_LIMIT', 'no'],
     ['RATE_LIMIT_KEY', '0'],
     ['TRUST_PROXY', 'true'],
