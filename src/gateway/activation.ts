@@ -4,7 +4,7 @@ import { readJson } from './body.ts';
 import type { Clients } from './clients.ts';
 import { formTypes, isFormPost, readForm } from './form-body.ts';
 import { callOptions, prefersJson, sendJson, sendPage } from './reply.ts';
-import { type Exchange, idOf, type Route, refusalOfContent, refuse } from './route.ts';
+import { type Exchange, idOf, type Route, refuse } from './route.ts';
 import { present } from './schemas/common.ts';
 import { activatedReply, emailBody, statusOf, tokenQuery } from './schemas/forms.ts';
 
@@ -34,10 +34,10 @@ export const activationRoutes: Route[] = [
 async function activate({ clients, request, response, pages }: Exchange): Promise<void> {
   // The token stands in the address: neither a cache nor the next page may learn it.
   response.setHeader('referrer-policy', 'no-referrer');
-  const query = tokenQuery.safeParse(request.query);
-  if (query.error) throw refusalOfContent('bad_request', violationsOf(query.error, request.query));
+  const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
   const options = callOptions(request, response);
-  const call = { formId: idOf(request), token: query.data.token };
+  const call = { formId: idOf(request), token };
+  if (token === '') await refusedCall(clients, call, options);
 
   const email = await readEmail(request, () => refusedCall(clients, call, options));
   const { form, webhookSecret } = await clients.forms.activateForm({ ...call, email }, options);

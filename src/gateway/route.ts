@@ -86,7 +86,7 @@ export async function refuse(
 }
 
 /** A refusal that lists what is wrong, with the first of it as its message. */
-export function refusalOfContent(reason: ReasonName, details: readonly Detail[]): Refusal {
+function refusalOfContent(reason: ReasonName, details: readonly Detail[]): Refusal {
   const [first] = details;
   const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
   const rest = details.length > 1 ? ` (and ${details.length - 1} more)` : '';

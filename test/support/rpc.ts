@@ -115,13 +115,14 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
   if (!(error instanceof ConnectError)) throw error;
   const [failure] = error.findDetails(FailureSchema);
   if (failure === undefined) throw error;
-  const { violations, reason, requiredScope } = failure;
+  const { violations, reason, requiredScope, submissionId } = failure;
   return {
     code: error.code,
     reason: Reason[reason] ?? '',
     message: error.rawMessage,
     violations: violations.map(({ path, code }) => [path, code]),
     requiredScope,
+    submissionId,
     header: error.metadata,
   };
 }
@@ -205,5 +206,6 @@ export type FailureFacts = {
   /** Path and code of each. */
   violations: [string, string][];
   requiredScope: string;
+  submissionId: string;
   header: Headers;
 };

@@ -1,7 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient, type Interceptor, type Transport } from '@connectrpc/connect';
-import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
@@ -128,16 +132,28 @@ export class TestService implements AsyncDisposable {
     return made.json.secret;
   }
 
-  /** A transport to the RPCs: Connect over HTTP/1.1, or gRPC over HTTP/2. */
-  transport(protocol: 'connect' | 'grpc' = 'connect', key: string | null = this.key): Transport {
+  /** A transport to the RPCs. */
+  transport(
+    protocol: Protocol = 'connect',
+    key: string | null = this.key,
+    headers: Record<string, string> = {},
+  ): Transport {
     const authorize: Interceptor = (next) => (request) => {
       if (key !== null) request.header.set('authorization', `Bearer ${key}`);
+      for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
       return next(request);
     };
     const options = { interceptors: [authorize] };
-    return protocol === 'grpc'
-      ? createGrpcTransport({ ...options, baseUrl: this.grpcUrl })
-      : createConnectTransport({ ...options, baseUrl: this.url, httpVersion: '1.1' });
+    switch (protocol) {
+      case 'connect':
+        return createConnectTransport({ ...options, baseUrl: this.url, httpVersion: '1.1' });
+      case 'connect-http2':
+        return createConnectTransport({ ...options, baseUrl: this.grpcUrl, httpVersion: '2' });
+      case 'grpc-web':
+        return createGrpcWebTransport({ ...options, baseUrl: this.url, httpVersion: '1.1' });
+      case 'grpc':
+        return createGrpcTransport({ ...options, baseUrl: this.grpcUrl });
+    }
   }
 
   client<S extends Parameters<typeof createClient>[0]>(
@@ -193,6 +209,10 @@ function isPlain(body: unknown): boolean {
 }
 
 export type ServiceOptions = { engine?: EngineName; env?: Record<string, string>; now?: () => number };
+/** Connect and gRPC-Web over HTTP/1.1; gRPC, and Connect again, over HTTP/2. */
+export const protocols = ['connect', 'connect-http2', 'grpc-web', 'grpc'] as const;
+
+export type Protocol = (typeof protocols)[number];
 export type CallOptions = { key?: string | null; headers?: Record<string, string> };
 export type Draft = { id: string; name: string; slug: string; status: string; activate_url: string };
 export type PublishedForm = {
