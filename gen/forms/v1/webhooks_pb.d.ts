@@ -125,7 +125,7 @@ export declare type Delivery = Message<"forms.v1.Delivery"> & {
 
   /**
    * What it tells: `submission.created`, `submission.completed`, `session.expired` or
-   * `webhook.test`; for mails that no event caused, the kind of mail, such as `confirmation`.
+   * `webhook.test`; for mail, its kind, such as `owner` or `confirmation`.
    *
    * @generated from field: string event = 6;
    */
