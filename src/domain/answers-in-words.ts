@@ -28,7 +28,7 @@ export function answersInWords(
 function inWords(field: Field, answer: unknown, locale: string): string {
   if (Array.isArray(answer)) return answer.map((item) => inWords(field, item, locale)).join(', ');
   if (typeof answer === 'boolean') return yesOrNo(answer, locale);
-  if (isObject(answer)) return String(answer.filename ?? answer.upload_id ?? '');
+  if (isObject(answer)) return typeof answer.filename === 'string' ? answer.filename : '';
   const text = field.options?.find(({ value }) => value === answer)?.label ?? String(answer);
   const format = timeFormats[field.type]?.(text);
   const time = Date.parse(text);

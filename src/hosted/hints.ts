@@ -24,7 +24,7 @@ export function hintOf(field: Field, { words, tag }: Language): string {
       );
     case 'file':
       return sentences(
-        field.accept === undefined ? '' : fill(words.fileTypes, { types: field.accept.join(', ') }),
+        field.accept === undefined ? '' : fill(words.fileTypes, { types: typesInWords(field.accept, words) }),
         fill(words.sizeAtMost, { size: sizeInWords(field.maxBytes ?? 0) }),
         (field.maxFiles ?? 1) > 1 ? fill(words.filesAtMost, { max: field.maxFiles ?? 1 }) : '',
       );
@@ -58,6 +58,20 @@ export function boundsOf({ type, min, max }: Field, tag: string): Bounds {
 export function sizeInWords(bytes: number): string {
   if (bytes >= MEGABYTE) return `${Math.floor((bytes / MEGABYTE) * 10) / 10} MB`;
   return bytes >= KILOBYTE ? `${Math.floor(bytes / KILOBYTE)} kB` : `${bytes} B`;
+}
+
+/** What a file field accepts, as people call it: `application/pdf` and `.pdf` are PDF. */
+function typesInWords(accept: readonly string[], words: Words): string {
+  const kinds: Record<string, string> = {
+    'image/*': words.images,
+    'audio/*': words.audio,
+    'video/*': words.video,
+  };
+  const names = accept.map((type) => {
+    const name = /^(?:\.|application\/|image\/)([a-z\d]{2,5})$/i.exec(type)?.[1];
+    return kinds[type] ?? name?.toUpperCase() ?? type;
+  });
+  return [...new Set(names)].join(', ');
 }
 
 /** The longest text that every field takes goes without saying. */

@@ -18,7 +18,7 @@ export function renderEnding(ending: Ending, request: IncomingMessage, embedOrig
     ({ label, text }) => html`<div><dt>${label}</dt><dd>${text === '' ? words.noAnswer : text}</dd></div>
 `,
   );
-  const body = html`<h1>${words.thanksTitle}</h1>
+  const body = html`<h1 class="done">${words.thanksTitle}</h1>
 <p class="lead" role="status">${ending.successMessage || words.thanksText}</p>
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${
