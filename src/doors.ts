@@ -12,6 +12,8 @@ import { StartError } from './store/faults.ts';
 export async function openDoors({ host, port, grpcPort, http, grpc }: DoorOptions): Promise<Doors> {
   const httpServer = createServer(limits, http);
   httpServer.on('clientError', refuseBrokenRequest);
+  // An unknown Expect header is ignored: 417 is no status of ours.
+  httpServer.on('checkExpectation', http);
   const grpcServer = createHttp2Server(grpc);
   const sessions = trackSessions(grpcServer);
 

@@ -8,6 +8,7 @@ import { SessionsService } from '../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../gen/forms/v1/webhooks_pb.js';
+import { examples } from './gateway/examples.ts';
 import { engines } from './support/database.ts';
 import {
   hostileBodies,
@@ -33,17 +34,19 @@ describe.each(engines)('on %s', (engine) => {
     const complaints: string[] = [];
 
     for (let count = 0; count < REST_REQUESTS; count += 1) {
-      const { method, path } = pick(routes, () => (count % routes.length) / routes.length);
-      const id = random() < 0.7 ? idFor(path, ids) : pick(hostileIds, random);
+      const { method, path, name } = pick(routes, () => (count % routes.length) / routes.length);
+      // What ends a thing does not get it, or most requests would find nothing there.
+      const ends = method === 'DELETE' || path.endsWith('/archive');
+      const id = random() < 0.7 && !ends ? idFor(path, ids) : pick(hostileIds, random);
       const query = random() < 0.4 ? pick(hostileQueries, random) : '';
-      const body = method === 'GET' ? undefined : bodyFor(random);
+      const body = method === 'GET' ? undefined : bodyFor(name, random);
       const headers = {
         ...(random() < 0.8 && { authorization: `Bearer ${service.key}` }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...(random() < 0.4 && pick(hostileHeaders, random)),
       };
       const url = `${service.url}${path.replace(/\{\w+\}/, id)}${query}`;
-      const complaint = complaintAbout(await send(method, url, headers, body));
+      const complaint = await send(method, url, headers, body).then(complaintAbout, String);
       if (complaint) complaints.push(`#${count} ${method} ${path} ${JSON.stringify(headers)}: ${complaint}`);
     }
 
@@ -124,12 +127,16 @@ async function givenOneOfEach(service: TestService): Promise<Ids> {
 }
 
 /** Every route of the API description, so that a route added later is attacked as well. */
-async function documentedRoutes(service: TestService): Promise<{ method: string; path: string }[]> {
+async function documentedRoutes(
+  service: TestService,
+): Promise<{ method: string; path: string; name: string }[]> {
   const { json } = await service.get('/openapi.json');
-  return Object.entries<Record<string, unknown>>(json.paths).flatMap(([path, item]) =>
-    Object.keys(item)
-      .filter((method) => ['get', 'post', 'patch', 'put', 'delete'].includes(method))
-      .map((method) => ({ method: method.toUpperCase(), path })),
+  return Object.entries<Record<string, { operationId: string }>>(json.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, { operationId: name }]) => ({
+      method: method.toUpperCase(),
+      path,
+      name,
+    })),
   );
 }
 
@@ -160,9 +167,11 @@ const sampleBody = {
   status: 'failed',
 };
 
-/** The part of the sample that a route might know, spoiled in one place; or a body that is broken. */
-function bodyFor(random: () => number): Buffer {
-  if (random() < 0.25) return Buffer.from(pick(hostileBodies, random));
+/** What the route reads, spoiled in one place; or a part of what any route reads; or a body that is broken. */
+function bodyFor(name: string, random: () => number): Buffer {
+  if (random() < 0.2) return Buffer.from(pick(hostileBodies, random));
+  const example = examples[name]?.json;
+  if (example !== undefined && random() < 0.7) return Buffer.from(JSON.stringify(spoiled(example, random)));
   const names = Object.keys(sampleBody).filter(() => random() < 0.4);
   const all = Object.entries(sampleBody);
   const some = random() < 0.5 ? definitionNames : names;
@@ -245,7 +254,10 @@ function send(method: string, url: string, headers: Record<string, string>, body
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   const { origin } = new URL(url);
   const path = url.slice(origin.length);
-  const outgoing = request(origin, { method, path, headers, agent: false }, (response) => {
+  // Node leaves it out on DELETE, and the body would be taken for a next request.
+  const length = body === undefined ? {} : { 'content-length': body.length };
+  const options = { method, path, headers: { ...headers, ...length }, agent: false };
+  const outgoing = request(origin, options, (response) => {
     const chunks: Buffer[] = [];
     response.on('data', (chunk: Buffer) => chunks.push(chunk));
     response.on('end', () => {

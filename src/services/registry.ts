@@ -32,6 +32,7 @@ import { limitRates } from './rate-limit.ts';
 import { sessionsService } from './sessions.ts';
 import { submissionsService } from './submissions.ts';
 import { createLocalTransport } from './transport.ts';
+import { refuseUnreadable } from './unreadable.ts';
 import { uploadsService } from './uploads.ts';
 import { webhooksService } from './webhooks.ts';
 
@@ -57,6 +58,7 @@ export function createServices(deps: ServiceDeps): ServiceRegistry {
   return {
     routes(router) {
       for (const service of services) service.route(router, interceptors);
+      refuseUnreadable(router);
     },
     transport: () =>
       createLocalTransport(

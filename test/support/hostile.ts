@@ -1,5 +1,5 @@
 /** Values that have broken parsers, validators, templates or databases before. */
-export const hostileValues: unknown[] = [
+const hostileValues: unknown[] = [
   null,
   true,
   0,
