@@ -148,9 +148,9 @@ export type App = {
 export type AppDeps = {
   log: Logger;
   /** Milliseconds since 1970. */
-  now(): number;
+  now: () => number;
   /** A number in [0, 1). */
-  random(): number;
+  random: () => number;
   /** An open database to use in place of the configured one; who opened it closes it. */
   database?: Database;
 };

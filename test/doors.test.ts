@@ -86,7 +86,10 @@ describe.each(engines)('on %s', (engine) => {
         const { json, headers } = await rest();
         const { message, details, submission_id: submissionId = '' } = json.error;
         byRest.push({
-          ...{ code, reason, message, submissionId },
+          code,
+          reason,
+          message,
+          submissionId,
           violations: details.map(({ path, code: detail }: Detail) => [path, detail]),
           challenge: headers.get('www-authenticate'),
         });
@@ -344,6 +347,6 @@ type Failure = {
   reason: string;
   code: Code;
   caller?: CallOptions;
-  rest(): ReturnType<TestService['call']>;
-  rpc(transport: Transport): Promise<unknown>;
+  rest: () => ReturnType<TestService['call']>;
+  rpc: (transport: Transport) => Promise<unknown>;
 };

@@ -41,7 +41,9 @@ function cellOf(answer: unknown): string {
 
 /** A file is told by its address. */
 function textOf(answer: unknown): string {
-  return isObject(answer) ? String(answer.url ?? answer.upload_id ?? '') : String(answer);
+  if (!isObject(answer)) return String(answer);
+  const { url, upload_id: uploadId } = answer;
+  return typeof url === 'string' ? url : typeof uploadId === 'string' ? uploadId : '';
 }
 
 /** Keeps a spreadsheet from taking a stranger's text for a formula. */

@@ -44,16 +44,13 @@ async function formatterOf(
   deps: Shared,
   { formId, format }: ExportSubmissionsRequest,
 ): Promise<ExportFormatter> {
-  switch (format) {
-    case ExportFormat.CSV:
-      return csvFormat((await listVersions(deps.database, formId)).map(({ definition }) => definition));
-    case ExportFormat.NDJSON:
-      return ndjsonFormat();
-    default:
-      throw failed(Reason.BAD_REQUEST, 'format: Expected csv or ndjson', {
-        violations: [{ path: 'format', code: 'invalid_enum_value', message: 'Expected csv or ndjson' }],
-      });
+  if (format === ExportFormat.NDJSON) return ndjsonFormat();
+  if (format === ExportFormat.CSV) {
+    return csvFormat((await listVersions(deps.database, formId)).map(({ definition }) => definition));
   }
+  throw failed(Reason.BAD_REQUEST, 'format: Expected csv or ndjson', {
+    violations: [{ path: 'format', code: 'invalid_enum_value', message: 'Expected csv or ndjson' }],
+  });
 }
 
 /** Submissions differ in size by a thousand times; a page is to weigh about the same. */

@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type HostedSessionSchema, HostedState } from '../../gen/forms/v1/hosted_pb.js';
 import { type Answers, mergeAnswers } from '../domain/answers.ts';
-import type { FormDefinition } from '../domain/definition.ts';
+import type { Field, FormDefinition } from '../domain/definition.ts';
 import { definitionToMessage } from '../domain/definition-message.ts';
 import { shownFields } from '../domain/shown-fields.ts';
 import type { Session } from '../store/sessions.ts';
@@ -55,7 +55,7 @@ export function openToMessage(
   const fields = shownFields(definition.fields, heldAnswers(definition, open.session));
   const shown = definitionToMessage({
     ...definition,
-    fields: fields.map(({ defaultValue: _, ...field }) => field),
+    fields: fields.map(withoutDefault),
   });
   return {
     ...endedToMessage(definition, form, HostedState.OPEN),
@@ -69,6 +69,12 @@ export function openToMessage(
     expireTime: timestampFromDate(open.session.expiresAt),
     resumed: open.session.partialAnswers !== null,
   };
+}
+
+/** A default is among the answers that the page begins with. */
+function withoutDefault(field: Field): Field {
+  const { defaultValue: _, ...rest } = field;
+  return rest;
 }
 
 /** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */

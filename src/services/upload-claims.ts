@@ -49,7 +49,7 @@ export async function describeUnclaimed(
 }
 
 /** The address under which an upload is read back, with a key. */
-export function uploadUrl(baseUrl: string, uploadId: string): string {
+function uploadUrl(baseUrl: string, uploadId: string): string {
   return `${baseUrl}/v1/uploads/${uploadId}`;
 }
 

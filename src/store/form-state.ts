@@ -1,5 +1,5 @@
 import type { Form } from './forms.ts';
-import type { Queries } from './queries.ts';
+import { type Queries, textOrNull } from './queries.ts';
 
 /**
  * What each call on a form's public side must know of it, in one cheap read: null if there is no
@@ -19,12 +19,12 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
   if (row === undefined) return null;
   return {
     id: formId,
-    projectId: String(row['project_id']),
-    status: statusOf(row['status']),
-    createdBy: String(row['created_by']),
-    currentVersionId: row['current_version_id'] === null ? null : String(row['current_version_id']),
-    accepted: Number(row['accepted']),
-    spam: Number(row['spam']),
+    projectId: String(row.project_id),
+    status: statusOf(row.status),
+    createdBy: String(row.created_by),
+    currentVersionId: textOrNull(row.current_version_id),
+    accepted: Number(row.accepted),
+    spam: Number(row.spam),
   };
 }
 

@@ -35,6 +35,13 @@ export function timeOrNull(value: unknown): Date | null {
   return value === null || value === undefined ? null : timeOf(value);
 }
 
+/** A text out of a row of `query`; null if the column is. */
+export function textOrNull(value: unknown): string | null {
+  if (typeof value === 'string') return value;
+  if (value === null || value === undefined) return null;
+  throw new TypeError('Not a text from the database');
+}
+
 /** An entity manager of either engine. */
 export type EntityManager = SqlEntityManager;
 

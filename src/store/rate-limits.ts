@@ -29,7 +29,7 @@ export async function countCall(db: Queries, key: string, seconds: number): Prom
      returning hits, extract(epoch from resets_at - now())::float8 * 1000 as ends_in_ms`,
     [key, seconds],
   );
-  return { hits: Number(row?.['hits']), endsInMs: Math.max(0, Number(row?.['ends_in_ms'])) };
+  return { hits: Number(row?.hits), endsInMs: Math.max(0, Number(row?.ends_in_ms)) };
 }
 
 /** Removes at most `limit` counts whose window has ended. Returns how many it removed. */

@@ -1,6 +1,6 @@
 import { defineEntity } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, time } from './columns.ts';
-import { type Queries, type Row, type Transaction, timeOf, timeOrNull } from './queries.ts';
+import { type Queries, type Row, type Transaction, textOrNull, timeOf, timeOrNull } from './queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({
@@ -161,7 +161,7 @@ function toSession(row: Row): Session {
     expiresAt: timeOf(row.expires_at),
     openedAt: timeOrNull(row.opened_at),
     submittedAt: timeOrNull(row.submitted_at),
-    submissionId: row.submission_id === null ? null : String(row.submission_id),
+    submissionId: textOrNull(row.submission_id),
     readAt: timeOf(row.read_at),
   };
 }

@@ -1,5 +1,5 @@
 import { sqlState } from './faults.ts';
-import type { Queries, Row } from './queries.ts';
+import { type Queries, type Row, textOrNull } from './queries.ts';
 import type { Submission } from './submissions.ts';
 
 /**
@@ -147,15 +147,16 @@ left join sessions on sessions.id = asked.session_id`;
 /** Undefined if what stood in the way is gone by now, so that the row is to be tried again. */
 function outcomeOf(row: Row): WriteOutcome | undefined {
   if (row.first_id === row.id) return STORED;
-  if (row.first_id !== null) {
-    const fingerprint = row.fingerprint === null ? null : String(row.fingerprint);
-    return { outcome: 'duplicate', submissionId: String(row.first_id), fingerprint };
+  const firstId = textOrNull(row.first_id);
+  if (firstId !== null) {
+    return { outcome: 'duplicate', submissionId: firstId, fingerprint: textOrNull(row.fingerprint) };
   }
   if (row.session_id === null || row.open === true) {
     return row.upload_taken === true ? { outcome: 'upload_taken' } : undefined;
   }
-  if (row.submission_id === null) return { outcome: 'session_expired' };
-  return { outcome: 'session_submitted', submissionId: String(row.submission_id) };
+  const submissionId = textOrNull(row.submission_id);
+  if (submissionId === null) return { outcome: 'session_expired' };
+  return { outcome: 'session_submitted', submissionId };
 }
 
 /** Bad data, a constraint, a row beyond a limit of the database: lasting, and of one row alone. */

@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, text, time } from './columns.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
-import { type Queries, type Row, timeOf } from './queries.ts';
+import { type Queries, type Row, textOrNull, timeOf } from './queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({
@@ -149,10 +149,6 @@ function toSubmission(row: Row): Submission {
     requestFingerprint: textOrNull(row.request_fingerprint),
     createdAt: timeOf(row.created_at),
   };
-}
-
-function textOrNull(value: unknown): string | null {
-  return value === null || value === undefined ? null : String(value);
 }
 
 /** Which of a form's submissions; accepted ones if no status is named. */

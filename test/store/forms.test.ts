@@ -69,9 +69,9 @@ describe.each(engines)('forms on %s', (engine) => {
     ]);
     const back = await publish(database, form.id, 'one');
 
-    expect(
-      [second, third].map((done) => done.outcome === 'published' && done.version.number).toSorted(),
-    ).toEqual([2, 3]);
+    expect([second, third].map((done) => done.outcome === 'published' && done.version.number)).toEqual(
+      expect.arrayContaining([2, 3]),
+    );
     expect(back).toMatchObject({ outcome: 'published', version: { number: 1 } });
     expect((await listVersions(database, form.id)).map(({ number }) => number)).toEqual([3, 2, 1]);
     expect(await findAnyForm(database, form.id)).toMatchObject({ name: 'one' });

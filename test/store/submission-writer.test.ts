@@ -102,7 +102,7 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     const session = await givenSession(database);
     const rows = Array.from({ length: 6 }, () => aSubmission({ sessionId: session.id }));
 
-    const outcomes = await Promise.all(rows.map((row, index) => writers[index % 2]?.write(row)));
+    const outcomes = await Promise.all(rows.map(async (row, index) => writers[index % 2]?.write(row)));
 
     const winner = rows[outcomes.findIndex((outcome) => outcome?.outcome === 'stored')];
     expect(outcomes.filter((outcome) => outcome?.outcome === 'stored')).toHaveLength(1);

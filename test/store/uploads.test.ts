@@ -51,7 +51,7 @@ describe.each(engines)('counted calls on %s', (engine) => {
     const other = await countCall(database, 'create:b', 0);
     const again = await countCall(database, 'create:b', 0);
 
-    expect(counts.map(({ hits }) => hits).toSorted()).toEqual([1, 2, 3, 4, 5]);
+    expect(new Set(counts.map(({ hits }) => hits))).toEqual(new Set([1, 2, 3, 4, 5]));
     expect(counts[0]?.endsInMs).toBeGreaterThan(50_000);
     expect([other.hits, again.hits]).toEqual([1, 1]);
     expect(await purgeRateLimits(database, 10)).toBe(1);
