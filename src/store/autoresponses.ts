@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { defineEntity } from '@mikro-orm/core';
 import { id, text, time } from './columns.ts';
 
 /** When a form last sent its autoresponse to an address: one in 24 hours. */
@@ -12,5 +12,3 @@ export const AutoresponseEntity = defineEntity({
   },
   indexes: [{ name: 'autoresponses_by_time', properties: ['sentAt'] }],
 });
-
-export type Autoresponse = InferEntity<typeof AutoresponseEntity>;

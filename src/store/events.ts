@@ -31,7 +31,7 @@ export const EventEntity = defineEntity({
   ],
 });
 
-export type Event = InferEntity<typeof EventEntity>;
+type Event = InferEntity<typeof EventEntity>;
 
 /** Writes events into the outbox: part of the transaction that does what they tell of. Nudge after it. */
 export async function insertEvents(queries: Queries, events: NewEvent[]): Promise<void> {

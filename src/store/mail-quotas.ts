@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { text } from './columns.ts';
 import type { Queries } from './queries.ts';
@@ -16,8 +16,6 @@ export const MailQuotaEntity = defineEntity({
   },
   indexes: [{ name: 'mail_quotas_by_day', properties: ['day'] }],
 });
-
-export type MailQuota = InferEntity<typeof MailQuotaEntity>;
 
 /**
  * Counts one mail of a kind to an address, if fewer than `limit` went there today (UTC).

@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { defineEntity } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './columns.ts';
 import type { Queries } from './queries.ts';
@@ -14,8 +14,6 @@ export const MailRecipientEntity = defineEntity({
     confirmedAt: time().strictNullable(),
   },
 });
-
-export type MailRecipient = InferEntity<typeof MailRecipientEntity>;
 
 /** Records that an address wants a form's mail, as it says by a link that only it was sent. Again is the same. */
 export async function confirmRecipient(

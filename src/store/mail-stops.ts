@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { defineEntity } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './columns.ts';
 import type { Queries } from './queries.ts';
@@ -14,8 +14,6 @@ export const MailStopEntity = defineEntity({
     createdAt: time(),
   },
 });
-
-export type MailStop = InferEntity<typeof MailStopEntity>;
 
 /** Stops a form's mail to an address, or without a form all of this service's. Stopping again changes nothing. */
 export async function stopMail(

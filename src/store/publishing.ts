@@ -78,4 +78,4 @@ export type PublicationOutcome =
   | { outcome: 'not_found' | 'not_published' };
 
 /** A version before it has its place in a form. */
-export type NewVersion = Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'>;
+type NewVersion = Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'>;

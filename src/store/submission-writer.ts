@@ -143,4 +143,4 @@ type Waiting = PreparedRow & {
   reject: (error: unknown) => void;
 };
 
-export type { NewSubmission, WriteOutcome } from './submission-insert.ts';
+export type { NewSubmission } from './submission-insert.ts';

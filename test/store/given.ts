@@ -7,7 +7,7 @@ import type { NewSubmission } from '../../src/store/submission-writer.ts';
 import { insertWebhook, type Webhook } from '../../src/store/webhooks.ts';
 
 /** A row of each kind with plausible values; name only what the test is about. */
-export function aForm(given: Partial<Form> = {}): Form {
+function aForm(given: Partial<Form> = {}): Form {
   const now = new Date();
   return {
     id: newId('form', now.getTime()),

@@ -51,7 +51,7 @@ export async function startMailServer(refuse: (address: string) => number | unde
 /** A mail as it arrived, taken apart. */
 export type ReceivedMail = Email & { recipients: string[]; source: string };
 
-export type MailServer = AsyncDisposable & {
+type MailServer = AsyncDisposable & {
   url: string;
   mails: ReceivedMail[];
   expectMails(count: number, withinMs?: number): Promise<ReceivedMail[]>;

@@ -55,7 +55,7 @@ export type Answerer = (
   response: ServerResponse,
 ) => void;
 
-export type Receiver = AsyncDisposable & {
+type Receiver = AsyncDisposable & {
   url: string;
   port: number;
   received: Received[];

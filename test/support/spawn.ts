@@ -68,4 +68,4 @@ export type SpawnedService = AsyncDisposable & {
   stop(signal?: NodeJS.Signals): Promise<Ended>;
 };
 
-export type Ended = { code: number | null; signal: NodeJS.Signals | null; output: string; errors: string };
+type Ended = { code: number | null; signal: NodeJS.Signals | null; output: string; errors: string };
