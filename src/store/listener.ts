@@ -13,7 +13,11 @@ export async function listenOn(
   log: Log,
 ): Promise<() => Promise<void>> {
   const stop = new AbortController();
-  let current = await begin(pool, channel, handler);
+  // A connection that is being closed may still bring what was sent before it is.
+  const tell = () => {
+    if (!stop.signal.aborted) handler();
+  };
+  let current = await begin(pool, channel, tell);
 
   const kept = (async () => {
     while (!stop.signal.aborted) {
@@ -21,8 +25,8 @@ export async function listenOn(
       if (stop.signal.aborted) break;
       log.warn({ channel }, 'Lost the connection that listens; taking another.');
       current.client.release(true);
-      current = (await again(pool, channel, handler, stop.signal)) ?? current;
-      if (!stop.signal.aborted) handler();
+      current = (await again(pool, channel, tell, stop.signal)) ?? current;
+      tell();
     }
   })();
 
