@@ -90,8 +90,11 @@ export function createLanes({ workers, send, giveBack, onRoom }: LaneOptions): L
   };
 }
 
-/** Claims are made in groups, so that some wait while others are sent. Bodies have up to 256 KiB each. */
-const CLAIMED_PER_WORKER = 4;
+/**
+ * Claims and results are written in groups: what is claimed beyond the workers fills the time that those
+ * take. Bodies have up to 256 KiB each.
+ */
+const CLAIMED_PER_WORKER = 8;
 
 export type Lanes = {
   /** How many a receiver may have claimed that `busy` does not name. */

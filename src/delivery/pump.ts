@@ -35,7 +35,7 @@ export function createPump(name: string, work: () => Promise<boolean>, log: Log)
   };
 
   const later = () => {
-    rest ??= setTimeout(begin, restsUntil - performance.now());
+    rest ??= setTimeout(begin, Math.max(0, restsUntil - performance.now()));
   };
 
   return {

@@ -59,25 +59,30 @@ const KEEP_ALIVE_MS = 4_000;
 const KEYLESS_CALLS_A_MINUTE = 60;
 
 async function post(agent: Agent, request: Post, signal: AbortSignal): Promise<Outcome> {
-  const deadline = new AbortController();
-  const timer = setTimeout(() => deadline.abort(), TIMEOUT_MS);
+  signal.throwIfAborted();
+  // Cheaper than AbortSignal.any, for every delivery there is.
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  const timer = setTimeout(end, TIMEOUT_MS);
+  signal.addEventListener('abort', end, { once: true });
   try {
     const response = await agent.request({
       ...targetOf(request.url),
       method: 'POST',
       headers: request.headers,
       body: request.body,
-      signal: AbortSignal.any([deadline.signal, signal]),
+      signal: ending.signal,
     });
     return judge(response, await readStart(response.body));
   } catch (error) {
     if (signal.aborted) throw error;
     return {
       outcome: 'failed',
-      error: deadline.signal.aborted ? 'No answer within 10 s.' : faultInWords(error),
+      error: ending.signal.aborted ? 'No answer within 10 s.' : faultInWords(error),
     };
   } finally {
     clearTimeout(timer);
+    signal.removeEventListener('abort', end);
   }
 }
 

@@ -116,10 +116,11 @@ const busyReceivers = `busy as materialized (
   select * from json_to_recordset($2::json) as b(receiver text, free int)
 )`;
 
+/** By an array, since a join is planned as a scan of the whole table while that is small. */
 const claimed = `claimed as (
   update deliveries d
   set due_at = now() + $5 * interval '1 second', leased_until = now() + $5 * interval '1 second'
-  from picked where d.id = picked.id
+  where d.id = any (array(select id from picked))
   returning d.*
 )`;
 
