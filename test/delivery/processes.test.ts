@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Database } from '../../src/store/database.ts';
+import { type Database, openDatabase } from '../../src/store/database.ts';
 import { openTestDatabase } from '../support/database.ts';
 import {
   givenForm,
@@ -13,6 +13,7 @@ import {
   startDelivery,
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
 const byWebhook = {
@@ -20,7 +21,7 @@ const byWebhook = {
 };
 
 describe('several processes', () => {
-  it('deliver every event though one of them is killed again and again', { timeout: 180_000 }, async () => {
+  it('deliver every event though one of them is killed again and again', { timeout: 600_000 }, async () => {
     await using database = await openTestDatabase('postgres');
     await using receiver = await startReceiver((_, response) => {
       setTimeout(() => response.writeHead(204).end(), Math.random() * 20);
@@ -58,6 +59,48 @@ describe('several processes', () => {
     expect(await count(database, `webhook_id = '${webhook.id}'`)).toBe(events.length);
   });
 
+  it('deliver every event of an embedded database though each process is killed', {
+    timeout: 600_000,
+  }, async () => {
+    using folder = temporaryFolder();
+    await using receiver = await startReceiver((_, response) => {
+      setTimeout(() => response.writeHead(204).end(), Math.random() * 20);
+    });
+    const opening = () => openDatabase({ dataDir: folder.path, log: console });
+    const prepared = await opening();
+    const form = await givenForm(prepared, byWebhook);
+    await givenWebhook(prepared, form, { url: receiver.url });
+    await prepared.close();
+
+    const events: string[] = [];
+    for (let kill = 0; kill < EMBEDDED_KILLS; kill++) {
+      const database = await opening();
+      await endLeases(database);
+      events.push(
+        ...(await givenSubmissions(
+          database,
+          form,
+          Array.from({ length: 50 }, () => ({})),
+        )),
+      );
+      await database.close();
+      const child = startProcess(folder.path);
+      await child.started;
+      const before = receiver.received.length;
+      await until(() => receiver.received.length > before + Math.random() * 30);
+      await child.kill('SIGKILL');
+    }
+    const database = await opening();
+    await endLeases(database);
+    const survivor = startDelivery(database);
+    await until(async () => (await count(database, `status = 'delivered'`)) === events.length, 60_000);
+    await survivor.stop(5_000);
+    await database.close();
+
+    const arrived = receiver.received.map(({ headers }) => String(headers['webhook-id']));
+    expect(new Set(arrived)).toEqual(new Set(events));
+  });
+
   it('give back what they can not finish, and end by themselves, when told to stop', async () => {
     await using database = await openTestDatabase('postgres');
     await using receiver = await startReceiver(() => undefined);
@@ -83,6 +126,9 @@ describe('several processes', () => {
 
 /** As many as fit into a test of every day; the count is raised by hand. */
 const KILLS = Number(process.env.TEST_KILLS ?? 5);
+
+/** Each opens the embedded database twice, which takes seconds. */
+const EMBEDDED_KILLS = Number(process.env.TEST_EMBEDDED_KILLS ?? 2);
 
 function startProcess(place: string) {
   const script = join(import.meta.dirname, '../support/delivery-process.ts');
