@@ -8,7 +8,8 @@ import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
 import { WebhooksService } from '../gen/forms/v1/webhooks_pb.js';
 import { definitionFromMessage } from '../src/domain/definition-message.ts';
 import { engines } from './support/database.ts';
-import { definitionMessage, failureOf } from './support/rpc.ts';
+import { definitionMessage } from './support/definitions.ts';
+import { failureOf } from './support/failures.ts';
 import {
   type CallOptions,
   contactForm,

@@ -8,16 +8,18 @@ import { networkOf } from '../../src/services/rate-limit.ts';
 import type { Database } from '../../src/store/database.ts';
 import { DatabaseUnavailable } from '../../src/store/faults.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
-import { definitionMessage, failureOf, openRpc, rpcOn, type TestRpc } from '../support/rpc.ts';
+import { definitionMessage } from '../support/definitions.ts';
+import { failureOf } from '../support/failures.ts';
+import { servicesOn, startServices, type TestServices } from '../support/services.ts';
 
 describe.each(engines)('every call on %s', (engine) => {
-  let rpc: TestRpc;
-  let limited: Awaited<ReturnType<typeof rpcOn>>;
+  let rpc: TestServices;
+  let limited: Awaited<ReturnType<typeof servicesOn>>;
   let now = Date.now();
 
   beforeAll(async () => {
-    rpc = await openRpc(engine, { now: () => now });
-    limited = await rpcOn(rpc.database, {
+    rpc = await startServices(engine, { now: () => now });
+    limited = await servicesOn(rpc.database, {
       now: () => now,
       settings: { rateLimit: true, rateLimitPerKey: 3, requireApiKey: false, allowPublicCreate: false },
     });
@@ -143,7 +145,7 @@ describe.each(engines)('every call on %s', (engine) => {
 
   it('limits activations by client and form, over all processes, and says what is left', async () => {
     const { id } = await rpc.givenForm(rpc.key);
-    const other = await rpcOn(rpc.database, { now: () => now, settings: { rateLimit: true } });
+    const other = await servicesOn(rpc.database, { now: () => now, settings: { rateLimit: true } });
     const activate = (from: string, who = limited) =>
       failureOf(
         forms(who.as(undefined, { 'x-forwarded-for': from })).activateForm({
@@ -229,7 +231,7 @@ describe.each(engines)('every call on %s', (engine) => {
 
   it('tells nobody what went wrong inside, but the log', async () => {
     await using database = await openTestDatabase(engine);
-    const broken = await rpcOn(database);
+    const broken = await servicesOn(database);
     await database.query('alter table forms rename to lost');
     await using network = await broken.openNetwork(broken.key);
 
@@ -251,7 +253,7 @@ describe.each(engines)('every call on %s', (engine) => {
       read: (work) => (reachable ? rpc.database.read(work) : Promise.reject(new DatabaseUnavailable())),
       isReady: async () => reachable,
     };
-    const services = await rpcOn(database, { now: () => now });
+    const services = await servicesOn(database, { now: () => now });
     await forms(services.as(services.key)).listForms({});
 
     reachable = false;

@@ -4,16 +4,18 @@ import { FieldType } from '../../gen/forms/v1/definition_pb.js';
 import { FormStatus, FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { engines } from '../support/database.ts';
-import { definitionMessage, failureOf, openRpc, type TestRpc } from '../support/rpc.ts';
+import { definitionMessage } from '../support/definitions.ts';
+import { failureOf } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const unknownForm = 'form_00000000000000000000000000';
 
 describe.each(engines)('FormsService on %s', (engine) => {
-  let services: TestRpc;
+  let services: TestServices;
   let now = Date.now();
 
   beforeAll(async () => {
-    services = await openRpc(engine, { now: () => now });
+    services = await startServices(engine, { now: () => now });
   });
 
   afterAll(() => services[Symbol.asyncDispose]());

@@ -3,7 +3,9 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { HostedState } from '../../gen/forms/v1/hosted_pb.js';
 import { newSessionId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
-import { definitionMessage, expectFailure, startServices, type TestServices } from '../support/services.ts';
+import { definitionOf } from '../support/definitions.ts';
+import { expectFailure } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const fields = [
   { id: 'plan', type: 'hidden', defaultValue: 'free' },
@@ -13,8 +15,8 @@ const fields = [
 ];
 
 async function givenSession(services: TestServices, settings: object = {}, request: object = {}) {
-  const formId = await services.givenForm(fields, settings);
-  const { session } = await services.sessions.createSession({ formId, ...request }, services.key);
+  const formId = await services.givenFormOf(fields, settings);
+  const { session } = await services.sessions.createSession({ formId, ...request }, services.owner);
   return { formId, sessionId: session?.id ?? '' };
 }
 
@@ -55,9 +57,9 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     const { sessionId } = await givenSession(services);
 
     await services.hosted.getHostedSession({ sessionId });
-    const first = await services.sessions.getSession({ sessionId }, services.key);
+    const first = await services.sessions.getSession({ sessionId }, services.owner);
     await services.hosted.getHostedSession({ sessionId });
-    const second = await services.sessions.getSession({ sessionId }, services.key);
+    const second = await services.sessions.getSession({ sessionId }, services.owner);
 
     expect(first.session?.openTime).toBeDefined();
     expect(second.session?.openTime).toEqual(first.session?.openTime);
@@ -67,14 +69,14 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     await using services = await startServices(engine);
     const prefill = { email: 'a@example.com' };
     const submitted = await givenSession(services, {}, { prefill });
-    await services.sessions.submitSession({ sessionId: submitted.sessionId }, services.key);
+    await services.sessions.submitSession({ sessionId: submitted.sessionId }, services.owner);
     const expired = await givenSession(services, {}, { prefill });
     await services.database.query(
       "update sessions set expires_at = now() - interval '1 second' where id = $1",
       [expired.sessionId],
     );
     const archived = await givenSession(services, {}, { prefill });
-    await services.forms.archiveForm({ formId: archived.formId }, services.key);
+    await services.forms.archiveForm({ formId: archived.formId }, services.owner);
     const closed = await givenSession(services, { closesAt: '2020-01-01T00:00:00Z' }, { prefill });
 
     const states = [];
@@ -109,7 +111,7 @@ describe.each(engines)('SaveHostedAnswers on %s', (engine) => {
       inputs: [input('email', '')],
       page: 1,
     });
-    const { session } = await services.sessions.getSession({ sessionId }, services.key);
+    const { session } = await services.sessions.getSession({ sessionId }, services.owner);
     const again = await services.hosted.getHostedSession({ sessionId });
 
     expect(refused).toMatchObject({ saved: true, answers: { note: 'kept' } });
@@ -205,10 +207,10 @@ describe.each(engines)('SubmitHostedSession on %s', (engine) => {
   it('keeps the fields and words of the version it began with, and behaves as the form does now', async () => {
     await using services = await startServices(engine);
     const { formId, sessionId } = await givenSession(services, { successMessage: 'Old words' });
-    const definition = definitionMessage([{ id: 'other', type: 'text', required: true }], {
+    const definition = definitionOf([{ id: 'other', type: 'text', required: true }], {
       redirectUrl: 'https://shop.example/now',
     });
-    await services.forms.publishFormVersion({ formId, definition }, services.key);
+    await services.forms.publishFormVersion({ formId, definition }, services.owner);
 
     const inputs = [input('email', 'a@example.com')];
     const { ending } = await services.hosted.submitHostedSession({ sessionId, inputs });

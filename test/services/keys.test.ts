@@ -4,14 +4,15 @@ import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { ensureFirstKey } from '../../src/services/first-key.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
-import { failureOf, openRpc, rpcOn, type TestRpc } from '../support/rpc.ts';
+import { failureOf } from '../support/failures.ts';
+import { servicesOn, startServices, type TestServices } from '../support/services.ts';
 
 describe.each(engines)('KeysService on %s', (engine) => {
-  let rpc: TestRpc;
+  let rpc: TestServices;
   let now = Date.now();
 
   beforeAll(async () => {
-    rpc = await openRpc(engine, { now: () => now });
+    rpc = await startServices(engine, { now: () => now });
   });
 
   afterAll(() => rpc[Symbol.asyncDispose]());
@@ -92,7 +93,7 @@ describe.each(engines)('KeysService on %s', (engine) => {
   });
 
   it('stops a deleted key at once here, and within a second in another process', async () => {
-    const other = await rpcOn(rpc.database, { now: () => now });
+    const other = await servicesOn(rpc.database, { now: () => now });
     const made = await keys(rpc.key).createKey({ name: 'short-lived', scopes: ['forms:read'] });
     const here = createClient(FormsService, rpc.as(made.secret));
     const there = createClient(FormsService, other.as(made.secret));
@@ -152,7 +153,7 @@ describe.each(engines)('the first key on %s', (engine) => {
     const shown = await ensureFirstKey({ database, now: Date.now }, given);
 
     expect(shown).toBeUndefined();
-    const rpc = await rpcOn(database);
+    const rpc = await servicesOn(database);
     await createClient(FormsService, rpc.as(given)).listForms({});
     await rpc.close();
   });

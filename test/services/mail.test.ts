@@ -6,14 +6,15 @@ import { type MailLink, mailLinkToken } from '../../src/domain/mail-link.ts';
 import { listConfirmedRecipients } from '../../src/store/mail-recipients.ts';
 import { isMailStopped } from '../../src/store/mail-stops.ts';
 import { engines } from '../support/database.ts';
-import { failureOf, openRpc, type TestRpc } from '../support/rpc.ts';
+import { failureOf } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 describe.each(engines)('MailService on %s', (engine) => {
-  let rpc: TestRpc;
+  let rpc: TestServices;
   const now = Date.now();
 
   beforeAll(async () => {
-    rpc = await openRpc(engine, { now: () => now });
+    rpc = await startServices(engine, { now: () => now });
   });
 
   afterAll(() => rpc[Symbol.asyncDispose]());

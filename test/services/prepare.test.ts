@@ -2,13 +2,13 @@ import { createClient } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { engines, openTestDatabase } from '../support/database.ts';
-import { rpcOn } from '../support/rpc.ts';
+import { servicesOn } from '../support/services.ts';
 
 describe.each(engines)('preparing an installation on %s', (engine) => {
   it('makes one key and one demo form, however many instances start at once', async () => {
     await using database = await openTestDatabase(engine);
 
-    const [one, two] = await Promise.all([rpcOn(database), rpcOn(database)]);
+    const [one, two] = await Promise.all([servicesOn(database), servicesOn(database)]);
 
     const demo = createClient(SubmissionsService, two.as());
     await demo.createDemoSubmission({ answers: { email: 'a@example.com', message: 'Hello' } });

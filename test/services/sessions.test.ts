@@ -4,7 +4,9 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { SessionStatus } from '../../gen/forms/v1/sessions_pb.js';
 import { newSessionId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
-import { definitionMessage, expectFailure, startServices, type TestServices } from '../support/services.ts';
+import { definitionOf } from '../support/definitions.ts';
+import { expectFailure } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const fields = [
   { id: 'email', type: 'email', required: true },
@@ -14,8 +16,8 @@ const fields = [
 const seconds = (count: number) => ({ seconds: BigInt(count), nanos: 0 });
 
 async function givenSession(services: TestServices, settings: object = {}, request: object = {}) {
-  const formId = await services.givenForm(fields, settings);
-  const { session } = await services.sessions.createSession({ formId, ...request }, services.key);
+  const formId = await services.givenFormOf(fields, settings);
+  const { session } = await services.sessions.createSession({ formId, ...request }, services.owner);
   return { formId, sessionId: session?.id ?? '' };
 }
 
@@ -33,10 +35,10 @@ async function count({ database }: TestServices, table: 'sessions' | 'submission
 describe.each(engines)('CreateSession on %s', (engine) => {
   it('opens a session for an hour, with what its maker gave', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
 
     const request = { formId, prefill: { note: 'Hi', plan: null }, metadata: { order: [1, { a: null }] } };
-    const { session } = await services.sessions.createSession(request, services.key);
+    const { session } = await services.sessions.createSession(request, services.owner);
 
     expect(session).toMatchObject({
       formId,
@@ -53,8 +55,9 @@ describe.each(engines)('CreateSession on %s', (engine) => {
 
   it('names every problem at once and stores nothing', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
-    const create = (request: object) => services.sessions.createSession({ formId, ...request }, services.key);
+    const formId = await services.givenFormOf(fields);
+    const create = (request: object) =>
+      services.sessions.createSession({ formId, ...request }, services.owner);
 
     const all = await expectFailure(
       create({ expiresIn: seconds(0), prefill: { email: 'x', age: 1 }, metadata: { a: '\ud800' } }),
@@ -79,27 +82,30 @@ describe.each(engines)('CreateSession on %s', (engine) => {
 
   it('is for published forms of the own project, with the scope', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
-    const archived = await services.givenForm(fields);
-    await services.forms.archiveForm({ formId: archived }, services.key);
-    const draft = await services.forms.createForm({ definition: definitionMessage(fields) }, services.key);
+    const formId = await services.givenFormOf(fields);
+    const archived = await services.givenFormOf(fields);
+    await services.forms.archiveForm({ formId: archived }, services.owner);
+    const draft = await services.forms.createForm({ definition: definitionOf(fields) }, services.owner);
     const { createSession } = services.sessions;
 
     await expectFailure(createSession({ formId }), Reason.MISSING_KEY);
     await expectFailure(
-      createSession({ formId }, await services.givenKey(['sessions:read'])),
+      createSession({ formId }, await services.givenCaller(['sessions:read'])),
       Reason.INSUFFICIENT_SCOPE,
     );
-    await expectFailure(createSession({ formId }, await services.givenKey(['*'], 'other')), Reason.NOT_FOUND);
-    await expectFailure(createSession({ formId: archived }, services.key), Reason.NOT_FOUND);
-    await expectFailure(createSession({ formId: draft.form?.id ?? '' }, services.key), Reason.NOT_FOUND);
+    await expectFailure(
+      createSession({ formId }, await services.givenCaller(['*'], 'other')),
+      Reason.NOT_FOUND,
+    );
+    await expectFailure(createSession({ formId: archived }, services.owner), Reason.NOT_FOUND);
+    await expectFailure(createSession({ formId: draft.form?.id ?? '' }, services.owner), Reason.NOT_FOUND);
 
     expect(await count(services, 'sessions')).toBe(0);
   });
 
   it('answers without a key where none is required', async () => {
-    await using services = await startServices(engine, { requireApiKey: false });
-    const formId = await services.givenForm(fields);
+    await using services = await startServices(engine, { settings: { requireApiKey: false } });
+    const formId = await services.givenFormOf(fields);
 
     const { session } = await services.sessions.createSession({ formId });
 
@@ -111,14 +117,14 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
   it('let nobody read or change what is not theirs', async () => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);
-    const other = await services.givenKey(['*'], 'other');
-    const reader = await services.givenKey(['sessions:read']);
+    const other = await services.givenCaller(['*'], 'other');
+    const reader = await services.givenCaller(['sessions:read']);
 
     for (const call of [services.sessions.getSession, services.sessions.updateSession]) {
       await expectFailure(call({ sessionId }), Reason.MISSING_KEY);
       await expectFailure(call({ sessionId }, other), Reason.NOT_FOUND);
-      await expectFailure(call({ sessionId: newSessionId() }, services.key), Reason.NOT_FOUND);
-      await expectFailure(call({ sessionId: '\0' }, services.key), Reason.NOT_FOUND);
+      await expectFailure(call({ sessionId: newSessionId() }, services.owner), Reason.NOT_FOUND);
+      await expectFailure(call({ sessionId: '\0' }, services.owner), Reason.NOT_FOUND);
     }
     await expectFailure(services.sessions.updateSession({ sessionId }, reader), Reason.INSUFFICIENT_SCOPE);
     expect((await services.sessions.getSession({ sessionId }, reader)).session?.id).toBe(sessionId);
@@ -129,12 +135,12 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
     const given = { prefill: { note: 'Hi', plan: 'pro' }, metadata: { a: 1, b: 2 } };
     const { sessionId } = await givenSession(services, { allowPartial: true }, given);
     const update = (request: object) =>
-      services.sessions.updateSession({ sessionId, ...request }, services.key);
+      services.sessions.updateSession({ sessionId, ...request }, services.owner);
 
     await update({ prefill: { note: null, email: 'a@example.com' }, metadata: { a: null, c: 3 } });
     await update({ answers: { note: 'x', plan: null } });
     await update({ answers: { note: 'y' } });
-    const { session } = await services.sessions.getSession({ sessionId }, services.key);
+    const { session } = await services.sessions.getSession({ sessionId }, services.owner);
 
     expect(session?.prefill).toEqual({ plan: 'pro', email: 'a@example.com' });
     expect(session?.metadata).toEqual({ b: 2, c: 3 });
@@ -145,7 +151,7 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);
     const update = async (request: object) => {
-      const { session } = await services.sessions.updateSession({ sessionId, ...request }, services.key);
+      const { session } = await services.sessions.updateSession({ sessionId, ...request }, services.owner);
       const [start, end] = [session?.createTime, session?.expireTime];
       return end && start && (timestampMs(end) - timestampMs(start)) / 1000;
     };
@@ -169,7 +175,7 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
     };
 
     const refused = await expectFailure(
-      services.sessions.updateSession(request, services.key),
+      services.sessions.updateSession(request, services.owner),
       Reason.INVALID,
     );
 
@@ -179,7 +185,7 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
       'metadata: too_big',
       'prefill.age: unrecognized_keys',
     ]);
-    const { session } = await services.sessions.getSession({ sessionId }, services.key);
+    const { session } = await services.sessions.getSession({ sessionId }, services.owner);
     expect(Object.keys(session?.metadata ?? {})).toEqual(['a']);
   });
 
@@ -188,15 +194,15 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
     const { sessionId } = await givenSession(services);
     await expire(services, sessionId);
 
-    const { session } = await services.sessions.getSession({ sessionId }, services.key);
+    const { session } = await services.sessions.getSession({ sessionId }, services.owner);
 
     expect(session?.status).toBe(SessionStatus.EXPIRED);
     await expectFailure(
-      services.sessions.updateSession({ sessionId, expiresIn: seconds(60) }, services.key),
+      services.sessions.updateSession({ sessionId, expiresIn: seconds(60) }, services.owner),
       Reason.EXPIRED,
     );
     await expectFailure(
-      services.sessions.submitSession({ sessionId, answers: { email: 'a@example.com' } }, services.key),
+      services.sessions.submitSession({ sessionId, answers: { email: 'a@example.com' } }, services.owner),
       Reason.EXPIRED,
     );
     expect(await count(services, 'submissions')).toBe(0);
@@ -205,10 +211,10 @@ describe.each(engines)('GetSession and UpdateSession on %s', (engine) => {
   it('refuses changes once the form is archived', async () => {
     await using services = await startServices(engine);
     const { formId, sessionId } = await givenSession(services);
-    await services.forms.archiveForm({ formId }, services.key);
+    await services.forms.archiveForm({ formId }, services.owner);
 
-    await expectFailure(services.sessions.updateSession({ sessionId }, services.key), Reason.ARCHIVED);
-    await expectFailure(services.sessions.submitSession({ sessionId }, services.key), Reason.ARCHIVED);
+    await expectFailure(services.sessions.updateSession({ sessionId }, services.owner), Reason.ARCHIVED);
+    await expectFailure(services.sessions.submitSession({ sessionId }, services.owner), Reason.ARCHIVED);
   });
 });
 
@@ -217,11 +223,11 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
     await using services = await startServices(engine);
     const given = { prefill: { email: 'a@example.com', note: 'prefill' }, metadata: { order: 7 } };
     const { formId, sessionId } = await givenSession(services, { allowPartial: true }, given);
-    await services.sessions.updateSession({ sessionId, answers: { note: 'partial' } }, services.key);
+    await services.sessions.updateSession({ sessionId, answers: { note: 'partial' } }, services.owner);
 
     const reply = await services.sessions.submitSession(
       { sessionId, answers: { email: 'b@example.com' } },
-      services.key,
+      services.owner,
     );
 
     expect(reply.submission).toMatchObject({
@@ -249,7 +255,7 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services, {}, { prefill: { email: 'a@example.com' } });
     const submit = (answers: object) =>
-      services.sessions.submitSession({ sessionId, answers: { ...answers } }, services.key);
+      services.sessions.submitSession({ sessionId, answers: { ...answers } }, services.owner);
 
     const cleared = await expectFailure(submit({ email: null }), Reason.INVALID);
     const { submission } = await submit({ plan: null });
@@ -261,7 +267,7 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
   it('makes one submission of any number of calls at once', async () => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services, {}, { prefill: { email: 'a@example.com' } });
-    const submit = () => services.sessions.submitSession({ sessionId }, services.key);
+    const submit = () => services.sessions.submitSession({ sessionId }, services.owner);
 
     const outcomes = await Promise.allSettled([submit(), submit(), submit(), submit()]);
     const again = await expectFailure(submit(), Reason.CONFLICT);
@@ -275,13 +281,13 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
   it('keeps the fields of the version the session began with', async () => {
     await using services = await startServices(engine);
     const { formId, sessionId } = await givenSession(services);
-    const definition = definitionMessage([{ id: 'other', type: 'text', required: true }]);
-    await services.forms.publishFormVersion({ formId, definition }, services.key);
+    const definition = definitionOf([{ id: 'other', type: 'text', required: true }]);
+    await services.forms.publishFormVersion({ formId, definition }, services.owner);
 
     const answers = { email: 'a@example.com' };
     const { submission, session } = await services.sessions.submitSession(
       { sessionId, answers },
-      services.key,
+      services.owner,
     );
 
     expect(submission?.formVersionId).toBe(session?.formVersionId);
@@ -295,11 +301,11 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
 
     await expectFailure(submitSession({ sessionId }), Reason.MISSING_KEY);
     await expectFailure(
-      submitSession({ sessionId }, await services.givenKey(['sessions:read'])),
+      submitSession({ sessionId }, await services.givenCaller(['sessions:read'])),
       Reason.INSUFFICIENT_SCOPE,
     );
     await expectFailure(
-      submitSession({ sessionId }, await services.givenKey(['*'], 'other')),
+      submitSession({ sessionId }, await services.givenCaller(['*'], 'other')),
       Reason.NOT_FOUND,
     );
 

@@ -4,7 +4,9 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { ExportFormat, SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
 import { newId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
-import { definitionMessage, expectFailure, startServices, type TestServices } from '../support/services.ts';
+import { definitionOf } from '../support/definitions.ts';
+import { expectFailure } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const fields = [{ id: 'n', type: 'text' }];
 
@@ -20,28 +22,28 @@ async function givenSubmissions(services: TestServices, formId: string, count: n
 
 describe.each(engines)('ListSubmissions on %s', (engine) => {
   it('lets nobody list without the scope, or the form of another project', async () => {
-    await using services = await startServices(engine, { requireApiKey: false });
-    const formId = await services.givenForm(fields);
+    await using services = await startServices(engine, { settings: { requireApiKey: false } });
+    const formId = await services.givenFormOf(fields);
     const { listSubmissions } = services.submissions;
 
     await expectFailure(listSubmissions({ formId }), Reason.MISSING_KEY);
     await expectFailure(
-      listSubmissions({ formId }, await services.givenKey(['forms:read'])),
+      listSubmissions({ formId }, await services.givenCaller(['forms:read'])),
       Reason.INSUFFICIENT_SCOPE,
     );
     await expectFailure(
-      listSubmissions({ formId }, await services.givenKey(['*'], 'other')),
+      listSubmissions({ formId }, await services.givenCaller(['*'], 'other')),
       Reason.NOT_FOUND,
     );
-    await expectFailure(listSubmissions({ formId: newId('form', 0) }, services.key), Reason.NOT_FOUND);
+    await expectFailure(listSubmissions({ formId: newId('form', 0) }, services.owner), Reason.NOT_FOUND);
   });
 
   it('pages through all, newest first, by token and by skipping', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     const newestFirst = (await givenSubmissions(services, formId, 25)).reverse();
     const list = (request: object) =>
-      services.submissions.listSubmissions({ formId, ...request }, services.key);
+      services.submissions.listSubmissions({ formId, ...request }, services.owner);
 
     const first = await list({});
     const rest = await list({ pageToken: first.nextPageToken });
@@ -55,16 +57,16 @@ describe.each(engines)('ListSubmissions on %s', (engine) => {
 
   it('filters by source, session, status and time', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
-    const { session } = await services.sessions.createSession({ formId }, services.key);
+    const formId = await services.givenFormOf(fields);
+    const { session } = await services.sessions.createSession({ formId }, services.owner);
     const sessionId = session?.id ?? '';
-    const ofSession = await services.sessions.submitSession({ sessionId }, services.key);
+    const ofSession = await services.sessions.submitSession({ sessionId }, services.owner);
     services.clock.ms += 1000;
     const middle = services.clock.ms;
     const site = await services.submissions.createSubmission({ formId, answers: {}, source: 'site' });
     const spam = await services.submissions.createSubmission({ formId, answers: {}, honeypot: 'x' });
     const list = async (request: object) => {
-      const page = await services.submissions.listSubmissions({ formId, ...request }, services.key);
+      const page = await services.submissions.listSubmissions({ formId, ...request }, services.owner);
       return page.submissions.map(({ id }) => id);
     };
 
@@ -86,9 +88,9 @@ describe.each(engines)('ListSubmissions on %s', (engine) => {
     [{ status: 99 }, 'status: custom'],
   ])('refuses %j', async (request, violation) => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
 
-    const call = services.submissions.listSubmissions({ formId, ...request }, services.key);
+    const call = services.submissions.listSubmissions({ formId, ...request }, services.owner);
 
     expect((await expectFailure(call, Reason.BAD_REQUEST)).violations).toEqual([violation]);
   });
@@ -99,7 +101,7 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
     services: TestServices,
     formId: string,
     format: ExportFormat,
-    options = services.key,
+    options = services.owner,
   ) {
     const pieces: string[] = [];
     for await (const { data } of services.submissions.exportSubmissions({ formId, format }, options)) {
@@ -110,8 +112,8 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
 
   it('lets nobody export what is not theirs, and knows its formats', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
-    const other = await services.givenKey(['*'], 'other');
+    const formId = await services.givenFormOf(fields);
+    const other = await services.givenCaller(['*'], 'other');
 
     await expectFailure(
       exported(services, formId, ExportFormat.CSV, { headers: { authorization: '' } }),
@@ -123,7 +125,7 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
 
   it('streams every accepted submission once, oldest first, in pieces that end with a line', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     await services.submissions.createSubmission({ formId, answers: { n: 'spam' }, honeypot: 'x' });
     const ids = await givenSubmissions(services, formId, 45);
 
@@ -146,16 +148,16 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
 
   it('has the columns of older versions last', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm([
+    const formId = await services.givenFormOf([
       { id: 'old', type: 'text' },
       { id: 'both', type: 'text' },
     ]);
     await services.submissions.createSubmission({ formId, answers: { old: '1', both: '=2' } });
-    const definition = definitionMessage([
+    const definition = definitionOf([
       { id: 'both', type: 'text' },
       { id: 'fresh', type: 'text' },
     ]);
-    await services.forms.publishFormVersion({ formId, definition }, services.key);
+    await services.forms.publishFormVersion({ formId, definition }, services.owner);
     services.clock.ms += 10;
     await services.submissions.createSubmission({ formId, answers: { fresh: '3' } });
 

@@ -4,7 +4,9 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
 import { demoFormId, newId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
-import { definitionMessage, expectFailure, startServices, type TestServices } from '../support/services.ts';
+import { definitionOf } from '../support/definitions.ts';
+import { expectFailure } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const answers = { email: 'ann@example.com' };
 
@@ -19,7 +21,7 @@ async function stored({ database }: TestServices) {
 describe.each(engines)('CreateSubmission on %s', (engine) => {
   it('stores the answers and announces them in the same commit', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
 
     const { submissionId } = await services.submissions.createSubmission({ formId, answers, source: 'site' });
 
@@ -44,7 +46,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('names every refused answer and stores nothing', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
     const { createSubmission } = services.submissions;
 
     const wrong = await expectFailure(
@@ -73,12 +75,12 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
   it('says that drafts and unknown forms are not there, and that archived and closed ones are over', async () => {
     await using services = await startServices(engine);
     const draft = await services.forms.createForm(
-      { definition: definitionMessage([{ id: 'email', type: 'email' }]) },
-      services.key,
+      { definition: definitionOf([{ id: 'email', type: 'email' }]) },
+      services.owner,
     );
-    const archived = await services.givenForm();
-    await services.forms.archiveForm({ formId: archived }, services.key);
-    const closed = await services.givenForm(undefined, { closesAt: '2020-01-01T00:00:00Z' });
+    const archived = await services.givenFormOf();
+    await services.forms.archiveForm({ formId: archived }, services.owner);
+    const closed = await services.givenFormOf(undefined, { closesAt: '2020-01-01T00:00:00Z' });
     const submit = (formId: string) => services.submissions.createSubmission({ formId, answers });
 
     await expectFailure(submit(draft.form?.id ?? ''), Reason.NOT_FOUND);
@@ -92,13 +94,13 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('takes no more than maxSubmissions, and again after one is deleted', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(undefined, { maxSubmissions: 2 });
+    const formId = await services.givenFormOf(undefined, { maxSubmissions: 2 });
     const submit = () => services.submissions.createSubmission({ formId, answers });
 
     const { submissionId } = await submit();
     await submit();
     await expectFailure(submit(), Reason.CLOSED);
-    await services.submissions.deleteSubmission({ submissionId }, services.key);
+    await services.submissions.deleteSubmission({ submissionId }, services.owner);
     await submit();
 
     expect((await stored(services)).submissions).toHaveLength(2);
@@ -106,7 +108,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('lets no form made without a key grow without end', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(undefined, {}, { headers: { authorization: 'none' } });
+    const formId = await services.givenFormOf(undefined, {}, { headers: { authorization: 'none' } });
     const long = { email: 'ann@example.com', note: 'x'.repeat(65_536) };
 
     await expectFailure(services.submissions.createSubmission({ formId, answers: long }), Reason.TOO_LARGE);
@@ -120,7 +122,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('takes browsers of allowed origins only', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(undefined, { allowedOrigins: ['https://shop.example'] });
+    const formId = await services.givenFormOf(undefined, { allowedOrigins: ['https://shop.example'] });
     const from = (origin: string) =>
       services.submissions.createSubmission({ formId, answers }, { headers: { origin } });
 
@@ -133,21 +135,21 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it("as the management tier needs the scope and a form of the key's project", async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
     const submit = (options = {}) =>
       services.submissions.createSubmission({ formId, answers, managed: true }, options);
 
     await expectFailure(submit(), Reason.MISSING_KEY);
-    await expectFailure(submit(await services.givenKey(['submissions:read'])), Reason.INSUFFICIENT_SCOPE);
-    await expectFailure(submit(await services.givenKey(['*'], 'other')), Reason.NOT_FOUND);
-    await submit(await services.givenKey(['submissions:write']));
+    await expectFailure(submit(await services.givenCaller(['submissions:read'])), Reason.INSUFFICIENT_SCOPE);
+    await expectFailure(submit(await services.givenCaller(['*'], 'other')), Reason.NOT_FOUND);
+    await submit(await services.givenCaller(['submissions:write']));
 
     expect((await stored(services)).submissions).toHaveLength(1);
   });
 
   it('makes one submission of any number of calls with one idempotency key', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
     const request = { formId, answers, idempotencyKey: 'once' };
 
     const replies = await Promise.all(
@@ -163,13 +165,13 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('gives the first answer again after the form has filled, closed or changed', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(undefined, { maxSubmissions: 1 });
+    const formId = await services.givenFormOf(undefined, { maxSubmissions: 1 });
     const request = { formId, answers, idempotencyKey: 'once' };
     const first = await services.submissions.createSubmission(request);
 
     const full = await services.submissions.createSubmission(request);
-    const definition = definitionMessage([{ id: 'other', type: 'text', required: true }]);
-    await services.forms.publishFormVersion({ formId, definition }, services.key);
+    const definition = definitionOf([{ id: 'other', type: 'text', required: true }]);
+    await services.forms.publishFormVersion({ formId, definition }, services.owner);
     const changed = await services.submissions.createSubmission(request);
 
     expect([full.submissionId, changed.submissionId]).toEqual([first.submissionId, first.submissionId]);
@@ -178,7 +180,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('refuses an idempotency key that was used for another request, and ones that are none', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
     const submit = (idempotencyKey: string, email = 'ann@example.com') =>
       services.submissions.createSubmission({ formId, answers: { email }, idempotencyKey });
     await submit('once');
@@ -198,7 +200,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
       { id: 'terms', type: 'checkbox' },
       { id: 'ref', type: 'hidden' },
     ];
-    const formId = await services.givenForm(fields, { successMessage: 'Thanks!' });
+    const formId = await services.givenFormOf(fields, { successMessage: 'Thanks!' });
     const inputs = [
       { name: 'email', values: ['ann@example.com'] },
       { name: 'terms', values: ['on'] },
@@ -235,7 +237,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
   it('stores what fell for the honeypot as spam, answers alike, and tells nobody', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
 
     const { submissionId } = await services.submissions.createSubmission({
       formId,
@@ -271,20 +273,20 @@ describe.each(engines)('GetSubmission and DeleteSubmission on %s', (engine) => {
   it('let nobody read or delete what is not theirs', async () => {
     await using services = await startServices(engine);
     const { getSubmission, deleteSubmission } = services.submissions;
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
-    const other = await services.givenKey(['*'], 'other');
+    const other = await services.givenCaller(['*'], 'other');
 
     await expectFailure(getSubmission({ submissionId }), Reason.MISSING_KEY);
     await expectFailure(deleteSubmission({ submissionId }), Reason.MISSING_KEY);
     await expectFailure(
-      deleteSubmission({ submissionId }, await services.givenKey(['submissions:read'])),
+      deleteSubmission({ submissionId }, await services.givenCaller(['submissions:read'])),
       Reason.INSUFFICIENT_SCOPE,
     );
     for (const call of [getSubmission, deleteSubmission]) {
       await expectFailure(call({ submissionId }, other), Reason.NOT_FOUND);
-      await expectFailure(call({ submissionId: newId('sub', 0) }, services.key), Reason.NOT_FOUND);
-      await expectFailure(call({ submissionId: '\0' }, services.key), Reason.NOT_FOUND);
+      await expectFailure(call({ submissionId: newId('sub', 0) }, services.owner), Reason.NOT_FOUND);
+      await expectFailure(call({ submissionId: '\0' }, services.owner), Reason.NOT_FOUND);
     }
 
     expect((await stored(services)).submissions).toHaveLength(1);
@@ -292,11 +294,11 @@ describe.each(engines)('GetSubmission and DeleteSubmission on %s', (engine) => {
 
   it('read a submission whole, and remove it with its event', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm();
+    const formId = await services.givenFormOf();
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
 
-    const { submission } = await services.submissions.getSubmission({ submissionId }, services.key);
-    await services.submissions.deleteSubmission({ submissionId }, services.key);
+    const { submission } = await services.submissions.getSubmission({ submissionId }, services.owner);
+    await services.submissions.deleteSubmission({ submissionId }, services.owner);
 
     expect(submission).toMatchObject({
       id: submissionId,
@@ -308,7 +310,7 @@ describe.each(engines)('GetSubmission and DeleteSubmission on %s', (engine) => {
       metadata: {},
     });
     await expectFailure(
-      services.submissions.deleteSubmission({ submissionId }, services.key),
+      services.submissions.deleteSubmission({ submissionId }, services.owner),
       Reason.NOT_FOUND,
     );
     expect(await stored(services)).toEqual({ submissions: [], events: [] });

@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { newId, newSessionId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
-import { emailField, expectFailure, startServices, type TestServices } from '../support/services.ts';
+import { emailField } from '../support/definitions.ts';
+import { expectFailure } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const fields = [
   { id: 'cv', type: 'file', accept: ['application/pdf'], maxBytes: 100 },
@@ -30,7 +32,7 @@ async function files({ folder }: TestServices) {
 describe.each(engines)('CreateUpload on %s', (engine) => {
   it('judges the file by its content and makes its name safe', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
 
     const request = { target: ofForm(formId), fieldId: 'cv', filename: '../../cv\r\n.pdf', content: pdf };
     const { upload } = await services.uploads.createUpload(request);
@@ -45,8 +47,8 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
 
   it('refuses what the field does not take, and keeps nothing of it', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm([...fields, ...emailField]);
-    const { session } = await services.sessions.createSession({ formId }, services.key);
+    const formId = await services.givenFormOf([...fields, ...emailField]);
+    const { session } = await services.sessions.createSession({ formId }, services.owner);
     const create = (request: object) =>
       services.uploads.createUpload({ target: ofForm(formId), fieldId: 'cv', content: pdf, ...request });
     const refusals = async (request: object) =>
@@ -70,10 +72,10 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
 
   it('takes none for closed forms, ended sessions and foreign origins', async () => {
     await using services = await startServices(engine);
-    const closed = await services.givenForm(fields, { closesAt: '2020-01-01T00:00:00Z' });
-    const formId = await services.givenForm(fields, { allowedOrigins: ['https://shop.example'] });
-    const { session } = await services.sessions.createSession({ formId }, services.key);
-    await services.sessions.submitSession({ sessionId: session?.id ?? '' }, services.key);
+    const closed = await services.givenFormOf(fields, { closesAt: '2020-01-01T00:00:00Z' });
+    const formId = await services.givenFormOf(fields, { allowedOrigins: ['https://shop.example'] });
+    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    await services.sessions.submitSession({ sessionId: session?.id ?? '' }, services.owner);
     const upload = (target: ReturnType<typeof ofForm> | ReturnType<typeof ofSession>, headers = {}) =>
       services.uploads.createUpload({ target, fieldId: 'cv', content: pdf }, { headers });
 
@@ -91,15 +93,15 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
 describe.each(engines)('Uploads in answers on %s', (engine) => {
   it('are described in the submission, and read back with a key of the project', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     const uploadId = await givenUpload(services, formId);
-    await expectFailure(services.uploads.getUpload({ uploadId }, services.key), Reason.NOT_FOUND);
+    await expectFailure(services.uploads.getUpload({ uploadId }, services.owner), Reason.NOT_FOUND);
 
     const answers = { cv: { upload_id: uploadId } };
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
 
-    const { submission } = await services.submissions.getSubmission({ submissionId }, services.key);
-    const { upload, content } = await services.uploads.getUpload({ uploadId }, services.key);
+    const { submission } = await services.submissions.getSubmission({ submissionId }, services.owner);
+    const { upload, content } = await services.uploads.getUpload({ uploadId }, services.owner);
     expect(submission?.answers).toEqual({
       cv: {
         upload_id: uploadId,
@@ -112,16 +114,16 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
     });
     expect(Buffer.from(content)).toEqual(pdf);
     await expectFailure(services.uploads.getUpload({ uploadId }), Reason.MISSING_KEY);
-    const other = await services.givenKey(['*'], 'other');
+    const other = await services.givenCaller(['*'], 'other');
     await expectFailure(services.uploads.getUpload({ uploadId }, other), Reason.NOT_FOUND);
-    const writer = await services.givenKey(['submissions:write']);
+    const writer = await services.givenCaller(['submissions:write']);
     await expectFailure(services.uploads.getUpload({ uploadId }, writer), Reason.INSUFFICIENT_SCOPE);
   });
 
   it('are refused where they are not the own, used, doubled or unknown', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
-    const foreign = await givenUpload(services, await services.givenForm(fields));
+    const formId = await services.givenFormOf(fields);
+    const foreign = await givenUpload(services, await services.givenFormOf(fields));
     const photo = await givenUpload(services, formId, 'photos');
     const used = await givenUpload(services, formId);
     await services.submissions.createSubmission({ formId, answers: { cv: { upload_id: used } } });
@@ -144,7 +146,7 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
 
   it('go to one of any number of submissions at once', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     const answers = { cv: { upload_id: await givenUpload(services, formId) } };
     const submit = (idempotencyKey = '') =>
       services.submissions.createSubmission({ formId, answers, idempotencyKey });
@@ -159,7 +161,7 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
 
   it('give the first answer to repeated submissions, also at once', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     const answers = { cv: { upload_id: await givenUpload(services, formId) } };
     const submit = () => services.submissions.createSubmission({ formId, answers, idempotencyKey: 'once' });
 
@@ -170,7 +172,7 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
 
   it('give the first answer to a repeated submission', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     const answers = { cv: { upload_id: await givenUpload(services, formId) } };
     const submit = () => services.submissions.createSubmission({ formId, answers, idempotencyKey: 'once' });
 
@@ -181,8 +183,8 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
 
   it('come through the hosted page, saved and then submitted', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields, { allowPartial: true });
-    const { session } = await services.sessions.createSession({ formId }, services.key);
+    const formId = await services.givenFormOf(fields, { allowPartial: true });
+    const { session } = await services.sessions.createSession({ formId }, services.owner);
     const sessionId = session?.id ?? '';
     const made = await services.uploads.createUpload({
       target: ofSession(sessionId),
@@ -206,14 +208,14 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
 
   it('go with their submission', async () => {
     await using services = await startServices(engine);
-    const formId = await services.givenForm(fields);
+    const formId = await services.givenFormOf(fields);
     const uploadId = await givenUpload(services, formId);
     const answers = { cv: { upload_id: uploadId } };
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
 
-    await services.submissions.deleteSubmission({ submissionId }, services.key);
+    await services.submissions.deleteSubmission({ submissionId }, services.owner);
 
-    await expectFailure(services.uploads.getUpload({ uploadId }, services.key), Reason.NOT_FOUND);
+    await expectFailure(services.uploads.getUpload({ uploadId }, services.owner), Reason.NOT_FOUND);
     expect(await files(services)).toEqual([]);
   });
 });

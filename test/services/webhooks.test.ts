@@ -9,18 +9,19 @@ import {
 import { newId } from '../../src/domain/ids.ts';
 import { insertTestDelivery } from '../../src/store/deliveries.ts';
 import { engines } from '../support/database.ts';
-import { failureOf, openRpc, type TestRpc } from '../support/rpc.ts';
+import { failureOf } from '../support/failures.ts';
+import { startServices, type TestServices } from '../support/services.ts';
 
 const url = 'https://example.com/hook';
 const events = [WebhookEvent.SUBMISSION_CREATED];
 const unknownWebhook = 'wh_00000000000000000000000000';
 
 describe.each(engines)('WebhooksService on %s', (engine) => {
-  let rpc: TestRpc;
+  let rpc: TestServices;
   let now = Date.now();
 
   beforeAll(async () => {
-    rpc = await openRpc(engine, { now: () => now });
+    rpc = await startServices(engine, { now: () => now });
   });
 
   afterAll(() => rpc[Symbol.asyncDispose]());

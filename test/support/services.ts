@@ -1,105 +1,144 @@
 import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Client, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { type CallOptions, createClient, type Transport } from '@connectrpc/connect';
+import { connectNodeAdapter, createConnectTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
-import { expect } from 'vitest';
-import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { checkDefinition } from '../../src/domain/definition.ts';
-import { definitionToMessage } from '../../src/domain/definition-message.ts';
-import { SecretBox } from '../../src/domain/secrets.ts';
+import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets.ts';
+import { contextOfClient } from '../../src/services/context.ts';
 import type { ServiceSettings } from '../../src/services/deps.ts';
-import { createServices } from '../../src/services/registry.ts';
+import { createServices, type ServiceRegistry } from '../../src/services/registry.ts';
 import { localUploadStore } from '../../src/services/upload-store.ts';
+import type { Database } from '../../src/store/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import type { EngineName } from './database.ts';
+import { type DefinitionInit, definitionMessage, definitionOf, emailField } from './definitions.ts';
 import { borrowDatabase } from './shared-database.ts';
 
 /**
- * The services in this process on an empty database of their own, called through the local
- * transport. Rates are not limited. `clock.ms` can be set forward.
+ * Runs all services behind their interceptors, without doors and delivery, on an empty database of
+ * their own. Rates are not limited. `clock.ms` can be set forward.
  */
-export async function startServices(engine: EngineName, settings: Partial<ServiceSettings> = {}) {
+export async function startServices(engine: EngineName, options: ServicesOptions = {}) {
   await using opened = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'services-'));
-  opened.defer(() => rm(folder, { recursive: true, force: true }));
   const database = opened.use(await borrowDatabase(engine));
-  const writer = opened.adopt(createSubmissionWriter(database), (open) => open.close());
+  const services = opened.adopt(await servicesOn(database, options), (running) => running.close());
+  const owned = opened.move();
+  return { ...services, database, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** As `startServices`, on a database that is open already: another process, as it were. */
+export async function servicesOn(database: Database, options: ServicesOptions = {}) {
   const clock = { ms: Date.now() };
-  const secretKey = Buffer.alloc(32, 7);
+  const { now = () => clock.ms, settings, secretKey = parseSecretKey(newSecretKey()) } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'uploads-'));
+  const logged: string[] = [];
+  const secrets = new SecretBox(secretKey);
+  const writer = createSubmissionWriter(database);
+  let nudges = 0;
   const services = createServices({
     database,
     writer,
-    secrets: new SecretBox(secretKey),
+    secrets,
     secretKey,
-    settings: { ...testSettings, ...settings },
-    now: () => clock.ms,
-    log: pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
-    nudge() {},
+    settings: { ...defaultSettings, ...settings },
+    now,
+    log: pino({ level: 'debug' }, { write: (line) => logged.push(line) }),
+    nudge: () => {
+      nudges += 1;
+    },
     uploads: localUploadStore(folder),
   });
-  const key = await services.prepare();
-  if (key === undefined) throw new Error('An empty installation made no key');
-  const owned = opened.move();
-  const clients = clientsOf(services.transport());
+  await services.prepare(FIRST_KEY);
+  const local = services.transport();
+  const as = (key?: string, headers: Record<string, string> = {}) => withHeaders(local, key, headers);
+  const owner = withKey(FIRST_KEY);
+  const clients = clientsOf(local);
+
+  /** Makes a key with every scope, in a project of its own, unless told otherwise. */
+  async function givenKey({ scopes = ['*'], project = `p-${crypto.randomUUID().slice(0, 8)}` } = {}) {
+    return (await clients.keys.createKey({ name: 'test', scopes, project }, owner)).secret;
+  }
+
+  async function givenDraft(key: string | undefined, definition: DefinitionInit = {}) {
+    const forms = createClient(FormsService, as(key));
+    const { form, activationToken } = await forms.createForm({ definition: definitionMessage(definition) });
+    return { id: form?.id ?? '', token: activationToken };
+  }
+
+  async function givenForm(key: string | undefined, definition?: DefinitionInit) {
+    const { id, token } = await givenDraft(key, definition);
+    const email = 'owner@example.com';
+    const { form, webhookSecret } = await clients.forms.activateForm({ formId: id, token, email });
+    return { id, versionId: form?.currentVersionId ?? '', webhookSecret };
+  }
+
   return {
+    /** Calls without a key. */
     ...clients,
-    database,
+    /** A `*` key of the default project, and a call's options with it. */
+    key: FIRST_KEY,
+    owner,
+    /** The local transport, calling with this key (or none) and these headers. */
+    as,
     clock,
     folder,
-    /** The headers of a `*` key of the default project. */
-    key: bearer(key),
-    /** The headers of a key with these scopes, in this project. */
-    async givenKey(scopes: string[], project = 'default') {
-      const made = await clients.keys.createKey({ name: 'test', scopes, project }, bearer(key));
-      return bearer(made.secret);
+    /** The lines of the log. */
+    logged,
+    secrets,
+    secretKey,
+    /** How often the delivery loop was to be woken. */
+    nudges: () => nudges,
+    givenKey,
+    givenDraft,
+    givenForm,
+    /** A call's options with a key that has these scopes. */
+    async givenCaller(scopes: string[], project = 'default') {
+      return withKey(await givenKey({ scopes, project }));
     },
-    /** The id of a published form of the default project; `headers: {}` makes one without a key. */
-    async givenForm(fields: object[] = emailField, settings: object = {}, options = bearer(key)) {
-      const definition = definitionMessage(fields, settings);
-      const { form, activationToken } = await clients.forms.createForm({ definition }, options);
+    /** The id of a published form with these fields; `caller: {}` makes one without a key. */
+    async givenFormOf(fields: object[] = emailField, formSettings: object = {}, caller: CallOptions = owner) {
+      const definition = definitionOf(fields, formSettings);
+      const { form, activationToken } = await clients.forms.createForm({ definition }, caller);
       const formId = form?.id ?? '';
       await clients.forms.activateForm({ formId, token: activationToken, email: 'owner@example.com' });
       return formId;
     },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    /** Serves the RPCs on a port, for as long as the result is in use. */
+    openNetwork: (key?: string) => openNetwork(services, key),
+    async close() {
+      await writer.close();
+      await rm(folder, { recursive: true, force: true });
+    },
   };
 }
 
-/** A definition delivered by mail, as the RPCs take it. */
-export function definitionMessage(fields: object[], settings: object = {}) {
-  const input = { name: 'Test', slug: 'test', fields, delivery: { type: 'email' }, settings };
-  const checked = checkDefinition(input, { keyless: false, allowPrivateUrls: true });
-  if (!checked.ok) throw new Error(`No definition: ${JSON.stringify(checked.violations)}`);
-  return definitionToMessage(checked.definition);
-}
-
-/** Expects a call to fail with a reason, and gives its details: violations as `path: code`. */
-export async function expectFailure(call: Promise<unknown>, reason: Reason) {
-  const error = await call.then(
-    (reply) => expect.unreachable(`The call did not fail: ${JSON.stringify(reply)}`),
-    (thrown: unknown) => thrown,
-  );
-  if (!(error instanceof ConnectError)) throw error;
-  const [failure] = error.findDetails(FailureSchema);
-  expect(Reason[failure?.reason ?? 0], error.message).toBe(Reason[reason]);
+async function openNetwork(services: ServiceRegistry, key?: string) {
+  const handler = connectNodeAdapter({
+    routes: (router) => services.routes(router),
+    contextValues: (req) => contextOfClient(req.socket.remoteAddress ?? ''),
+  });
+  const server = createServer(handler);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    code: error.code,
-    submissionId: failure?.submissionId,
-    violations: failure?.violations.map(({ path, code }) => `${path}: ${code}`) ?? [],
+    transport: withHeaders(createConnectTransport({ baseUrl, httpVersion: '1.1' }), key, {}),
+    [Symbol.asyncDispose]: () => {
+      server.closeAllConnections();
+      return new Promise<void>((resolve) => server.close(() => resolve()));
+    },
   };
 }
 
-/** One required e-mail field. */
-export const emailField = [{ id: 'email', type: 'email', required: true }];
-
-function clientsOf(transport: Transport): Clients {
+function clientsOf(transport: Transport) {
   return {
     forms: createClient(FormsService, transport),
     submissions: createClient(SubmissionsService, transport),
@@ -110,11 +149,29 @@ function clientsOf(transport: Transport): Clients {
   };
 }
 
-function bearer(key: string) {
+function withKey(key: string): CallOptions {
   return { headers: { authorization: `Bearer ${key}` } };
 }
 
-const testSettings: ServiceSettings = {
+function withHeaders(transport: Transport, key: string | undefined, more: Record<string, string>): Transport {
+  const headersFor = (init: ConstructorParameters<typeof Headers>[0]) => {
+    const headers = new Headers(init);
+    if (key !== undefined) headers.set('authorization', `Bearer ${key}`);
+    for (const [name, value] of Object.entries(more)) headers.set(name, value);
+    return headers;
+  };
+  return {
+    unary: (method, signal, timeoutMs, header, input, values) =>
+      transport.unary(method, signal, timeoutMs, headersFor(header), input, values),
+    stream: (method, signal, timeoutMs, header, input, values) =>
+      transport.stream(method, signal, timeoutMs, headersFor(header), input, values),
+  };
+}
+
+/** Registered as the first key of each test installation: `*` in the default project. */
+const FIRST_KEY = 'hfs_the-first-key-of-every-test-installation';
+
+const defaultSettings: ServiceSettings = {
   requireApiKey: true,
   allowPublicCreate: true,
   publicProject: 'default',
@@ -125,13 +182,11 @@ const testSettings: ServiceSettings = {
   rateLimitPerKey: undefined,
 };
 
-export type TestServices = Awaited<ReturnType<typeof startServices>>;
-
-type Clients = {
-  forms: Client<typeof FormsService>;
-  submissions: Client<typeof SubmissionsService>;
-  sessions: Client<typeof SessionsService>;
-  hosted: Client<typeof HostedService>;
-  uploads: Client<typeof UploadsService>;
-  keys: Client<typeof KeysService>;
+export type ServicesOptions = {
+  settings?: Partial<ServiceSettings>;
+  /** Milliseconds since 1970; absent: what `clock` says. */
+  now?: () => number;
+  secretKey?: SecretKey;
 };
+
+export type TestServices = Awaited<ReturnType<typeof startServices>>;

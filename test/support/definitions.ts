@@ -1,0 +1,31 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { type FieldSchema, FieldType, FormDefinitionSchema } from '../../gen/forms/v1/definition_pb.js';
+import { checkDefinition } from '../../src/domain/definition.ts';
+import { definitionToMessage } from '../../src/domain/definition-message.ts';
+
+/** A valid definition, one e-mail field delivered by e-mail, with what is given instead. */
+export function definitionMessage(overrides: DefinitionInit = {}) {
+  const email: MessageInitShape<typeof FieldSchema> = { id: 'email', type: FieldType.EMAIL, required: true };
+  const init: DefinitionInit = {
+    name: 'Contact',
+    slug: 'contact',
+    fields: [email],
+    delivery: { channel: { case: 'email', value: {} } },
+  };
+  return create(FormDefinitionSchema, { ...init, ...overrides } as MessageInitShape<
+    typeof FormDefinitionSchema
+  >);
+}
+
+/** A definition delivered by mail, as the RPCs take it. */
+export function definitionOf(fields: object[], settings: object = {}) {
+  const input = { name: 'Test', slug: 'test', fields, delivery: { type: 'email' }, settings };
+  const checked = checkDefinition(input, { keyless: false, allowPrivateUrls: true });
+  if (!checked.ok) throw new Error(`No definition: ${JSON.stringify(checked.violations)}`);
+  return definitionToMessage(checked.definition);
+}
+
+/** One required e-mail field. */
+export const emailField = [{ id: 'email', type: 'email', required: true }];
+
+export type DefinitionInit = Partial<MessageInitShape<typeof FormDefinitionSchema>>;
