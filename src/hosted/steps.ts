@@ -36,29 +36,38 @@ export function stepsOf(fields: readonly Field[], visible: ReadonlySet<string>):
  * one behind the last answer.
  */
 export function resumeStep(fields: readonly Field[], answers: Answers): number {
-  const visible = visibleIds(fields, answers);
-  const steps = stepsOf(fields, visible);
-  const shown = fields.filter(({ id }) => visible.has(id));
-  const answered = shown.filter(({ id }) => Object.hasOwn(answers, id) && !isEmpty(answers[id]));
-  const missing = shown.filter(({ id, required }) => required && !answered.some((field) => field.id === id));
-  const first = Math.min(...missing.map(({ page }) => page));
-  const last = Math.max(0, ...answered.map(({ page }) => page));
+  const { steps, last, lacking } = progressOf(fields, answers);
   const behind = steps.find((page) => page > last) ?? last;
-  return steps.findLast((page) => page <= Math.min(first, behind)) ?? steps[0] ?? 1;
+  return steps.findLast((page) => page <= Math.min(lacking, behind)) ?? steps[0] ?? 1;
 }
 
-/** Where a page begins. With answers kept, the address may name a step, but none beyond what was answered. */
+/**
+ * Where a page begins. With answers kept, the address may name a step, but none behind one that
+ * lacks a required answer.
+ */
 export function stepFor(
   fields: readonly Field[],
   answers: Answers,
   resumes: boolean,
   asked: unknown,
 ): number {
-  const steps = stepsOf(fields, visibleIds(fields, answers));
+  const { steps, lacking } = progressOf(fields, answers);
   if (!resumes) return steps[0] ?? 1;
-  const furthest = resumeStep(fields, answers);
   const step = Number(asked);
-  return steps.includes(step) && step <= furthest ? step : furthest;
+  return steps.includes(step) && step <= lacking ? step : resumeStep(fields, answers);
+}
+
+/** The steps, the last one with an answer (0: none), and the first one that lacks a required one. */
+function progressOf(fields: readonly Field[], answers: Answers) {
+  const visible = visibleIds(fields, answers);
+  const shown = fields.filter(({ id }) => visible.has(id));
+  const isAnswered = ({ id }: Field) => Object.hasOwn(answers, id) && !isEmpty(answers[id]);
+  const missing = shown.filter((field) => field.required && !isAnswered(field));
+  return {
+    steps: stepsOf(fields, visible),
+    last: Math.max(0, ...shown.filter(isAnswered).map(({ page }) => page)),
+    lacking: Math.min(...missing.map(({ page }) => page)),
+  };
 }
 
 /** Where a post leads; undefined: there is no further step, so that the answers are whole. */

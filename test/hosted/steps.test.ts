@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Field } from '../../src/domain/definition.ts';
-import { resumeStep, stepAfter, stepsOf, visibleIds } from '../../src/hosted/steps.ts';
+import { resumeStep, stepAfter, stepFor, stepsOf, visibleIds } from '../../src/hosted/steps.ts';
 
 const fields = [
   field('name', { required: true }),
@@ -39,6 +39,15 @@ describe('the steps of a form', () => {
     [{ name: 'Ada', guests: 2, consent: true }, 4],
   ])('go on, with %j answered, on page %i', (answers, page) => {
     expect(resumeStep(fields, answers)).toBe(page);
+  });
+
+  it('begin where the address says, if nothing required is missing before', () => {
+    const optional = [field('a', {}), field('b', { page: 2, required: true }), field('c', { page: 3 })];
+
+    expect(stepFor(optional, {}, true, '2')).toBe(2);
+    expect(stepFor(optional, {}, true, '3')).toBe(1);
+    expect(stepFor(optional, { b: 'x' }, true, '3')).toBe(3);
+    expect(stepFor(optional, { b: 'x' }, false, '3')).toBe(1);
   });
 });
 

@@ -1,0 +1,170 @@
+import type { Page } from 'playwright-core';
+import PostalMime from 'postal-mime';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { givenSession, hasBrowser, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
+import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { everyType } from './every-type.ts';
+
+describe.skipIf(!hasBrowser).each([
+  ['light, from left to right', { colorScheme: 'light' }, { locale: 'en' }],
+  ['dark, from right to left', { colorScheme: 'dark' }, { locale: 'ar', theme: { accentColor: '#ffd400' } }],
+] as const)(
+  'the pages have no accessibility problem, %s:',
+  { timeout: 60_000 },
+  (_name, options, settings) => {
+    let service: TestService;
+    let browser: TestBrowser;
+    let page: Page;
+
+    beforeAll(async () => {
+      service = await startService();
+      browser = await startBrowser(service);
+      page = await browser.open('/health', options);
+      await page.context().setExtraHTTPHeaders({ 'accept-language': settings.locale });
+    }, 60_000);
+    afterAll(async () => {
+      expect(browser.problems).toEqual([]);
+      await browser?.[Symbol.asyncDispose]();
+      await service?.[Symbol.asyncDispose]();
+    });
+
+    it('a form of every type of field, its errors, its ending, and once it is submitted', async () => {
+      const session = await givenSession(service, {
+        fields: everyType,
+        description: 'All of them',
+        settings,
+      });
+
+      await visit(`/f/${session.id}`);
+      expect(await page.getAttribute('html', 'dir')).toBe(settings.locale === 'ar' ? 'rtl' : 'ltr');
+      await page.click('button[value=forward]');
+      await page.waitForSelector('.summary');
+      await expectNone('errors');
+      await page.fill('[name=name]', 'Ada');
+      await page.fill('[name=notes]', 'a');
+      await page.check('[name=laptop][value=true]');
+      await page.check('[name=consent]');
+      await page.check('[name=track][value=eng]');
+      await page.check('[name=languages][value=en]');
+      await page.click('button[value=forward]');
+      await page.waitForSelector('.copy');
+      await expectNone('ending');
+      await visit(`/f/${session.id}`, 409);
+    });
+
+    it('a step, and files that were uploaded or refused', async () => {
+      const fields = [
+        { id: 'name', type: 'text' },
+        { id: 'cv', type: 'file', page: 2, maxFiles: 3, maxBytes: 100 },
+      ];
+      const session = await givenSession(service, { fields, settings: { ...settings, allowPartial: true } });
+
+      await visit(`/f/${session.id}`);
+      await page.click('button[value=forward]');
+      await page.waitForSelector('[name=cv]');
+      for (const [name, size] of [
+        ['small.txt', 10],
+        ['large.txt', 1000],
+      ] as const) {
+        await page.setInputFiles('[type=file]', {
+          name,
+          mimeType: 'text/plain',
+          buffer: Buffer.alloc(size, 'a'),
+        });
+      }
+      await page.locator('.files .error').waitFor();
+      await page.locator('.files button').waitFor();
+      await expectNone('files');
+    });
+
+    it('sessions that are expired, closed, archived or unknown', async () => {
+      const expired = await givenSession(service, { settings });
+      await service.database.query(
+        `update sessions set expires_at = now() - interval '1 minute' where id = '${expired.id}'`,
+      );
+      const closed = await givenSession(service, {
+        settings: { ...settings, closesAt: '2026-01-01T00:00:00Z' },
+      });
+      const archived = await givenSession(service, { settings });
+      await service.post(`/v1/forms/${archived.form_id}/archive`);
+
+      for (const { id } of [expired, closed, archived]) await visit(`/f/${id}`, 410);
+      await visit('/f/sess_unknown', 404);
+    });
+
+    it('activation, with a good link, with a wrong one, and once it is done', async () => {
+      const draft = await service.givenDraft({ delivery: { type: 'webhook', url: `${service.url}/hook` } });
+
+      await visit(`${draft.activate_url}x`, 401);
+      await visit(draft.activate_url);
+      await page.fill('#email', 'owner@example.com');
+      await page.click('button');
+      await page.waitForSelector('code');
+      await expectNone('activated');
+    });
+
+    it('the links in mails, before and after their button', async () => {
+      const form = await service.givenPublishedForm({
+        delivery: { type: 'email', to: ['other@example.com'] },
+      });
+      await service.post(`/v1/forms/${form.id}/owner`, { email: 'next@example.com' });
+      await service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'a@example.com' } });
+      const titles = new Set<string | null>();
+      for (const address of ['owner', 'other', 'next']) {
+        await until(async () =>
+          (await service.mails()).some((mail) => mail.includes(`To: ${address}@example.com`)),
+        );
+      }
+
+      for (const link of await linksInMails()) {
+        await visit(link);
+        const title = await page.textContent('h1');
+        if (titles.has(title)) continue;
+        titles.add(title);
+        await page.click('button');
+        await page.waitForFunction('!document.querySelector("form")');
+        await expectNone(`done: ${title}`);
+      }
+      await visit('/mail/made-up', 401);
+
+      expect([...titles]).toHaveLength(4);
+    });
+
+    it('the thanks and the refusals that a static site’s form gets', async () => {
+      const form = await service.givenPublishedForm({ settings });
+      await using site = await startSite(
+        () => `<title>Shop</title><form method="post" action="${service.url}/api/forms/${form.id}/submissions">
+        <input name="email"><button>Send</button></form>`,
+      );
+
+      for (const [email, title] of [
+        ['not an address', 'dl'],
+        ['a@example.com', 'h1.done'],
+      ] as const) {
+        await page.goto(site.origin);
+        await page.fill('[name=email]', email);
+        await page.click('button');
+        await page.waitForSelector(title);
+        await expectNone(`static ${title}`);
+      }
+    });
+
+    async function visit(path: string, status = 200): Promise<void> {
+      const response = await page.goto(new URL(path, service.url).href);
+      expect([path, response?.status()]).toEqual([path, status]);
+      await expectNone(path);
+    }
+
+    async function expectNone(state: string): Promise<void> {
+      expect({ [state]: await browser.audit(page) }).toEqual({ [state]: [] });
+    }
+
+    async function linksInMails(): Promise<Set<string>> {
+      const texts = await Promise.all(
+        (await service.mails()).map(async (mail) => (await PostalMime.parse(mail)).text),
+      );
+      return new Set(texts.flatMap((text) => text?.match(/http:\S+\/mail\/[\w.~-]+/g) ?? []));
+    }
+  },
+);

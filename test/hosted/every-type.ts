@@ -1,0 +1,59 @@
+/** A field of every type that a person fills. */
+export const everyType = [
+  { id: 'name', type: 'text', required: true, placeholder: 'Ada Lovelace', maxLength: 80 },
+  { id: 'notes', type: 'textarea', description: 'Several lines', required: true },
+  { id: 'email', type: 'email' },
+  { id: 'site', type: 'url' },
+  { id: 'phone', type: 'phone' },
+  { id: 'age', type: 'number', min: 1, max: 120, step: 1 },
+  { id: 'laptop', type: 'boolean', required: true },
+  { id: 'consent', type: 'checkbox', required: true, description: 'All of the terms' },
+  { id: 'day', type: 'date', min: '2026-12-01' },
+  { id: 'at', type: 'time' },
+  { id: 'call', type: 'datetime' },
+  {
+    id: 'diet',
+    type: 'select',
+    options: [
+      { label: 'None', value: 'none' },
+      { label: 'Vegan', value: 'vegan' },
+    ],
+  },
+  {
+    id: 'track',
+    type: 'radio',
+    required: true,
+    options: [
+      { label: 'Design', value: 'des' },
+      { label: 'Engineering', value: 'eng' },
+    ],
+  },
+  {
+    id: 'languages',
+    type: 'multi_select',
+    minItems: 1,
+    options: [
+      { label: 'English', value: 'en' },
+      { label: 'German', value: 'de' },
+    ],
+  },
+  { id: 'cv', type: 'file' },
+];
+
+/** What a person presses in each control of `everyType`; in en-US the month comes first. */
+export const keystrokes: [selector: string, keys: string[]][] = [
+  ['[name=name]', [...'Ada']],
+  ['[name=notes]', ['a', 'Enter', 'b']],
+  ['[name=email]', [...'a@b.co']],
+  ['[name=site]', [...'http://a.b']],
+  ['[name=phone]', [...'+4930123456']],
+  ['[name=age]', ['7']],
+  ['[name=laptop][value=true]', ['Space']],
+  ['[name=consent]', ['Space']],
+  ['[name=day]', [...'12242026']],
+  ['[name=at]', [...'1030A']],
+  ['[name=call]', [...'122420261030A']],
+  ['[name=diet]', ['v']],
+  ['[name=track][value=des]', ['Space', 'ArrowDown']],
+  ['[name=languages][value=en]', ['Space', 'Tab', 'Space']],
+];

@@ -1,0 +1,172 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  answersOf,
+  givenSession,
+  hasBrowser,
+  startBrowser,
+  startSite,
+  type TestBrowser,
+} from '../support/browser.ts';
+import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () => {
+  let service: TestService;
+  let browser: TestBrowser;
+
+  beforeAll(async () => {
+    service = await startService();
+    browser = await startBrowser(service);
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await service?.[Symbol.asyncDispose]();
+  });
+  afterEach(() => expect(browser.problems.splice(0)).toEqual([]));
+
+  it('frames a form that names its origin, at the height of its content, and people fill it there', async () => {
+    let sessionId = '';
+    await using site = await startSite(
+      () => `<!doctype html><title>Shop</title><body>
+        <script src="${service.url}/embed.js" data-session="${sessionId}"></script>`,
+    );
+    const session = await givenSession(service, { fields, settings: { embedOrigins: [site.origin] } });
+    sessionId = session.id;
+    const page = await browser.open(site.origin);
+
+    const frame = page.frameLocator('iframe');
+    await frame.locator('[name=laptop][value=false]').check();
+    await expect
+      .poll(() => page.locator('iframe').evaluate((element) => element.style.height))
+      .toMatch(/^\d+px$/);
+    const { height = 0 } = (await page.locator('iframe').boundingBox()) ?? {};
+    await frame.locator('button[value=forward]').click();
+    await frame.locator('[name=consent]').check();
+    await frame.locator('button[value=forward]').click();
+    await frame.locator('.copy').waitFor();
+
+    expect(height).toBeGreaterThan(350);
+    expect(await answersOf(service, session)).toEqual({ laptop: false, consent: true });
+  });
+
+  it('frames no form that does not name its origin', async () => {
+    let sessionId = '';
+    await using site = await startSite(
+      () => `<!doctype html><title>Thief</title><iframe src="${service.url}/f/${sessionId}"></iframe>`,
+    );
+    const session = await givenSession(service, { settings: { embedOrigins: ['https://shop.example'] } });
+    sessionId = session.id;
+    const page = await browser.open(site.origin);
+
+    await until(async () => browser.problems.length > 0);
+
+    expect(browser.problems.splice(0).join()).toMatch(/frame-ancestors/);
+    expect(await page.frameLocator('iframe').locator('form').count()).toBe(0);
+  });
+
+  it('can not submit a session in a person’s name', async () => {
+    let sessionId = '';
+    await using site = await startSite(
+      () => `<!doctype html><title>Thief</title><form method="post" action="${service.url.replace('127.0.0.1', 'localhost')}/f/${sessionId}">
+        <input name="email" value="eve@example.com"><button>Win</button></form>`,
+    );
+    const session = await givenSession(service, {});
+    sessionId = session.id;
+    const page = await browser.open(site.origin);
+
+    await page.click('button');
+    await page.locator('h1', { hasText: 'Not accepted' }).waitFor();
+
+    expect((await service.get(`/v1/sessions/${session.id}`)).json.session.status).toBe('open');
+  });
+
+  it('posts its own form and gets thanks, or goes on to its own page', async () => {
+    const form = await service.givenPublishedForm();
+    await using site = await startSite((origin) => staticSite(service.url, form.id, `${origin}/thanks.html`));
+    const page = await browser.open(site.origin);
+
+    await page.fill('form [name=email]', 'ada@example.com');
+    await page.fill('form [name=message]', 'Hello');
+    await page.click('form button');
+    await page.waitForURL(`${site.origin}/thanks.html`);
+
+    const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
+    expect(submissions.map(({ answers }: { answers: object }) => answers)).toEqual([
+      { email: 'ada@example.com', message: 'Hello' },
+    ]);
+  });
+
+  it('posts by fetch, reads what was refused and what was stored', async () => {
+    const form = await service.givenPublishedForm();
+    await using site = await startSite(() => fetchingSite(service.url, form.id));
+    const page = await browser.open(site.origin);
+
+    await page.fill('[name=email]', 'nobody');
+    await page.click('button');
+    await page.locator('output', { hasText: 'answers.email' }).waitFor();
+    await page.fill('[name=email]', 'ada@example.com');
+    await page.click('button');
+    await page.locator('output', { hasText: 'Thank you' }).waitFor();
+
+    expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toHaveLength(1);
+  });
+
+  it('is turned away where the form names other origins', async () => {
+    const form = await service.givenPublishedForm({ settings: { allowedOrigins: ['https://shop.example'] } });
+    await using site = await startSite(() => fetchingSite(service.url, form.id));
+    const page = await browser.open(site.origin);
+
+    await page.fill('[name=email]', 'eve@example.com');
+    await page.click('button');
+    await page.locator('output', { hasText: /\S/ }).waitFor();
+
+    expect(await page.textContent('output')).not.toContain('Thank you');
+    expect((await service.get(`/v1/forms/${form.id}/submissions`)).json.submissions).toEqual([]);
+    browser.problems.splice(0);
+  });
+});
+
+/** The README's page for static sites. */
+function staticSite(url: string, formId: string, next: string): string {
+  return `<!doctype html>
+<title>Contact</title>
+<form action="${url}/api/forms/${formId}/submissions" method="post">
+  <label>Email <input name="email" type="email" required></label>
+  <label>Message <textarea name="message"></textarea></label>
+  <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
+  <input name="_next" type="hidden" value="${next}">
+  <button>Send</button>
+</form>`;
+}
+
+/** The README's page that posts by fetch. */
+function fetchingSite(url: string, formId: string): string {
+  return `<!doctype html>
+<title>Contact</title>
+<form>
+  <label>Email <input name="email"></label>
+  <button>Send</button>
+  <output></output>
+</form>
+<script type="module">
+  const form = document.querySelector('form');
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const response = await fetch('${url}/api/forms/${formId}/submissions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ source: 'website', answers: Object.fromEntries(new FormData(form)) }),
+    }).catch(() => undefined);
+    const { error } = (await response?.json()) ?? { error: { details: [{ path: '', message: 'Not sent' }] } };
+    form.querySelector('output').textContent = error
+      ? error.details.map(({ path, message }) => path + ': ' + message).join(' ') || error.message
+      : 'Thank you!';
+  });
+</script>`;
+}
+
+const fields = [
+  { id: 'laptop', type: 'boolean', required: true },
+  { id: 'os', type: 'text', required: true, visibleWhen: { field: 'laptop', op: 'eq', value: true } },
+  { id: 'consent', type: 'checkbox', required: true, page: 2 },
+];

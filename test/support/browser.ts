@@ -1,0 +1,104 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import type { TestService } from './server.ts';
+
+const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
+
+/** Whether there is a browser; where there is none, its tests are left out, and say so. */
+export const hasBrowser = existsSync(CHROMIUM);
+if (!hasBrowser) console.warn(`\n  !! The browser tests are LEFT OUT: there is no ${CHROMIUM}.\n`);
+
+/** Starts Chromium. What goes wrong on any of its pages is gathered in `problems`. */
+export async function startBrowser(service: TestService): Promise<TestBrowser> {
+  const [browser, axe] = await Promise.all([
+    chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--lang=en-US'] }),
+    readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'),
+  ]);
+  const problems: string[] = [];
+  return {
+    problems,
+    async open(path, options = {}) {
+      const context = await browser.newContext({ locale: 'en-US', ...options });
+      await context.addInitScript(`addEventListener('securitypolicyviolation', (event) =>
+        console.error('Blocked: ' + event.violatedDirective + ' ' + event.blockedURI))`);
+      const page = await context.newPage();
+      page.setDefaultTimeout(20_000);
+      page.on('pageerror', (error) => problems.push(String(error)));
+      page.on('dialog', (dialog) => {
+        problems.push(`Dialog: ${dialog.message()}`);
+        void dialog.dismiss();
+      });
+      page.on('console', (message) => {
+        // That a page came with the status of an error is what many tests are about.
+        if (message.type() === 'error' && !/status of 4\d\d/.test(message.text()))
+          problems.push(message.text());
+      });
+      await page.goto(new URL(path, service.url).href);
+      return page;
+    },
+    async audit(page) {
+      await page.evaluate(axe);
+      const found = await page.evaluate(`axe.run(document, {
+        runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+        rules: { 'target-size': { enabled: true } },
+      }).then(({ violations }) => violations)`);
+      return (found as { id: string; nodes: { html: string }[] }[]).flatMap(({ id, nodes }) =>
+        nodes.map((node) => `${id}: ${node.html}`),
+      );
+    },
+    [Symbol.asyncDispose]: () => browser.close(),
+  };
+}
+
+/** Serves one page at an origin of its own, as somebody else's site. */
+export async function startSite(html: (origin: string) => string): Promise<Site> {
+  const server = createServer((_request, response) => {
+    response.setHeader('content-type', 'text/html; charset=utf-8');
+    response.end(html(origin));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    origin,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** Publishes a form and makes a session of it; `session` is the body that makes it. */
+export async function givenSession(
+  service: TestService,
+  { session = {}, ...definition }: { session?: object; [attribute: string]: unknown },
+): Promise<{ id: string; form_id: string }> {
+  const form = await service.givenPublishedForm(definition);
+  const made = await service.post(`/v1/forms/${form.id}/sessions`, session);
+  if (made.status !== 201) throw new Error(`No session: ${made.text}`);
+  return made.json.session;
+}
+
+/** The answers that a session was submitted with. */
+export async function answersOf(service: TestService, { id }: { id: string }) {
+  const { session } = (await service.get(`/v1/sessions/${id}`)).json;
+  const { submission } = (await service.get(`/v1/submissions/${session.submission_id}`)).json;
+  return submission.answers;
+}
+
+export type TestBrowser = AsyncDisposable & {
+  /** Errors of scripts, console errors, dialogs and what a policy has blocked, on any page. */
+  problems: string[];
+  /** Opens a page in a browser context of its own. */
+  open: (path: string, options?: BrowserContextOptions) => Promise<Page>;
+  /** What axe finds: WCAG 2.2 A and AA, and best practices. */
+  audit: (page: Page) => Promise<string[]>;
+};
+
+export type Site = AsyncDisposable & { origin: string };
