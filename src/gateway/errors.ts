@@ -1,5 +1,13 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { type Failure, FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { type Failure, FailureSchema } from '../../gen/forms/v1/errors_pb.js';
+import {
+  type RefusalBody,
+  type RefusalDetail,
+  type RefusalWord,
+  refusalBody,
+  statusOf,
+  wordOf,
+} from '../domain/refusal.ts';
 
 /**
  * A request that is refused, as it is told to the caller: one row of the documented table of
@@ -9,14 +17,14 @@ import { type Failure, FailureSchema, Reason } from '../../gen/forms/v1/errors_p
  */
 export class Refusal extends Error {
   readonly status: number;
-  readonly reason: ReasonName;
-  readonly details: readonly Detail[];
+  readonly reason: RefusalWord;
+  readonly details: readonly RefusalDetail[];
   readonly headers: Record<string, string>;
   readonly submissionId: string;
 
-  constructor(reason: ReasonName, message: string, options: RefusalOptions = {}) {
+  constructor(reason: RefusalWord, message: string, options: RefusalOptions = {}) {
     super(message, { cause: options.cause });
-    this.status = statuses[reason];
+    this.status = statusOf[reason];
     this.reason = reason;
     this.details = options.details ?? [];
     this.headers = options.headers ?? {};
@@ -24,17 +32,8 @@ export class Refusal extends Error {
   }
 
   /** The documented body of the reply. */
-  get body(): ErrorBody {
-    const { message, details, reason } = this;
-    return {
-      error: {
-        code: codeOf(this.status),
-        message,
-        details,
-        reason,
-        ...(this.submissionId === '' ? {} : { submission_id: this.submissionId }),
-      },
-    };
+  get body(): RefusalBody {
+    return refusalBody(this);
   }
 }
 
@@ -48,41 +47,11 @@ export function refusalOf(error: unknown): Refusal {
 
 const INTERNAL = 'Internal error';
 
-/** The status of each reason. */
-const statuses = {
-  bad_request: 400,
-  missing_key: 401,
-  invalid_key: 401,
-  insufficient_scope: 401,
-  invalid_token: 401,
-  token_used: 401,
-  origin_not_allowed: 401,
-  not_found: 404,
-  method: 404,
-  conflict: 409,
-  expired: 410,
-  closed: 410,
-  archived: 410,
-  too_large: 413,
-  media_type: 415,
-  invalid: 422,
-  rate_limited: 429,
-  internal: 500,
-  unavailable: 503,
-} as const;
-
-/** One of the contract's four words, by the status. */
-function codeOf(status: number): ErrorBody['error']['code'] {
-  if (status === 401) return 'unauthorized';
-  if (status === 404) return 'not_found';
-  return status >= 500 ? 'internal_error' : 'validation_failed';
-}
-
 function refusalOfFailure(error: ConnectError): Refusal {
   const failure = error.findDetails(FailureSchema)[0];
-  const reason = (failure && reasons[failure.reason]) ?? reasonOfCode[error.code] ?? 'internal';
+  const reason = failure === undefined ? (reasonOfCode[error.code] ?? 'internal') : wordOf(failure.reason);
   return new Refusal(reason, failure === undefined ? (wordsFor[reason] ?? INTERNAL) : error.rawMessage, {
-    details: failure?.violations.map(({ path, code, message }) => ({ path, code, message })) ?? [],
+    details: failure?.violations ?? [],
     headers: headersOf(reason, failure, error.metadata),
     submissionId: failure?.submissionId ?? '',
     ...(failure === undefined && reason === 'internal' ? { cause: error } : {}),
@@ -90,7 +59,7 @@ function refusalOfFailure(error: ConnectError): Refusal {
 }
 
 function headersOf(
-  reason: ReasonName,
+  reason: RefusalWord,
   failure: Failure | undefined,
   metadata: Headers,
 ): Record<string, string> {
@@ -108,15 +77,15 @@ function headersOf(
 /** The response headers of an RPC that go on to the HTTP reply. */
 export const passedBack = ['ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate'] as const;
 
-function challenge(reason: ReasonName, scope = ''): string {
+function challenge(reason: RefusalWord, scope = ''): string {
   if (reason === 'insufficient_scope') return `Bearer error="insufficient_scope", scope="${scope}"`;
   return reason === 'invalid_key' ? 'Bearer error="invalid_token"' : 'Bearer';
 }
 
-const challenges: ReadonlySet<ReasonName> = new Set(['missing_key', 'invalid_key', 'insufficient_scope']);
+const challenges: ReadonlySet<RefusalWord> = new Set(['missing_key', 'invalid_key', 'insufficient_scope']);
 
 /** What a failure without a detail means: the transport made it, or a proxy between. */
-const reasonOfCode: Partial<Record<Code, ReasonName>> = {
+const reasonOfCode: Partial<Record<Code, RefusalWord>> = {
   [Code.InvalidArgument]: 'bad_request',
   [Code.OutOfRange]: 'bad_request',
   [Code.Unauthenticated]: 'invalid_key',
@@ -128,7 +97,7 @@ const reasonOfCode: Partial<Record<Code, ReasonName>> = {
 };
 
 /** Said in place of a message that is not meant for callers. */
-const wordsFor: Partial<Record<ReasonName, string>> = {
+const wordsFor: Partial<Record<RefusalWord, string>> = {
   bad_request: 'The request can not be read',
   invalid_key: 'The call is not allowed',
   not_found: 'There is no such thing',
@@ -136,46 +105,8 @@ const wordsFor: Partial<Record<ReasonName, string>> = {
   unavailable: 'The service is not available just now',
 };
 
-const reasons: Partial<Record<Reason, ReasonName>> = {
-  [Reason.BAD_REQUEST]: 'bad_request',
-  [Reason.MISSING_KEY]: 'missing_key',
-  [Reason.INVALID_KEY]: 'invalid_key',
-  [Reason.INSUFFICIENT_SCOPE]: 'insufficient_scope',
-  [Reason.INVALID_TOKEN]: 'invalid_token',
-  [Reason.TOKEN_USED]: 'token_used',
-  [Reason.ORIGIN_NOT_ALLOWED]: 'origin_not_allowed',
-  [Reason.NOT_FOUND]: 'not_found',
-  [Reason.METHOD]: 'method',
-  [Reason.CONFLICT]: 'conflict',
-  [Reason.EXPIRED]: 'expired',
-  [Reason.CLOSED]: 'closed',
-  [Reason.ARCHIVED]: 'archived',
-  [Reason.TOO_LARGE]: 'too_large',
-  [Reason.MEDIA_TYPE]: 'media_type',
-  [Reason.INVALID]: 'invalid',
-  [Reason.RATE_LIMITED]: 'rate_limited',
-  [Reason.INTERNAL]: 'internal',
-  [Reason.UNAVAILABLE]: 'unavailable',
-};
-
-/** The finer word beside the contract's four codes. */
-export type ReasonName = keyof typeof statuses;
-
-/** One refused value, as the contract's `error.details` lists it. */
-export type Detail = { path: string; code: string; message: string };
-
-export type ErrorBody = {
-  error: {
-    code: 'validation_failed' | 'unauthorized' | 'not_found' | 'internal_error';
-    message: string;
-    details: readonly Detail[];
-    reason: ReasonName;
-    submission_id?: string;
-  };
-};
-
 type RefusalOptions = {
-  details?: readonly Detail[];
+  details?: readonly RefusalDetail[];
   headers?: Record<string, string>;
   submissionId?: string;
   cause?: unknown;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
-import type { Detail } from './errors.ts';
+import type { RefusalDetail } from '../domain/refusal.ts';
 
 /**
  * The pages that answer a browser's form post in place of JSON.
@@ -14,7 +14,7 @@ export type Pages = {
   renderEnding(ending: Ending, request: IncomingMessage): Page;
 
   /** Names the refused answers to a static site's form (422). Paths are as in the JSON error. */
-  renderProblems(violations: readonly Detail[], request: IncomingMessage): Page;
+  renderProblems(violations: readonly RefusalDetail[], request: IncomingMessage): Page;
 
   /** Says why a form post was refused, with any other status; `reason` is the JSON error's. */
   renderError(status: number, reason: string, request: IncomingMessage): Page;

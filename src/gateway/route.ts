@@ -1,11 +1,12 @@
 import type { CallOptions } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
+import type { RefusalDetail, RefusalWord } from '../domain/refusal.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from './body.ts';
 import type { Clients } from './clients.ts';
-import { type Detail, type ReasonName, Refusal, refusalOf } from './errors.ts';
+import { Refusal, refusalOf } from './errors.ts';
 import type { Pages } from './pages.ts';
 import { callOptions, sendJson } from './reply.ts';
 
@@ -69,12 +70,12 @@ function checkWith<Body>(schema: z.ZodType<Body> | undefined): (raw: unknown) =>
  * is told along.
  */
 export async function refuse(
-  reason: ReasonName,
-  violations: readonly Detail[],
+  reason: RefusalWord,
+  violations: readonly RefusalDetail[],
   refusedCall: () => Promise<unknown> | undefined,
   { ownAnswers = false } = {},
 ): Promise<Refusal> {
-  let others: readonly Detail[] = [];
+  let others: readonly RefusalDetail[] = [];
   try {
     await refusedCall();
   } catch (error) {
@@ -86,7 +87,7 @@ export async function refuse(
 }
 
 /** A refusal that lists what is wrong, with the first of it as its message. */
-function refusalOfContent(reason: ReasonName, details: readonly Detail[]): Refusal {
+function refusalOfContent(reason: RefusalWord, details: readonly RefusalDetail[]): Refusal {
   const [first] = details;
   const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
   const rest = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
@@ -155,7 +156,7 @@ type RpcRoute<Query, Body, Input, Output, Reply extends z.ZodType> = Omit<
 };
 
 /** A body that fits, as the route reads it, or all that is wrong with it. */
-export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly Detail[] };
+export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly RefusalDetail[] };
 
 /** One request on its way. */
 export type Exchange = {

@@ -128,8 +128,8 @@ async function again(exchange: Exchange, result: Result): Promise<void> {
   const { request, response, session, fields, posted } = exchange;
   const { answers, violations, step, revealed = false } = result;
   if (prefersJson(request)) {
-    const failed = { status: 422, reason: 'invalid', violations, headers: {}, submissionId: '' };
-    if (violations.length > 0) return sendJson(response, 422, errorBody(failed, 'The answers do not fit'));
+    const refused = { reason: 'invalid', violations, submissionId: '' } as const;
+    if (violations.length > 0) return sendJson(response, 422, errorBody(refused, 'The answers do not fit'));
     return sendJson(response, 200, { ok: true, page: step });
   }
   const problems = problemsOf(violations, fields, posted.texts, languageOf(request, session.locale));
