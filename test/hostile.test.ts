@@ -25,7 +25,10 @@ const SEED = 20_261_121;
 const REST_REQUESTS = 2_500;
 const RPC_REQUESTS = 1_500;
 
-describe.each(engines)('on %s', (engine) => {
+/** Thousands of requests, one after the other: ten seconds, on a busy machine many more. */
+const TIMEOUT_MS = 180_000;
+
+describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
   it('answers hostile and broken REST requests with well-formed refusals, never with 5xx', async () => {
     await using service = await startService({ engine });
     const ids = await givenOneOfEach(service);
