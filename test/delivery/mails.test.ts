@@ -73,6 +73,25 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(links).toEqual(['confirm-owner', 'stop']);
   });
 
+  it('asks the address that is to take a form over, and not its owner', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const form = await givenForm(database, { name: 'Contact' });
+    await givenEvent(database, form, 'owner.change_requested', { address: 'next@example.com' });
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+    const logged = await expectFinished(database, form, 1);
+
+    expect(mail?.recipients).toEqual(['next@example.com']);
+    expect(mail?.subject).toBe('Take over a form: Contact');
+    const [link] = mail?.text?.match(/https:\S+/g)?.map(linkIn) ?? [];
+    expect(link).toMatchObject({ purpose: 'change-owner', formId: form.id, address: 'next@example.com' });
+    expect(logged.map(({ delivery }) => [delivery.kind, delivery.receiver])).toEqual([
+      ['owner_change', 'next@example.com'],
+    ]);
+  });
+
   it('mails further addresses only after they have confirmed', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

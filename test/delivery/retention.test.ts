@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest';
+import { removeOld } from '../../src/delivery/sweeps.ts';
+import { newId, newSessionId } from '../../src/domain/ids.ts';
+import type { Database } from '../../src/store/database.ts';
+import { insertSession } from '../../src/store/sessions.ts';
+import { createSubmissionWriter, type NewSubmission } from '../../src/store/submission-writer.ts';
+import { insertUpload } from '../../src/store/uploads.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import { expectFinished, givenForm, plainDefinition, startDelivery } from '../support/delivery.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+describe.each(engines)('what has outlived its time on %s', (engine) => {
+  it("removes a form's submissions after its retentionDays with all that holds their answers", async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database);
+    const keeping = await givenForm(database);
+    const removed: string[] = [];
+    await using delivery = startDelivery(database, {
+      removeUpload: async (id) => void removed.push(id),
+    });
+    const old = await givenSubmission(database, form, 31);
+    const recent = await givenSubmission(database, form, 29);
+    const kept = await givenSubmission(database, keeping, 400);
+    const upload = await givenUpload(database, form.id, old);
+    await expectFinished(database, form, 2);
+    await expectFinished(database, keeping, 1);
+    await delivery.stop(1_000);
+    await database.query(
+      `update form_versions
+       set definition = jsonb_set(definition::jsonb, '{settings,retentionDays}', '30')::json where form_id = $1`,
+      [form.id],
+    );
+
+    await removeOld(delivery.options);
+
+    expect(await idsOf(database, 'select id from submissions')).toEqual([recent, kept].sort());
+    expect(await idsOf(database, 'select submission_id as id from events')).toEqual([recent, kept].sort());
+    expect(await idsOf(database, 'select submission_id as id from deliveries')).toEqual(
+      [recent, kept].sort(),
+    );
+    expect(
+      await idsOf(database, 'select id from attempts where delivery_id not in (select id from deliveries)'),
+    ).toEqual([]);
+    expect(removed).toEqual([upload]);
+  });
+
+  it('removes sessions that ended before the retentionDays, and no open one', async () => {
+    await using database = await openTestDatabase(engine);
+    const settings = { ...plainDefinition.settings, retentionDays: 1 };
+    const form = await givenForm(database, { definition: { settings } });
+    await using delivery = startDelivery(database);
+    await delivery.stop(1_000);
+    const [ended, open] = [await givenSession(database, form), await givenSession(database, form)];
+    await database.query(
+      `update sessions set expires_at = now() - interval '25 hours', expiry_announced_at = now() where id = $1`,
+      [ended],
+    );
+
+    await removeOld(delivery.options);
+
+    expect(await idsOf(database, 'select id from sessions')).toEqual([open]);
+  });
+
+  it('removes drafts that were made without a key and not activated in time', async () => {
+    await using database = await openTestDatabase(engine);
+    const late = new Date(Date.now() - 1_000);
+    const soon = new Date(Date.now() + 60_000);
+    const draft = {
+      status: 'draft',
+      createdBy: 'public',
+      currentVersionId: null,
+      activatedAt: null,
+    } as const;
+    await givenForm(database, { ...draft, activationExpiresAt: late });
+    const kept = [
+      await givenForm(database, { ...draft, activationExpiresAt: soon }),
+      await givenForm(database, { ...draft, activationExpiresAt: late, createdBy: 'key_1' }),
+      await givenForm(database, { activationExpiresAt: late, createdBy: 'public' }),
+    ];
+    await using delivery = startDelivery(database);
+    await delivery.stop(1_000);
+
+    await removeOld(delivery.options);
+
+    expect(await idsOf(database, 'select id from forms')).toEqual(kept.map(({ id }) => id).sort());
+  });
+
+  it('removes uploads that no submission claimed within an hour, their bytes too', async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database);
+    const removed: string[] = [];
+    await using delivery = startDelivery(database, {
+      removeUpload: async (id) => void removed.push(id),
+    });
+    await delivery.stop(1_000);
+    const orphan = await givenUpload(database, form.id, null);
+    const claimed = await givenUpload(database, form.id, 'sub_1');
+    await database.query(`update uploads set created_at = now() - interval '61 minutes'`);
+    const fresh = await givenUpload(database, form.id, null);
+
+    await removeOld(delivery.options);
+
+    expect(removed).toEqual([orphan]);
+    expect(await idsOf(database, 'select id from uploads')).toEqual([claimed, fresh].sort());
+  });
+});
+
+/** A submission of so many days ago, with its event. */
+async function givenSubmission(
+  database: Database,
+  form: { id: string; projectId: string; versionId: string },
+  daysAgo: number,
+): Promise<string> {
+  const createdAt = new Date(Date.now() - daysAgo * DAY_MS);
+  const id = newId('sub', createdAt.getTime());
+  const answers = { name: 'Ada', email: 'ada@example.com' };
+  const data = {
+    submissionId: id,
+    formVersionId: form.versionId,
+    createdAt: createdAt.toISOString(),
+    answers,
+  };
+  const submission: NewSubmission = {
+    id,
+    projectId: form.projectId,
+    formId: form.id,
+    versionId: form.versionId,
+    sessionId: null,
+    source: 'api',
+    answers,
+    metadata: {},
+    status: 'accepted',
+    idempotencyKey: null,
+    requestFingerprint: null,
+    createdAt,
+    event: { id: newId('evt', Date.now()), type: 'submission.created', body: JSON.stringify({ data }) },
+  };
+  const writer = createSubmissionWriter(database);
+  await writer.write(submission);
+  await writer.close();
+  return id;
+}
+
+async function givenUpload(database: Database, formId: string, submissionId: string | null) {
+  const id = newId('upl', Date.now());
+  await insertUpload(database, {
+    id,
+    projectId: 'prj_one',
+    formId,
+    fieldId: 'file',
+    filename: 'a.txt',
+    contentType: 'text/plain',
+    size: 1,
+    sha256: '00',
+    createdAt: new Date(),
+    submissionId,
+  });
+  return id;
+}
+
+async function givenSession(
+  database: Database,
+  form: { id: string; projectId: string; versionId: string },
+): Promise<string> {
+  const { id } = await insertSession(database, {
+    id: newSessionId(),
+    projectId: form.projectId,
+    formId: form.id,
+    versionId: form.versionId,
+    prefill: {},
+    metadata: {},
+    expiresIn: 3600,
+  });
+  return id;
+}
+
+async function idsOf(database: Database, sql: string): Promise<string[]> {
+  const rows = await database.query(sql);
+  return rows.map(({ id }) => String(id)).sort();
+}
