@@ -62,14 +62,15 @@ export function sizeInWords(bytes: number): string {
 
 /** What a file field accepts, as people call it: `application/pdf` and `.pdf` are PDF. */
 function typesInWords(accept: readonly string[], words: Words): string {
-  const kinds: Record<string, string> = {
-    'image/*': words.images,
-    'audio/*': words.audio,
-    'video/*': words.video,
-  };
+  const kinds = new Map([
+    ['text/plain', 'TXT'],
+    ['image/*', words.images],
+    ['audio/*', words.audio],
+    ['video/*', words.video],
+  ]);
   const names = accept.map((type) => {
-    const name = /^(?:\.|application\/|image\/)([a-z\d]{2,5})$/i.exec(type)?.[1];
-    return kinds[type] ?? name?.toUpperCase() ?? type;
+    const name = /^(?:\.|application\/|image\/|text\/)([a-z\d]{2,5})$/i.exec(type)?.[1];
+    return kinds.get(type) ?? name?.toUpperCase() ?? type;
   });
   return [...new Set(names)].join(', ');
 }

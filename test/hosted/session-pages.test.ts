@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/server.ts';
 
 let service: TestService;
+/** How far the service's clock is ahead, in milliseconds. */
+let ahead = 0;
 beforeAll(async () => {
-  service = await startService();
+  service = await startService({ now: () => Date.now() + ahead });
 }, 60_000);
 afterAll(() => service[Symbol.asyncDispose]());
 
@@ -42,6 +44,8 @@ describe('the page of a session', () => {
     const policy = headers.get('content-security-policy');
     expect(policy).toContain("default-src 'none'");
     expect(policy).toContain("frame-ancestors 'none'");
+    expect(policy).toContain("form-action 'self' https:");
+    expect(policy).toContain("base-uri 'none'");
     expect(policy).not.toContain('unsafe');
   });
 
@@ -237,6 +241,38 @@ describe('the page of a session', () => {
     expect((await service.get(`${path}?status=spam`)).json.submissions).toHaveLength(1);
   });
 
+  it('takes what comes too quickly, or from no page, for spam, and answers it like a person', async () => {
+    const settings = { spam: { minSeconds: 60 } };
+    const outcomes: [string, number, boolean][] = [];
+    const submit = async (how: string, token: (issued: string) => string, waited: number) => {
+      const session = await givenSession({ settings });
+      const page = await service.get(`/f/${session.id}`);
+      const issued = /name="_issued" value="([^"]+)"/.exec(page.text)?.[1] ?? '';
+      ahead = waited;
+      const ending = await postForm(session.id, { email: 'a@example.com', _issued: token(issued) });
+      ahead = 0;
+      expect([how, ending.status, ending.text.includes('Thank you')]).toEqual([how, 200, true]);
+      const path = `/v1/forms/${session.form_id}/submissions`;
+      const { submissions } = (await service.get(`${path}?status=spam`)).json;
+      outcomes.push([how, submissions.length, (await statusOf(session.id)) === 'submitted']);
+      return issued;
+    };
+
+    const earlier = await submit('at once', (issued) => issued, 0);
+    await submit('without a token', () => '', 61_000);
+    await submit('with a forged token', (issued) => `${issued.slice(0, -2)}xx`, 61_000);
+    await submit('with the token of another session', () => earlier, 61_000);
+    await submit('like a person', (issued) => issued, 61_000);
+
+    expect(outcomes).toEqual([
+      ['at once', 1, true],
+      ['without a token', 1, true],
+      ['with a forged token', 1, true],
+      ['with the token of another session', 1, true],
+      ['like a person', 0, true],
+    ]);
+  });
+
   it('takes files without script, and names those that the field does not take', async () => {
     const session = await givenSession({
       fields: [{ id: 'cv', type: 'file', required: true, maxBytes: 20, accept: ['text/plain'] }],
@@ -246,13 +282,14 @@ describe('the page of a session', () => {
     const taken = await postFile(session.id, 'a short file');
 
     expect(large.status).toBe(422);
+    expect(large.text).toContain('Types: TXT · Size: at most 20 B');
     expect(large.text).toContain('A file for “Cv” is larger than 20 B.');
     expect(taken.status).toBe(200);
     expect(taken.text).toContain('cv.txt');
   });
 });
 
-describe('a session that cannot be filled', () => {
+describe('a session that cannot be filled, or not by everybody,', () => {
   it('is unknown: 404', async () => {
     const page = await service.get('/f/sess_00000000000000000000000000000000', {
       headers: { 'accept-language': 'de' },
@@ -281,6 +318,22 @@ describe('a session that cannot be filled', () => {
 
     expect([page.status, page.text.includes('other sites')]).toEqual([401, true]);
     expect(await statusOf(session.id)).toBe('open');
+  });
+
+  it.each(['same-origin', 'same-site', 'none'])('takes a post of a page that is %s', async (site) => {
+    const session = await givenSession({});
+
+    const page = await postForm(session.id, { email: 'a@example.com' }, { 'sec-fetch-site': site });
+
+    expect(page.status).toBe(200);
+  });
+
+  it('takes a post of another site if the form may be embedded', async () => {
+    const session = await givenSession({ settings: { embedOrigins: ['https://shop.example'] } });
+
+    const page = await postForm(session.id, { email: 'a@example.com' }, { 'sec-fetch-site': 'cross-site' });
+
+    expect(page.status).toBe(200);
   });
 
   it('is posted to with more text than there may be: 413', async () => {
