@@ -33,13 +33,13 @@ export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): 
 }
 
 /** The host's address is one that a webhook may not go to. Does not tell which. */
-export class NotPublicError extends Error {
+class NotPublicError extends Error {
   override name = 'NotPublicError';
   readonly code = 'NOT_PUBLIC';
 }
 
 /** The host's name has no address. */
-export class UnknownHostError extends Error {
+class UnknownHostError extends Error {
   override name = 'UnknownHostError';
   readonly code = 'ENOTFOUND';
 }

@@ -18,4 +18,4 @@ export type Outcome =
   | { outcome: 'dropped'; error: string };
 
 /** What the receiver said: an HTTP or SMTP status, and the beginning of its words. */
-export type Answer = { responseStatus?: number | undefined; responseBody?: string | undefined };
+type Answer = { responseStatus?: number | undefined; responseBody?: string | undefined };

@@ -107,7 +107,7 @@ export async function claimInTurn(
 }
 
 /** How long a claim hides a delivery: well above the longest attempt, so that a slow one is not made twice. */
-export const LEASE_SECONDS = 60;
+const LEASE_SECONDS = 60;
 
 /** One or two milliseconds of index probes. */
 const RECEIVERS_A_TURN = 100;

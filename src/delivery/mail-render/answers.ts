@@ -51,7 +51,7 @@ export function autoresponseMail(
 }
 
 /** The answer to an email field, if it is one plain address. */
-export function addressIn(answers: Answers, fieldId: string): string | undefined {
+function addressIn(answers: Answers, fieldId: string): string | undefined {
   const answer = Object.hasOwn(answers, fieldId) ? answers[fieldId] : undefined;
   return typeof answer === 'string' && isEmailAddress(answer) ? answer : undefined;
 }
