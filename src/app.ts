@@ -13,10 +13,10 @@ import { createGateway } from './gateway/router.ts';
 import { pages } from './hosted/pages.ts';
 import { createHostedPages } from './hosted/router.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
-import { contextOfClient } from './services/context.ts';
+import { contextOfClient } from './services/calls/context.ts';
 import { createServices, type ServiceRegistry } from './services/registry.ts';
-import { s3UploadStore } from './services/s3-upload-store.ts';
-import { localUploadStore, type UploadStore } from './services/upload-store.ts';
+import { s3UploadStore } from './services/storage/s3-upload-store.ts';
+import { localUploadStore, type UploadStore } from './services/storage/upload-store.ts';
 import { type Database, openDatabase } from './store/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 

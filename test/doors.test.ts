@@ -6,7 +6,7 @@ import { KeysService } from '../gen/forms/v1/keys_pb.js';
 import { SessionsService } from '../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
 import { WebhooksService } from '../gen/forms/v1/webhooks_pb.js';
-import { definitionFromMessage } from '../src/domain/definition-message.ts';
+import { definitionFromMessage } from '../src/domain/definition/definition-message.ts';
 import { engines } from './support/database.ts';
 import { definitionMessage } from './support/definitions.ts';
 import { failureOf } from './support/failures.ts';

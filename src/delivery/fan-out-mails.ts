@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Answers } from '../domain/answers.ts';
-import type { EmailDelivery } from '../domain/definition.ts';
+import type { Answers } from '../domain/answers/answers.ts';
+import type { EmailDelivery } from '../domain/definition/definition.ts';
 import { addressKey } from '../domain/email-address.ts';
 import { demoFormId, newId } from '../domain/ids.ts';
 import type { NewDelivery } from '../store/delivery-inserts.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { FormDefinition } from './definition.ts';
+import type { FormDefinition } from './definition/definition.ts';
 
 /** Canonical JSON (RFC 8785): equal values give equal texts. Throws on what JSON can't say. */
 export function canonicalJson(value: unknown): string {

@@ -1,6 +1,6 @@
 import type { Form } from '../../gen/forms/v1/forms_pb.js';
-import { checkDefinition, definitionSchema } from '../domain/definition.ts';
-import { definitionToMessage } from '../domain/definition-message.ts';
+import { checkDefinition, definitionSchema } from '../domain/definition/definition.ts';
+import { definitionToMessage } from '../domain/definition/definition-message.ts';
 import { type Checked, type Exchange, type Route, route } from './route.ts';
 import { okReply, pageOf, pageQuery, present, textOrNull, timeOf } from './schemas/common.ts';
 import {

@@ -1,4 +1,4 @@
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import { attributes, type Html, html } from './html.ts';
 import { fill, type Language } from './words/language.ts';
 

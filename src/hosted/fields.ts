@@ -1,4 +1,4 @@
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import { controlOf, type FieldView } from './controls.ts';
 import { hintOf } from './hints.ts';
 import { attributes, type Html, html } from './html.ts';

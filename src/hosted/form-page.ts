@@ -1,5 +1,5 @@
 import type { HostedSession } from '../../gen/forms/v1/hosted_pb.js';
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import { renderField } from './fields.ts';
 import { attributes, type Html, html } from './html.ts';
 import { type Page, renderPage } from './layout.ts';

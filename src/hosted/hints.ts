@@ -1,4 +1,4 @@
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import type { Words } from './words/en.ts';
 import { fill, type Language } from './words/language.ts';
 

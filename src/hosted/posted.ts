@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Violation, ViolationSchema } from '../../gen/forms/v1/errors_pb.js';
 import { type Input, InputSchema } from '../../gen/forms/v1/submissions_pb.js';
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import type { Inputs } from './body.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { Violation } from '../../gen/forms/v1/errors_pb.js';
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import { boundsOf, sizeInWords } from './hints.ts';
 import type { Words } from './words/en.ts';
 import { fill, type Language } from './words/language.ts';

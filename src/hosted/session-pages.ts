@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import type { Violation } from '../../gen/forms/v1/errors_pb.js';
 import { HostedService, type HostedSession, HostedState } from '../../gen/forms/v1/hosted_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import type { Field } from '../domain/definition.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import { type PostedFile, readPost } from './body.ts';
 import { errorBody, failureOf } from './failure.ts';
 import { type FormView, renderForm } from './form-page.ts';

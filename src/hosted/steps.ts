@@ -2,8 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { FormDefinitionSchema } from '../../gen/forms/v1/definition_pb.js';
 import type { HostedSession } from '../../gen/forms/v1/hosted_pb.js';
 import { evaluate, isEmpty } from '../domain/condition.ts';
-import type { Field } from '../domain/definition.ts';
-import { definitionFromMessage } from '../domain/definition-message.ts';
+import type { Field } from '../domain/definition/definition.ts';
+import { definitionFromMessage } from '../domain/definition/definition-message.ts';
 import type { Goal } from './posted.ts';
 
 /** The fields that a person may see, in order. */

@@ -8,10 +8,10 @@ import type { Database, Transaction } from '../store/database.ts';
 import { insertEvents } from '../store/events.ts';
 import { type Form, findAnyForm } from '../store/forms.ts';
 import { type ActivationOutcome, activateForm } from '../store/publishing.ts';
+import { failed, notFound } from './calls/errors.ts';
 import { followDelivery } from './delivery-webhook.ts';
 import type { Shared } from './deps.ts';
 import { requireEmail } from './email-check.ts';
-import { failed, notFound } from './errors.ts';
 import { formEvents } from './form-events.ts';
 import { formMessage } from './form-message.ts';
 

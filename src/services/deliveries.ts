@@ -12,9 +12,9 @@ import {
   replayDelivery,
   replayFailedDeliveries,
 } from '../store/deliveries.ts';
-import { type Caller, callerOf } from './context.ts';
+import { type Caller, callerOf } from './calls/context.ts';
+import { failed, notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed, notFound } from './errors.ts';
 import { formOf } from './form-lookup.ts';
 import { pageAsked } from './paging.ts';
 import { webhookOf } from './webhook-lookup.ts';

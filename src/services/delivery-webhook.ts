@@ -1,4 +1,4 @@
-import type { Delivery } from '../domain/definition.ts';
+import type { Delivery } from '../domain/definition/definition.ts';
 import { newId } from '../domain/ids.ts';
 import { newWebhookSecret, type SecretBox } from '../domain/secrets.ts';
 import type { Transaction } from '../store/database.ts';

@@ -1,11 +1,11 @@
 import { checksum } from '../domain/canonical.ts';
-import { checkDefinition, type FormDefinition } from '../domain/definition.ts';
+import { checkDefinition, type FormDefinition } from '../domain/definition/definition.ts';
 import { demoFormId, newId } from '../domain/ids.ts';
 import { hashSecret, newToken } from '../domain/secrets.ts';
 import type { Database } from '../store/database.ts';
 import { findAnyForm, insertForm } from '../store/forms.ts';
 import { activateForm } from '../store/publishing.ts';
-import { projectNamed } from './key-reader.ts';
+import { projectNamed } from './calls/key-reader.ts';
 
 /**
  * Makes sure that there is the form behind `POST /api/demo`, published, in a project of its own.

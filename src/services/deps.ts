@@ -1,10 +1,10 @@
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database.ts';
 import type { SubmissionWriter } from '../store/submission-writer.ts';
+import type { KeyReader } from './calls/key-reader.ts';
+import type { Log } from './calls/logging.ts';
 import type { FormReader } from './form-reader.ts';
-import type { KeyReader } from './key-reader.ts';
-import type { Log } from './logging.ts';
-import type { UploadStore } from './upload-store.ts';
+import type { UploadStore } from './storage/upload-store.ts';
 
 /** What the services need from the process that runs them. */
 export type ServiceDeps = {

@@ -1,5 +1,5 @@
 import { isEmailAddress } from '../domain/email-address.ts';
-import { invalid } from './errors.ts';
+import { invalid } from './calls/errors.ts';
 
 /** Throws INVALID at `email` unless the text is one plain e-mail address. */
 export function requireEmail(text: string): void {

@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { EndingSchema } from '../../gen/forms/v1/submissions_pb.js';
 import { preferredLanguages } from '../domain/accept-language.ts';
-import type { Answers } from '../domain/answers.ts';
-import { answersInWords } from '../domain/answers-in-words.ts';
-import type { FormDefinition } from '../domain/definition.ts';
-import { definitionToMessage } from '../domain/definition-message.ts';
+import type { Answers } from '../domain/answers/answers.ts';
+import { answersInWords } from '../domain/answers/answers-in-words.ts';
+import type { FormDefinition } from '../domain/definition/definition.ts';
+import { definitionToMessage } from '../domain/definition/definition-message.ts';
 
 /**
  * What a person sees after submitting: the words of `definition`, which they filled, and a copy of

@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync';
-import type { FormDefinition } from '../domain/definition.ts';
+import type { FormDefinition } from '../domain/definition/definition.ts';
 import { isObject } from '../domain/json.ts';
 import { type SubmissionRow, submissionToJson } from './submission-message.ts';
 

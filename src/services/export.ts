@@ -3,9 +3,9 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { ExportFormat, type ExportSubmissionsRequest } from '../../gen/forms/v1/submissions_pb.js';
 import { exportSubmissions as storedPage } from '../store/submissions.ts';
 import { listVersions } from '../store/versions.ts';
-import type { Caller } from './context.ts';
+import type { Caller } from './calls/context.ts';
+import { failed } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed } from './errors.ts';
 import { csvFormat, type ExportFormatter, ndjsonFormat } from './export-format.ts';
 import { ownForm } from './submission-list.ts';
 

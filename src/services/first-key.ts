@@ -2,8 +2,8 @@ import { newId } from '../domain/ids.ts';
 import { hashSecret, newApiKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database.ts';
 import { insertFirstKey } from '../store/keys.ts';
-import { DEFAULT_PROJECT } from './context.ts';
-import { projectNamed } from './key-reader.ts';
+import { DEFAULT_PROJECT } from './calls/context.ts';
+import { projectNamed } from './calls/key-reader.ts';
 
 /**
  * Makes sure that an installation has a key: if there is none at all, one with every scope in the

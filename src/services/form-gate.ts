@@ -1,5 +1,5 @@
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { failed, notFound } from './errors.ts';
+import { failed, notFound } from './calls/errors.ts';
 import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
 
 /**

@@ -1,10 +1,10 @@
-import type { FormDefinition } from '../domain/definition.ts';
+import type { FormDefinition } from '../domain/definition/definition.ts';
 import { isId } from '../domain/ids.ts';
 import type { Queries } from '../store/database.ts';
 import { type Form, findForm } from '../store/forms.ts';
 import { findVersion } from '../store/versions.ts';
-import type { Caller } from './context.ts';
-import { notFound } from './errors.ts';
+import type { Caller } from './calls/context.ts';
+import { notFound } from './calls/errors.ts';
 
 /** A form of the caller's project, in any status. Throws NOT_FOUND. */
 export async function formOf(db: Queries, caller: Caller, formId: string): Promise<Form> {

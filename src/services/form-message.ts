@@ -2,11 +2,15 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { FormDefinition as DefinitionMessage } from '../../gen/forms/v1/definition_pb.js';
 import { type FormSchema, FormStatus, type FormVersionSchema } from '../../gen/forms/v1/forms_pb.js';
-import { checkDefinition, type DefinitionOptions, type FormDefinition } from '../domain/definition.ts';
-import { definitionFromMessage, definitionToMessage } from '../domain/definition-message.ts';
+import {
+  checkDefinition,
+  type DefinitionOptions,
+  type FormDefinition,
+} from '../domain/definition/definition.ts';
+import { definitionFromMessage, definitionToMessage } from '../domain/definition/definition-message.ts';
 import type { Form } from '../store/forms.ts';
 import type { Version } from '../store/versions.ts';
-import { invalid } from './errors.ts';
+import { invalid } from './calls/errors.ts';
 
 /** A form as callers see it; lists leave the definition out. */
 export function formMessage(form: Form, definition?: FormDefinition): MessageInitShape<typeof FormSchema> {

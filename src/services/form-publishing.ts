@@ -5,15 +5,15 @@ import type {
   PublishFormVersionResponseSchema,
 } from '../../gen/forms/v1/forms_pb.js';
 import { checksum } from '../domain/canonical.ts';
-import type { Delivery } from '../domain/definition.ts';
+import type { Delivery } from '../domain/definition/definition.ts';
 import { newId } from '../domain/ids.ts';
 import { insertEvents } from '../store/events.ts';
 import type { Form } from '../store/forms.ts';
 import { publishVersion } from '../store/publishing.ts';
-import type { Caller } from './context.ts';
+import type { Caller } from './calls/context.ts';
+import { failed, notFound } from './calls/errors.ts';
 import { followDelivery } from './delivery-webhook.ts';
 import type { Shared } from './deps.ts';
-import { failed, notFound } from './errors.ts';
 import { formEvents } from './form-events.ts';
 import { definitionInUse, formOf } from './form-lookup.ts';
 import { definitionOf, formMessage, versionMessage } from './form-message.ts';

@@ -1,9 +1,9 @@
-import { type CompiledForm, compileForm } from '../domain/answers.ts';
+import { type CompiledForm, compileForm } from '../domain/answers/answers.ts';
 import { isId } from '../domain/ids.ts';
 import type { Database } from '../store/database.ts';
 import { type FormState, findFormState } from '../store/form-state.ts';
 import { findVersion } from '../store/versions.ts';
-import { createFreshCache } from './fresh-cache.ts';
+import { createFreshCache } from './calls/fresh-cache.ts';
 
 /**
  * Reads what calls on a form's public side need of it: its state, at most a second old over any

@@ -7,22 +7,22 @@ import type {
   CreateFormResponseSchema,
   FormsService,
 } from '../../gen/forms/v1/forms_pb.js';
-import { definitionToMessage } from '../domain/definition-message.ts';
+import { answersSchema } from '../domain/answers/json-schema.ts';
+import { definitionToMessage } from '../domain/definition/definition-message.ts';
 import { isId, newId } from '../domain/ids.ts';
-import { answersSchema } from '../domain/json-schema.ts';
 import { hashSecret, newToken } from '../domain/secrets.ts';
 import { insertEvents } from '../store/events.ts';
 import { archiveForm, type Form, insertForm, listForms, proposeOwner } from '../store/forms.ts';
 import { activationMethods } from './activation.ts';
-import { type Caller, callerIfAny, callerOf } from './context.ts';
+import { type Caller, callerIfAny, callerOf } from './calls/context.ts';
+import { failed, notFound } from './calls/errors.ts';
+import { projectNamed } from './calls/key-reader.ts';
 import type { Shared } from './deps.ts';
 import { requireEmail } from './email-check.ts';
-import { failed, notFound } from './errors.ts';
 import { formEvents } from './form-events.ts';
 import { definitionInUse, formOf } from './form-lookup.ts';
 import { definitionOf, formMessage } from './form-message.ts';
 import { publishFormVersion } from './form-publishing.ts';
-import { projectNamed } from './key-reader.ts';
 import { pageAsked } from './paging.ts';
 
 /** Makes forms, publishes them, and tells what they ask. */

@@ -1,10 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type HostedSessionSchema, HostedState } from '../../gen/forms/v1/hosted_pb.js';
-import { type Answers, mergeAnswers } from '../domain/answers.ts';
-import type { Field, FormDefinition } from '../domain/definition.ts';
-import { definitionToMessage } from '../domain/definition-message.ts';
-import { shownFields } from '../domain/shown-fields.ts';
+import { type Answers, mergeAnswers } from '../domain/answers/answers.ts';
+import { shownFields } from '../domain/answers/shown-fields.ts';
+import type { Field, FormDefinition } from '../domain/definition/definition.ts';
+import { definitionToMessage } from '../domain/definition/definition-message.ts';
 import type { Session } from '../store/sessions.ts';
 import type { Gate, PublishedForm } from './form-gate.ts';
 import { withoutNulls } from './session-request.ts';

@@ -1,8 +1,8 @@
 import type { SubmitHostedSessionRequest } from '../../gen/forms/v1/hosted_pb.js';
-import { type Answers, mergeAnswers } from '../domain/answers.ts';
+import { type Answers, mergeAnswers } from '../domain/answers/answers.ts';
+import { readInputs } from '../domain/answers/form-inputs.ts';
 import { canonicalJson } from '../domain/canonical.ts';
-import type { FormDefinition } from '../domain/definition.ts';
-import { readInputs } from '../domain/form-inputs.ts';
+import type { FormDefinition } from '../domain/definition/definition.ts';
 import { isObject } from '../domain/json.ts';
 import type { Session } from '../store/sessions.ts';
 import { findSubmission } from '../store/submissions.ts';

@@ -1,8 +1,8 @@
-import { type Answers, mergeAnswers } from '../domain/answers.ts';
+import { type Answers, mergeAnswers } from '../domain/answers/answers.ts';
 import type { Violation } from '../domain/violations.ts';
 import { lockSession, type Session, updateSession } from '../store/sessions.ts';
+import { notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { notFound } from './errors.ts';
 import type { PublishedForm } from './form-gate.ts';
 import type { LiveVersion } from './form-reader.ts';
 import { heldAnswers, shownAnswers } from './hosted-message.ts';

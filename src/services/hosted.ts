@@ -6,13 +6,13 @@ import {
   type SaveHostedAnswersRequest,
   type SubmitHostedSessionRequest,
 } from '../../gen/forms/v1/hosted_pb.js';
-import { mergeAnswers } from '../domain/answers.ts';
-import { readInputs } from '../domain/form-inputs.ts';
+import { mergeAnswers } from '../domain/answers/answers.ts';
+import { readInputs } from '../domain/answers/form-inputs.ts';
 import { isId } from '../domain/ids.ts';
 import { findAnySession, markSessionOpened, type Session } from '../store/sessions.ts';
+import { invalid, notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
 import { endingOf } from './endings.ts';
-import { invalid, notFound } from './errors.ts';
 import { gateOf, publishedForm, refuseIfShut } from './form-gate.ts';
 import { endedToMessage, heldAnswers, hostedState, openToMessage, shownAnswers } from './hosted-message.ts';
 import { repeatedSubmission } from './hosted-repeat.ts';

@@ -14,11 +14,11 @@ import { textProblem } from '../domain/text.ts';
 import type { Violation } from '../domain/violations.ts';
 import type { Database } from '../store/database.ts';
 import { deleteKey, insertKey, type Key, listKeys } from '../store/keys.ts';
-import { type Caller, callerOf, DEFAULT_PROJECT } from './context.ts';
+import { type Caller, callerOf, DEFAULT_PROJECT } from './calls/context.ts';
+import { invalid, notFound } from './calls/errors.ts';
+import { projectNamed } from './calls/key-reader.ts';
 import type { Shared } from './deps.ts';
 import { wholeSeconds } from './durations.ts';
-import { invalid, notFound } from './errors.ts';
-import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
 export function keysService(shared: Shared): ServiceImpl<typeof KeysService> {

@@ -6,10 +6,10 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import type { ListenRequest, ListenResponseSchema } from '../../gen/forms/v1/webhooks_pb.js';
 import { isId } from '../domain/ids.ts';
 import type { EmittedEvent } from '../store/events.ts';
-import { bearerOf } from './caller.ts';
-import { callerOf, clientAddressOf } from './context.ts';
+import { bearerOf } from './calls/caller.ts';
+import { callerOf, clientAddressOf } from './calls/context.ts';
+import { failed } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed } from './errors.ts';
 import { createEventTail } from './event-tail.ts';
 import { formOf } from './form-lookup.ts';
 

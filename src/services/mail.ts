@@ -7,8 +7,8 @@ import { releaseWaitingMail } from '../store/deliveries.ts';
 import { confirmOwner, findAnyForm } from '../store/forms.ts';
 import { confirmRecipient } from '../store/mail-recipients.ts';
 import { stopMail } from '../store/mail-stops.ts';
+import { failed } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed } from './errors.ts';
 
 /** Does what a mailed link stands for. The token in the link is the credential. */
 export function mailService({ database, secretKey, now, nudge }: Shared): ServiceImpl<typeof MailService> {

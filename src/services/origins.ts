@@ -1,5 +1,5 @@
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { failed } from './errors.ts';
+import { failed } from './calls/errors.ts';
 
 /**
  * Refuses a browser whose page may not post to a form. Callers that are no browser send no

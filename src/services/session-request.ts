@@ -1,11 +1,11 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import type { UpdateSessionRequest } from '../../gen/forms/v1/sessions_pb.js';
-import { mergeAnswers } from '../domain/answers.ts';
+import { mergeAnswers } from '../domain/answers/answers.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { jsonProblems } from '../domain/text.ts';
 import type { Violation } from '../domain/violations.ts';
 import type { Session, SessionChange } from '../store/sessions.ts';
-import { invalid } from './errors.ts';
+import { invalid } from './calls/errors.ts';
 import type { LiveVersion } from './form-reader.ts';
 
 /** How long a session that was not told otherwise takes answers, in seconds: as documented. */

@@ -6,12 +6,12 @@ import type {
   SubmitSessionRequest,
   UpdateSessionRequest,
 } from '../../gen/forms/v1/sessions_pb.js';
-import { mergeAnswers } from '../domain/answers.ts';
+import { mergeAnswers } from '../domain/answers/answers.ts';
 import { isId, newSessionId } from '../domain/ids.ts';
 import { findSession, insertSession, lockSession, type Session, updateSession } from '../store/sessions.ts';
-import { type Caller, callerOf } from './context.ts';
+import { type Caller, callerOf } from './calls/context.ts';
+import { invalid, notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { invalid, notFound } from './errors.ts';
 import { type PublishedForm, publishedForm, refuseIfShut } from './form-gate.ts';
 import type { LiveVersion } from './form-reader.ts';
 import { type SessionMessage, sessionToMessage } from './session-message.ts';

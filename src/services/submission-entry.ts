@@ -1,12 +1,12 @@
 import { Code } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import type { Answers } from '../domain/answers.ts';
+import type { Answers } from '../domain/answers/answers.ts';
 import { submissionPayload } from '../domain/event-payload.ts';
 import { newId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { NewSubmission } from '../store/submission-insert.ts';
+import { failed, invalid } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed, invalid } from './errors.ts';
 import { type PublishedForm, recountIfAlmostFull } from './form-gate.ts';
 import type { LiveVersion } from './form-reader.ts';
 

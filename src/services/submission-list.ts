@@ -4,9 +4,9 @@ import { type ListSubmissionsRequest, SubmissionStatus } from '../../gen/forms/v
 import { isId, smallestIdAt } from '../domain/ids.ts';
 import { textProblem } from '../domain/text.ts';
 import { listSubmissions as listStored, type SubmissionFilter } from '../store/submissions.ts';
-import type { Caller } from './context.ts';
+import type { Caller } from './calls/context.ts';
+import { failed, notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed, notFound } from './errors.ts';
 import { pageAsked } from './paging.ts';
 import { submissionToMessage } from './submission-message.ts';
 

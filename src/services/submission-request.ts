@@ -1,15 +1,15 @@
 import { ConnectError } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import type { CreateSubmissionRequest } from '../../gen/forms/v1/submissions_pb.js';
-import type { Answers } from '../domain/answers.ts';
+import type { Answers } from '../domain/answers/answers.ts';
+import { readInputs } from '../domain/answers/form-inputs.ts';
 import { fingerprint } from '../domain/canonical.ts';
-import { readInputs } from '../domain/form-inputs.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { jsonProblems, textProblem } from '../domain/text.ts';
 import type { Violation } from '../domain/violations.ts';
 import { findRepeatedSubmission } from '../store/submissions.ts';
+import { failed, invalid } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed, invalid } from './errors.ts';
 import { type PublishedForm, refuseIfShut } from './form-gate.ts';
 import { newSubmission, repeated, storeSubmission } from './submission-entry.ts';
 import { claimUploads } from './upload-claims.ts';

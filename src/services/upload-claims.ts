@@ -1,5 +1,5 @@
-import type { Answers } from '../domain/answers.ts';
-import type { FormDefinition } from '../domain/definition.ts';
+import type { Answers } from '../domain/answers/answers.ts';
+import type { FormDefinition } from '../domain/definition/definition.ts';
 import { isObject, type Json, type JsonObject } from '../domain/json.ts';
 import type { Violation } from '../domain/violations.ts';
 import { findUnclaimedUploads, type Upload } from '../store/uploads.ts';

@@ -9,16 +9,16 @@ import type {
   UploadSchema,
   UploadsService,
 } from '../../gen/forms/v1/uploads_pb.js';
-import type { Field } from '../domain/definition.ts';
-import { safeFilename } from '../domain/filename.ts';
+import { safeFilename } from '../domain/answers/filename.ts';
+import { acceptsFile, sniffMediaType } from '../domain/answers/media-type.ts';
+import type { Field } from '../domain/definition/definition.ts';
 import { isId, newId } from '../domain/ids.ts';
-import { acceptsFile, sniffMediaType } from '../domain/media-type.ts';
 import type { Violation } from '../domain/violations.ts';
 import { findAnySession } from '../store/sessions.ts';
 import { findUpload, insertUpload, type Upload } from '../store/uploads.ts';
-import { type Caller, callerOf } from './context.ts';
+import { type Caller, callerOf } from './calls/context.ts';
+import { failed, invalid, notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { failed, invalid, notFound } from './errors.ts';
 import { type PublishedForm, publishedForm, refuseIfShut } from './form-gate.ts';
 import type { LiveVersion } from './form-reader.ts';
 import { checkOrigin } from './origins.ts';

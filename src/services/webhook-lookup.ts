@@ -1,8 +1,8 @@
 import { isId } from '../domain/ids.ts';
 import type { Queries } from '../store/database.ts';
 import { findWebhook, type Webhook } from '../store/webhooks.ts';
-import type { Caller } from './context.ts';
-import { notFound } from './errors.ts';
+import type { Caller } from './calls/context.ts';
+import { notFound } from './calls/errors.ts';
 
 /** A webhook of the caller's project. Throws NOT_FOUND. */
 export async function webhookOf(db: Queries, caller: Caller, webhookId: string): Promise<Webhook> {

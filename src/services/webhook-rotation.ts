@@ -6,10 +6,10 @@ import type {
 } from '../../gen/forms/v1/webhooks_pb.js';
 import { newWebhookSecret } from '../domain/secrets.ts';
 import { rotateWebhookSecret } from '../store/webhooks.ts';
-import type { Caller } from './context.ts';
+import type { Caller } from './calls/context.ts';
+import { invalid, notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
 import { wholeSeconds } from './durations.ts';
-import { invalid, notFound } from './errors.ts';
 import { webhookOf } from './webhook-lookup.ts';
 import { webhookMessage } from './webhook-message.ts';
 

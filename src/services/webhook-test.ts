@@ -1,14 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { TestWebhookResponseSchema } from '../../gen/forms/v1/webhooks_pb.js';
+import { sampleAnswers } from '../domain/answers/sample-answers.ts';
 import { testPayload } from '../domain/event-payload.ts';
 import { newId } from '../domain/ids.ts';
-import { sampleAnswers } from '../domain/sample-answers.ts';
 import { findDelivery, insertTestDelivery } from '../store/deliveries.ts';
 import { type Form, listForms } from '../store/forms.ts';
 import type { Webhook } from '../store/webhooks.ts';
-import type { Caller } from './context.ts';
+import type { Caller } from './calls/context.ts';
+import { notFound } from './calls/errors.ts';
 import type { Shared } from './deps.ts';
-import { notFound } from './errors.ts';
 import { definitionInUse, formOf } from './form-lookup.ts';
 import { deliveryMessage } from './webhook-message.ts';
 

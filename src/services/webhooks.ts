@@ -18,11 +18,11 @@ import {
   type Webhook,
   type WebhookChange,
 } from '../store/webhooks.ts';
-import { type Caller, callerOf } from './context.ts';
+import { type Caller, callerOf } from './calls/context.ts';
+import { invalid, notFound } from './calls/errors.ts';
 import { deliveryMethods } from './deliveries.ts';
 import { freshWebhook, turnedOn } from './delivery-webhook.ts';
 import type { Shared } from './deps.ts';
-import { invalid, notFound } from './errors.ts';
 import { formOf } from './form-lookup.ts';
 import { createListen } from './listen.ts';
 import { eventProblems, secretProblems, urlProblems } from './webhook-checks.ts';

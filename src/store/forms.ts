@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import type { FormDefinition } from '../domain/definition.ts';
+import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, time } from './columns.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
 import type { Queries } from './queries.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { phonePattern, urlPattern } from '../../src/domain/answer-text.ts';
+import { phonePattern, urlPattern } from '../../src/domain/answers/answer-text.ts';
 import { addressKey, emailPattern, isEmailAddress } from '../../src/domain/email-address.ts';
 
 describe('isEmailAddress', () => {

@@ -1,5 +1,9 @@
-import { type CompiledForm, compileForm } from '../../src/domain/answers.ts';
-import { checkDefinition, type DefinitionOptions, type FormDefinition } from '../../src/domain/definition.ts';
+import { type CompiledForm, compileForm } from '../../src/domain/answers/answers.ts';
+import {
+  checkDefinition,
+  type DefinitionOptions,
+  type FormDefinition,
+} from '../../src/domain/definition/definition.ts';
 
 /** A definition as people send it, whole but for what a test is about. */
 export function sent(parts: object = {}): Record<string, unknown> {

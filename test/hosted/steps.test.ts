@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Field } from '../../src/domain/definition.ts';
+import type { Field } from '../../src/domain/definition/definition.ts';
 import { resumeStep, stepAfter, stepFor, stepsOf, visibleIds } from '../../src/hosted/steps.ts';
 
 const fields = [

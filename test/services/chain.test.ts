@@ -4,7 +4,7 @@ import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
-import { networkOf } from '../../src/services/rate-limit.ts';
+import { networkOf } from '../../src/services/calls/rate-limit.ts';
 import type { Database } from '../../src/store/database.ts';
 import { DatabaseUnavailable } from '../../src/store/faults.ts';
 import { engines, openTestDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Field } from '../../src/domain/definition.ts';
+import type { Field } from '../../src/domain/definition/definition.ts';
 import { csvFormat, ndjsonFormat } from '../../src/services/export-format.ts';
 import type { SubmissionRow } from '../../src/services/submission-message.ts';
 

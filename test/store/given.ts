@@ -1,4 +1,4 @@
-import { checkDefinition, type FormDefinition } from '../../src/domain/definition.ts';
+import { checkDefinition, type FormDefinition } from '../../src/domain/definition/definition.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database.ts';
 import { type Form, insertForm } from '../../src/store/forms.ts';

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { type FieldSchema, FieldType, FormDefinitionSchema } from '../../gen/forms/v1/definition_pb.js';
-import { checkDefinition } from '../../src/domain/definition.ts';
-import { definitionToMessage } from '../../src/domain/definition-message.ts';
+import { checkDefinition } from '../../src/domain/definition/definition.ts';
+import { definitionToMessage } from '../../src/domain/definition/definition-message.ts';
 
 /** A valid definition, one e-mail field delivered by e-mail, with what is given instead. */
 export function definitionMessage(overrides: DefinitionInit = {}) {

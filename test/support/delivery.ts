@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createDelivery, type DeliverySettings } from '../../src/delivery/index.ts';
 import type { DeliveryOptions } from '../../src/delivery/options.ts';
-import type { FormDefinition } from '../../src/domain/definition.ts';
+import type { FormDefinition } from '../../src/domain/definition/definition.ts';
 import { submissionPayload } from '../../src/domain/event-payload.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json.ts';

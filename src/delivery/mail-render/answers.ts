@@ -1,6 +1,6 @@
-import type { Answers } from '../../domain/answers.ts';
-import { answersInWords } from '../../domain/answers-in-words.ts';
-import type { EmailDelivery, FormDefinition } from '../../domain/definition.ts';
+import type { Answers } from '../../domain/answers/answers.ts';
+import { answersInWords } from '../../domain/answers/answers-in-words.ts';
+import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import type { MailMessage } from '../mail-message.ts';
 import { type MailContext, writeMail } from './mail-context.ts';

@@ -1,0 +1,156 @@
+import { type Condition, evaluate, isEmpty } from '../condition.ts';
+import type { Field, FormDefinition } from '../definition/definition.ts';
+import { isObject, type Json } from '../json.ts';
+import { atMost, pathOf, required, unrecognized, type Violation } from '../violations.ts';
+import { type AnswerCheck, wrongType } from './answer-check.ts';
+import { answerCheck } from './answer-types.ts';
+
+/**
+ * Prepares a definition for checking answers: once per version, then a few microseconds a call.
+ *
+ * Expects a definition that `checkDefinition` has accepted.
+ */
+export function compileForm(definition: FormDefinition): CompiledForm {
+  const fields = definition.fields.map(compileField);
+  const known = new Set(definition.fields.map(({ id }) => id));
+  return {
+    definition,
+    checkAnswers: (answers, options = {}) => {
+      const root = options.root ?? 'answers';
+      if (answers === undefined) return { ok: false, violations: [required(root)] };
+      if (!isJsonObject(answers)) {
+        return { ok: false, violations: [wrongType(root, 'object', answers)] };
+      }
+      const violations: Violation[] = [];
+      const clean =
+        options.required === false
+          ? checkGiven(fields, answers, root, violations)
+          : checkWhole(fields, answers, root, options.base, violations);
+      for (const key of Object.keys(answers)) {
+        if (!known.has(key)) violations.push(unrecognized(pathOf(root, key), key));
+      }
+      return violations.length === 0
+        ? { ok: true, answers: clean }
+        : { ok: false, violations: atMost(violations) };
+    },
+  };
+}
+
+/** Lays answers over each other, lowest first: a present key wins, also with null or an empty answer. */
+export function mergeAnswers(...layers: (Answers | undefined)[]): Answers {
+  return Object.assign({}, ...layers);
+}
+
+/** Partial answers and prefill: only what is given, each by itself. */
+function checkGiven(
+  fields: CompiledField[],
+  answers: Answers,
+  root: string,
+  violations: Violation[],
+): Answers {
+  const clean: Answers = {};
+  for (const { id, check } of fields) {
+    const answer = given(answers, id);
+    if (answer === undefined) continue;
+    if (isEmpty(answer)) {
+      clean[id] = null;
+      continue;
+    }
+    check(answer, `${root}.${id}`, violations);
+    clean[id] = answer;
+  }
+  return clean;
+}
+
+/** Conditions name earlier fields only, so one pass in order knows all that they ask about. */
+function checkWhole(
+  fields: CompiledField[],
+  answers: Answers,
+  root: string,
+  base: Answers | undefined,
+  violations: Violation[],
+): Answers {
+  const clean: Answers = {};
+  for (const field of fields) {
+    if (field.visibleWhen !== undefined && !evaluate(field.visibleWhen, clean)) continue;
+    const answer = settle(field, answers, base);
+    const path = `${root}.${field.id}`;
+    if (answer === undefined) {
+      if (field.required) violations.push(required(path));
+      continue;
+    }
+    field.check(answer, path, violations);
+    clean[field.id] = answer;
+  }
+  return clean;
+}
+
+/** The answer that counts: what is given, else what the session holds, else the default. */
+function settle(field: CompiledField, answers: Answers, base: Answers | undefined): Json | undefined {
+  const layer = base !== undefined && !Object.hasOwn(answers, field.id) ? base : answers;
+  const answer = given(layer, field.id);
+  if (!isEmpty(answer)) return answer;
+  const cleared = base !== undefined && Object.hasOwn(layer, field.id);
+  return cleared ? undefined : copyOf(field.defaultValue);
+}
+
+function compileField(field: Field): CompiledField {
+  return {
+    id: field.id,
+    required: field.required,
+    visibleWhen: field.visibleWhen,
+    defaultValue: field.defaultValue,
+    check: answerCheck(field),
+  };
+}
+
+function given(answers: Answers, id: string): Json | undefined {
+  return Object.hasOwn(answers, id) ? answers[id] : undefined;
+}
+
+/** A default belongs to all submissions; whoever gets it may change their own. */
+function copyOf(value: Json | undefined): Json | undefined {
+  return Array.isArray(value) ? [...value] : value;
+}
+
+/** What comes through a door is JSON already; only its kind is open. */
+function isJsonObject(value: unknown): value is Answers {
+  return isObject(value);
+}
+
+/** Answers keyed by field id, in the order of the fields. */
+export type Answers = { [fieldId: string]: Json };
+
+/** A definition made ready for checking answers. */
+export type CompiledForm = {
+  definition: FormDefinition;
+  /** Checks answers and gives them back clean, in the order of the fields, or names every problem. */
+  checkAnswers: (answers: unknown, options?: AnswersOptions) => AnswersResult;
+};
+
+export type AnswersOptions = {
+  /** The first part of each violation's path; `answers` if absent. */
+  root?: 'answers' | 'prefill';
+  /**
+   * False for partial answers and prefill: each given one must be valid, none is required, no
+   * default fills in, nothing is dropped, and an empty answer becomes null, which clears what lies
+   * below it. True if absent.
+   */
+  required?: boolean;
+  /**
+   * What a session already holds (partial answers over prefill). The answers are laid over it, and
+   * then an empty one clears: not even a default fills in. Without it an empty answer is none, and
+   * the default fills in.
+   */
+  base?: Answers | undefined;
+};
+
+type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
+
+type CompiledField = {
+  id: string;
+  required: boolean;
+  visibleWhen: Condition | undefined;
+  defaultValue: Json | undefined;
+  check: AnswerCheck;
+};

@@ -1,0 +1,189 @@
+import { create } from '@bufbuild/protobuf';
+import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import * as pb from '../../../gen/forms/v1/definition_pb.js';
+import { conditionFromMessage, conditionToMessage } from './condition-message.ts';
+import type { Delivery, Field, FieldType, FormDefinition, Settings } from './definition.ts';
+import { jsonFromValue, keyOf, present, valueFromJson } from './message-values.ts';
+
+/**
+ * The JSON that a typed definition stands for, as `checkDefinition` reads it. Unset fields are
+ * absent. Nothing is checked: what the message can't mean becomes JSON that the check refuses.
+ */
+export function definitionFromMessage(message: pb.FormDefinition): unknown {
+  return present({
+    name: message.name,
+    slug: message.slug,
+    description: message.description || undefined,
+    fields: message.fields.map(fieldFromMessage),
+    delivery: message.delivery && deliveryFromMessage(message.delivery),
+    settings: message.settings && settingsFromMessage(message.settings),
+  });
+}
+
+/** The typed message of a checked definition; `definitionFromMessage` and the check give it back unchanged. */
+export function definitionToMessage(definition: FormDefinition): pb.FormDefinition {
+  return create(pb.FormDefinitionSchema, {
+    name: definition.name,
+    slug: definition.slug,
+    description: definition.description ?? '',
+    fields: definition.fields.map(fieldToMessage),
+    delivery: deliveryToMessage(definition.delivery),
+    settings: settingsToMessage(definition.settings),
+  });
+}
+
+function fieldFromMessage(field: pb.Field): unknown {
+  return present({
+    id: field.id,
+    type: keyOf(fieldTypes, field.type),
+    label: field.label || undefined,
+    description: field.description || undefined,
+    placeholder: field.placeholder || undefined,
+    agentHint: field.agentHint || undefined,
+    required: field.required,
+    hidden: field.hidden,
+    page: field.page,
+    defaultValue: jsonFromValue(field.defaultValue),
+    options: listed(field.options.map(({ label, value }) => ({ label, value }))),
+    minLength: field.minLength,
+    maxLength: field.maxLength,
+    pattern: field.pattern || undefined,
+    patternMessage: field.patternMessage || undefined,
+    min: jsonFromValue(field.min),
+    max: jsonFromValue(field.max),
+    step: field.step,
+    minItems: field.minItems,
+    maxItems: field.maxItems,
+    accept: listed(field.accept),
+    maxBytes: field.maxBytes,
+    maxFiles: field.maxFiles,
+    visibleWhen: field.visibleWhen && conditionFromMessage(field.visibleWhen),
+  });
+}
+
+function fieldToMessage(field: Field): pb.Field {
+  const { type, defaultValue, min, max, visibleWhen, ...same } = field;
+  return create(pb.FieldSchema, {
+    ...same,
+    type: fieldTypes[type],
+    defaultValue: valueFromJson(defaultValue),
+    min: valueFromJson(min),
+    max: valueFromJson(max),
+    visibleWhen: visibleWhen && conditionToMessage(visibleWhen),
+  });
+}
+
+function deliveryFromMessage({ channel }: pb.DeliveryTarget): unknown {
+  switch (channel.case) {
+    case 'email': {
+      const { to, subject, replyTo, autoresponse } = channel.value;
+      return present({
+        type: 'email',
+        to: listed(to),
+        subject: subject || undefined,
+        replyTo: replyTo || undefined,
+        autoresponse: autoresponse && {
+          to: autoresponse.to,
+          subject: autoresponse.subject,
+          message: autoresponse.message,
+        },
+      });
+    }
+    case 'webhook':
+      return present({ type: 'webhook', url: channel.value.url, secret: channel.value.secret || undefined });
+    case undefined:
+      return {};
+    default:
+      return channel satisfies never;
+  }
+}
+
+function deliveryToMessage(delivery: Delivery): pb.DeliveryTarget {
+  if (delivery.type === 'webhook') {
+    const value = create(pb.WebhookDeliverySchema, { url: delivery.url });
+    return create(pb.DeliveryTargetSchema, { channel: { case: 'webhook', value } });
+  }
+  const { type: _, ...email } = delivery;
+  const value = create(pb.EmailDeliverySchema, email);
+  return create(pb.DeliveryTargetSchema, { channel: { case: 'email', value } });
+}
+
+function settingsFromMessage(settings: pb.Settings): unknown {
+  const { theme, spam } = settings;
+  return present({
+    allowPartial: settings.allowPartial,
+    submitLabel: settings.submitLabel || undefined,
+    successMessage: settings.successMessage || undefined,
+    redirectUrl: settings.redirectUrl || undefined,
+    allowedOrigins: settings.allowedOrigins,
+    embedOrigins: settings.embedOrigins,
+    retentionDays: settings.retentionDays,
+    closesAt: settings.closesAt && isoText(timestampDate(settings.closesAt)),
+    maxSubmissions: settings.maxSubmissions,
+    locale: settings.locale || undefined,
+    theme:
+      theme &&
+      present({
+        accentColor: theme.accentColor || undefined,
+        logo: theme.logo || undefined,
+        mode: keyOf(themeModes, theme.mode),
+      }),
+    spam:
+      spam &&
+      present({
+        honeypot: spam.honeypot || undefined,
+        minSeconds: spam.minTime && Number(spam.minTime.seconds) + spam.minTime.nanos / NANOS,
+      }),
+  });
+}
+
+function settingsToMessage({ closesAt, theme, spam, ...same }: Settings): pb.Settings {
+  const seconds = Math.floor(spam.minSeconds ?? 0);
+  const nanos = Math.round(((spam.minSeconds ?? 0) - seconds) * NANOS);
+  return create(pb.SettingsSchema, {
+    ...same,
+    closesAt: closesAt === undefined ? undefined : timestampFromMs(Date.parse(closesAt)),
+    theme: create(pb.ThemeSchema, { ...theme, mode: themeModes[theme.mode] }),
+    spam: create(pb.SpamSettingsSchema, {
+      honeypot: spam.honeypot ?? false,
+      minTime: spam.minSeconds === undefined ? undefined : { seconds: BigInt(seconds), nanos },
+    }),
+  });
+}
+
+/** A list that is empty in a message may as well be absent. */
+function listed<Item>(items: Item[]): Item[] | undefined {
+  return items.length > 0 ? items : undefined;
+}
+
+/** A timestamp beyond what dates can hold becomes a text that is no date. */
+function isoText(date: Date): string {
+  return Number.isNaN(date.getTime()) ? 'beyond time' : date.toISOString();
+}
+
+const NANOS = 1_000_000_000;
+
+const fieldTypes: Record<FieldType, pb.FieldType> = {
+  text: pb.FieldType.TEXT,
+  textarea: pb.FieldType.TEXTAREA,
+  email: pb.FieldType.EMAIL,
+  url: pb.FieldType.URL,
+  phone: pb.FieldType.PHONE,
+  number: pb.FieldType.NUMBER,
+  boolean: pb.FieldType.BOOLEAN,
+  checkbox: pb.FieldType.CHECKBOX,
+  date: pb.FieldType.DATE,
+  time: pb.FieldType.TIME,
+  datetime: pb.FieldType.DATETIME,
+  select: pb.FieldType.SELECT,
+  radio: pb.FieldType.RADIO,
+  multi_select: pb.FieldType.MULTI_SELECT,
+  hidden: pb.FieldType.HIDDEN,
+  file: pb.FieldType.FILE,
+};
+
+const themeModes: Record<Settings['theme']['mode'], pb.ThemeMode> = {
+  light: pb.ThemeMode.LIGHT,
+  dark: pb.ThemeMode.DARK,
+  auto: pb.ThemeMode.AUTO,
+};

@@ -1,0 +1,108 @@
+import { checkWebhookUrl } from '../address.ts';
+import { isObject } from '../json.ts';
+import type { Violation } from '../violations.ts';
+import { conditionProblems } from './condition-rules.ts';
+import { fieldProblems } from './field-rules.ts';
+import { patternProblems } from './pattern-rules.ts';
+
+/**
+ * What is wrong between the parts of a definition: the rules that its shape can't say.
+ *
+ * Judges the definition as it was sent, part by part, so that one part's wrong shape hides no
+ * other's problem; what is not there or not of its type is not judged.
+ */
+export function definitionProblems(input: unknown, options: RuleOptions): Violation[] {
+  if (!isObject(input)) return [];
+  const fields = Array.isArray(input.fields) ? input.fields.slice(0, MAX_FIELDS).map(readField) : [];
+  const patterns = patternProblems(fields.map((field) => field.input));
+  const unfit = new Set(patterns.map(({ path }) => path));
+  return [
+    ...fields.flatMap(({ input: field }, index) =>
+      fieldProblems(field, `fields.${index}`, !unfit.has(`fields.${index}.pattern`)),
+    ),
+    ...patterns,
+    ...sharedIds(fields),
+    ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
+    ...deliveryProblems(input.delivery, fields, options),
+    ...(options.keyless ? keylessProblems(input.delivery, fields) : []),
+  ];
+}
+
+function readField(input: unknown): FieldSent {
+  const { id, type } = isObject(input) ? input : {};
+  return { input, id: typeof id === 'string' ? id : undefined, type };
+}
+
+function sharedIds(fields: FieldSent[]): Violation[] {
+  return fields.flatMap(({ id }, index) => {
+    const first = fields.findIndex((field) => field.id === id);
+    if (id === undefined || first === index) return [];
+    return [custom(`fields.${index}.id`, `Field ids must be unique; fields.${first} has the same`)];
+  });
+}
+
+function visibilityProblems(field: FieldSent, before: FieldSent[], index: number): Violation[] {
+  const { visibleWhen } = isObject(field.input) ? field.input : {};
+  const earlier = new Set(before.flatMap(({ id }) => (id === undefined ? [] : [id])));
+  return conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
+}
+
+function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleOptions): Violation[] {
+  if (!isObject(delivery)) return [];
+  if (delivery.type === 'webhook') return urlProblems(delivery.url, options);
+  if (delivery.type !== 'email') return [];
+  const { replyTo, autoresponse } = delivery;
+  return [
+    ...emailFieldProblems(replyTo, fields, 'delivery.replyTo'),
+    ...(isObject(autoresponse)
+      ? emailFieldProblems(autoresponse.to, fields, 'delivery.autoresponse.to')
+      : []),
+    ...sharedRecipients(delivery.to),
+  ];
+}
+
+function urlProblems(url: unknown, { allowPrivateUrls }: RuleOptions): Violation[] {
+  if (typeof url !== 'string') return [];
+  const message = checkWebhookUrl(url, { allowPrivate: allowPrivateUrls });
+  return message === undefined ? [] : [{ path: 'delivery.url', code: 'invalid_string', message }];
+}
+
+function emailFieldProblems(id: unknown, fields: FieldSent[], path: string): Violation[] {
+  if (typeof id !== 'string') return [];
+  const named = fields.some((field) => field.id === id && field.type === 'email');
+  return named ? [] : [custom(path, 'Must be the id of a field of type "email"')];
+}
+
+function sharedRecipients(to: unknown): Violation[] {
+  if (!Array.isArray(to)) return [];
+  const addresses = to.map((address) => String(address).toLowerCase());
+  return addresses.flatMap((address, index) => {
+    if (addresses.indexOf(address) === index) return [];
+    return [custom(`delivery.to.${index}`, 'Recipients must be unique')];
+  });
+}
+
+/** Strangers' mail is not ours to send, nor are strangers' files ours to keep. */
+function keylessProblems(delivery: unknown, fields: FieldSent[]): Violation[] {
+  const mail = isObject(delivery) && delivery.type === 'email' ? delivery : {};
+  const recipients = mail.to !== undefined && !(Array.isArray(mail.to) && mail.to.length === 0);
+  return [
+    ...fields.flatMap(({ type }, index) => (type === 'file' ? [needsKey(`fields.${index}.type`)] : [])),
+    ...(recipients ? [needsKey('delivery.to')] : []),
+    ...(mail.autoresponse !== undefined ? [needsKey('delivery.autoresponse')] : []),
+  ];
+}
+
+function needsKey(path: string): Violation {
+  return custom(path, 'Only forms made with an API key may have this');
+}
+
+function custom(path: string, message: string): Violation {
+  return { path, code: 'custom', message };
+}
+
+/** More are refused by the shape, and need not be judged one by one. */
+const MAX_FIELDS = 100;
+
+type FieldSent = { input: unknown; id: string | undefined; type: unknown };
+type RuleOptions = { keyless: boolean; allowPrivateUrls: boolean };

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { jsonProblems } from '../text.ts';
+import { atMost, type Violation, violationsOf } from '../violations.ts';
+import { definitionProblems } from './definition-rules.ts';
+import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
+import { type Field, fieldSchema } from './field.ts';
+import { normalizeField } from './field-attributes.ts';
+import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
+
+export type { Condition } from '../condition.ts';
+export type { Delivery, EmailDelivery } from './delivery.ts';
+export type { Field, FieldType } from './field.ts';
+export type { Settings } from './settings.ts';
+
+/** The shape of a slug: a label, not unique. */
+const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
+
+/** The shape of a form definition as people send it, also for the API description. */
+export const definitionSchema = z
+  .strictObject({
+    name: z.string().min(1).max(200).describe('Human-readable name.'),
+    slug: z
+      .string()
+      .regex(slugPattern, 'A slug has 1 to 64 letters, digits, ".", "_", "~" and "-"')
+      .describe('URL-safe label; not unique.'),
+    description: z.string().max(2000).exactOptional(),
+    fields: z.array(fieldSchema).min(1).max(100),
+    delivery: deliverySchema,
+    settings: settingsSchema.prefault({}),
+  })
+  .meta({ id: 'FormDefinition', description: 'A form: its fields, where submissions go, its settings.' });
+
+/**
+ * Checks a form definition and fills in every default.
+ *
+ * Names all problems at once and never throws, however hostile the input. The webhook secret is
+ * taken out of the definition and handed back beside it. `keyless` forms, made without a key, may
+ * not mail strangers and take no files; `allowPrivateUrls` is for development and tests. A
+ * definition that was accepted once is accepted again, unchanged.
+ */
+export function checkDefinition(input: unknown, options: DefinitionOptions): DefinitionResult {
+  const unsafe = jsonProblems(input, '');
+  if (unsafe.length > 0) return { ok: false, violations: unsafe };
+  const parsed = definitionSchema.safeParse(input);
+  const violations = [
+    ...(parsed.success ? [] : violationsOf(parsed.error, input)),
+    ...definitionProblems(input, options),
+  ];
+  if (!parsed.success || violations.length > 0) return { ok: false, violations: atMost(violations) };
+  const { name, slug, description, fields, delivery, settings } = parsed.data;
+  const definition: FormDefinition = {
+    name,
+    slug,
+    ...(description && { description }),
+    fields: fields.map(normalizeField),
+    delivery: withoutSecret(delivery),
+    settings: normalizeSettings(settings),
+  };
+  if (delivery.type !== 'webhook' || delivery.secret === undefined) return { ok: true, definition };
+  return { ok: true, definition, deliverySecret: delivery.secret };
+}
+
+function withoutSecret(delivery: DeliveryInput): Delivery {
+  if (delivery.type === 'webhook') return { type: 'webhook', url: delivery.url };
+  const { to = [], ...rest } = delivery;
+  return to.length > 0 ? { ...rest, to } : rest;
+}
+
+export type DefinitionOptions = { keyless: boolean; allowPrivateUrls: boolean };
+
+export type DefinitionResult =
+  | { ok: true; definition: FormDefinition; deliverySecret?: string }
+  | { ok: false; violations: Violation[] };
+
+/** A checked form definition with every default filled in and no secret. */
+export type FormDefinition = {
+  name: string;
+  slug: string;
+  description?: string;
+  fields: Field[];
+  delivery: Delivery;
+  settings: Settings;
+};

@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { isEmailAddress } from '../email-address.ts';
+
+const fieldId = z.string().min(1).max(64);
+
+/** One line: it becomes a header of a mail. */
+const subject = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^\P{Cc}*$/u, 'Expected a single line');
+
+const autoresponseSchema = z.strictObject({
+  to: fieldId.describe('The id of an email field.'),
+  subject,
+  message: z.string().min(1).max(10_000),
+});
+
+const emailDeliverySchema = z
+  .strictObject({
+    type: z.literal('email'),
+    to: z
+      .array(z.string().refine(isEmailAddress, 'Expected an e-mail address'))
+      .max(5)
+      .exactOptional()
+      .describe('Further addresses, each after it has confirmed. Absent: the activated address.'),
+    subject: subject.exactOptional(),
+    replyTo: fieldId.exactOptional().describe('The id of an email field.'),
+    autoresponse: autoresponseSchema.exactOptional().describe('A mail to the person who answered.'),
+  })
+  .describe('A mail to the owner for each submission.');
+
+const webhookDeliverySchema = z
+  .strictObject({
+    type: z.literal('webhook'),
+    url: z.string().describe('An HTTPS URL of a public host.'),
+    secret: z.string().min(8).max(256).exactOptional().describe('The signing secret; never given back.'),
+  })
+  .describe('A signed POST for each submission.');
+
+/** Where submissions go, as people send it. */
+export const deliverySchema = z
+  .discriminatedUnion('type', [emailDeliverySchema, webhookDeliverySchema])
+  .meta({ id: 'Delivery', description: 'Where submissions go.' });
+
+/** Where submissions go, as people send it: a webhook may come with its secret. */
+export type DeliveryInput = z.output<typeof deliverySchema>;
+
+/** Where submissions go. The secret of a webhook is never part of it. */
+export type Delivery = EmailDelivery | WebhookDelivery;
+export type EmailDelivery = z.output<typeof emailDeliverySchema>;
+type WebhookDelivery = Omit<z.output<typeof webhookDeliverySchema>, 'secret'>;

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import { isDatetime } from '../time.ts';
+import { isLogo } from './logo.ts';
+
+/** What the database and the typed message hold. */
+const MAX_INT32 = 2_147_483_647;
+
+const text = (max: number) => z.string().min(1).max(max);
+
+const origins = z
+  .array(text(300).refine(isOrigin, 'Expected an origin such as https://example.com, without a path'))
+  .max(100)
+  .default([]);
+
+const themeSchema = z
+  .strictObject({
+    accentColor: z
+      .string()
+      .regex(/^#[0-9a-fA-F]{6}$/, 'Expected a color as #rrggbb')
+      .exactOptional(),
+    logo: z
+      .string()
+      .refine(isLogo, 'Expected a data: URL of a PNG, JPEG or WebP of at most 32 KiB')
+      .exactOptional()
+      .describe('A data: URL of a PNG, JPEG or WebP of at most 32 KiB.'),
+    mode: z.enum(['light', 'dark', 'auto']).default('auto').describe('Auto: as the device has it.'),
+  })
+  .describe('How the hosted page looks.');
+
+const spamSchema = z
+  .strictObject({
+    honeypot: z.literal(true).exactOptional().describe('Adds an input that only machines fill.'),
+    minSeconds: z.number().min(0).max(3600).exactOptional().describe('Faster answers are spam.'),
+  })
+  .describe('How spam is told from answers.');
+
+/** The shape of a form's settings as people send them. */
+export const settingsSchema = z
+  .strictObject({
+    allowPartial: z.boolean().default(false).describe('Keeps partial answers of a session.'),
+    submitLabel: text(100).exactOptional().describe('The words on the button.'),
+    successMessage: text(2000).exactOptional().describe('Said after a submission.'),
+    redirectUrl: text(2048)
+      .refine(isHttpsUrl, 'Expected an HTTPS URL')
+      .exactOptional()
+      .describe('Where the human goes after a submission; HTTPS.'),
+    allowedOrigins: origins.describe('Browser origins that may post; none: any.'),
+    embedOrigins: origins.describe('Origins that may frame the hosted page; none: nobody.'),
+    retentionDays: z
+      .int()
+      .min(1)
+      .max(3650)
+      .exactOptional()
+      .describe('Absent: submissions are kept for ever.'),
+    closesAt: text(64)
+      .refine(isDatetime, {
+        error: 'Expected a date and time with offset, such as 2030-01-31T09:00:00Z',
+        params: { code: 'invalid_date' },
+      })
+      .exactOptional()
+      .describe('From then on the form takes no answers; ISO 8601 with offset.'),
+    maxSubmissions: z
+      .int()
+      .min(1)
+      .max(MAX_INT32)
+      .exactOptional()
+      .describe('How many submissions the form takes.'),
+    locale: text(35)
+      .refine(isLocale, 'Expected a language tag (BCP 47) such as en or de-CH')
+      .exactOptional()
+      .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
+    theme: themeSchema.prefault({}),
+    spam: spamSchema.prefault({}),
+  })
+  .meta({ id: 'Settings', description: 'Form-level settings.' });
+
+/** Brings settings into their one spelling: the language tag canonical, the closing time in UTC. */
+export function normalizeSettings(settings: Settings): Settings {
+  const { closesAt, locale } = settings;
+  return {
+    ...settings,
+    ...(locale !== undefined && { locale: Intl.getCanonicalLocales(locale)[0] ?? locale }),
+    ...(closesAt !== undefined && { closesAt: new Date(closesAt).toISOString() }),
+  };
+}
+
+function isOrigin(text: string): boolean {
+  return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
+}
+
+function isHttpsUrl(text: string): boolean {
+  if (/\s/.test(text) || !URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return protocol === 'https:' && username === '' && password === '';
+}
+
+function isLocale(text: string): boolean {
+  try {
+    return Intl.getCanonicalLocales(text).length === 1;
+  } catch {
+    return false;
+  }
+}
+
+/** Checked settings, every default filled in. */
+export type Settings = z.output<typeof settingsSchema>;

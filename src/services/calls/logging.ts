@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import type { Logger } from 'pino';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { DatabaseUnavailable, Overloaded } from '../../store/faults.ts';
+import { failed } from './errors.ts';
+
+/**
+ * Logs each call by its method, code, duration and request id, never by what it carries; and makes
+ * sure that only `ConnectError`s leave.
+ *
+ * Whatever else is thrown becomes `UNAVAILABLE` if it passes by itself, else `INTERNAL` with the
+ * request id under which the log has the cause.
+ */
+export function logCalls({ log, now }: LogOptions): Interceptor {
+  return (next) => async (req) => {
+    const startedAt = now();
+    const end = (error?: unknown): ConnectError | undefined => {
+      const requestId = requestIdOf(req.header);
+      const failure = error === undefined ? undefined : failureOf(error, requestId, req.signal);
+      const method = `${req.service.typeName}/${req.method.name}`;
+      const call = { method, ms: now() - startedAt, requestId };
+      if (failure === undefined) log.debug({ ...call, code: 'ok' }, 'call');
+      else logFailure(log, { ...call, code: Code[failure.code] }, failure);
+      return failure;
+    };
+    try {
+      const response = await next(req);
+      if (response.stream) return { ...response, message: watched(response.message, end) };
+      if (log.isLevelEnabled('debug')) end();
+      return response;
+    } catch (error) {
+      throw end(error);
+    }
+  };
+}
+
+function logFailure(log: Log, call: object, failure: ConnectError): void {
+  if (failure.code === Code.Internal) log.error({ ...call, err: failure.cause }, 'call failed');
+  else if (failure.code === Code.Unavailable) log.warn({ ...call, err: failure.cause }, 'call failed');
+  else log.debug(call, 'call refused');
+}
+
+/** Only ConnectErrors leave: any other error must not tell a stranger what went wrong inside. */
+function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
+  if (error instanceof ConnectError) return error;
+  if (signal.aborted) return new ConnectError('The caller has gone', Code.Canceled);
+  if (error instanceof DatabaseUnavailable || error instanceof Overloaded) {
+    const why = error instanceof Overloaded ? 'The service is overloaded' : 'The database is out of reach';
+    return failed(Reason.UNAVAILABLE, `${why}; try again soon`, {
+      retryAfter: RETRY_AFTER_SECONDS,
+      cause: error,
+    });
+  }
+  return failed(Reason.INTERNAL, `Something went wrong inside; the log has it under ${requestId}`, {
+    cause: error,
+  });
+}
+
+async function* watched<T>(messages: AsyncIterable<T>, end: EndOfCall): AsyncIterable<T> {
+  try {
+    yield* messages;
+    end();
+  } catch (error) {
+    throw end(error);
+  }
+}
+
+/** The door's own request id, so that one call has one name in all logs; a strange one is replaced. */
+function requestIdOf(header: Headers): string {
+  const given = header.get('x-request-id');
+  return given !== null && requestIdPattern.test(given) ? given : randomUUID();
+}
+
+const requestIdPattern = /^[\w.:-]{1,64}$/;
+
+/** Long enough for a restart of the database or a burst of submissions to be over. */
+const RETRY_AFTER_SECONDS = 2;
+
+type EndOfCall = (error?: unknown) => ConnectError | undefined;
+
+/** The part of a pino logger that services use. */
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'isLevelEnabled'>;
+
+export type LogOptions = { log: Log; now: () => number };

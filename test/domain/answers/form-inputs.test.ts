@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { compileForm } from '../../../src/domain/answers/answers.ts';
+import { readInputs } from '../../../src/domain/answers/form-inputs.ts';
+import { givenDefinition, options } from '../given.ts';
+
+const read = (field: object, ...values: string[]) =>
+  readInputs(givenDefinition({ fields: [{ id: 'a', ...field }] }), [{ name: 'a', values }]).a;
+
+describe('readInputs', () => {
+  it.each([
+    ['number', { type: 'number' }, [' 1.50 '], 1.5],
+    ['number', { type: 'number' }, ['-1e3'], -1000],
+    ['number', { type: 'number' }, ['0x10'], '0x10'],
+    ['number', { type: 'number' }, ['1,5'], '1,5'],
+    ['number', { type: 'number' }, ['1e999'], '1e999'],
+    ['number', { type: 'number' }, ['Infinity'], 'Infinity'],
+    ['number', { type: 'number' }, [''], ''],
+    ['checkbox', { type: 'checkbox' }, ['on'], true],
+    ['checkbox', { type: 'checkbox' }, ['0', '1'], true],
+    ['boolean', { type: 'boolean' }, ['TRUE'], true],
+    ['boolean', { type: 'boolean' }, ['false'], false],
+    ['boolean', { type: 'boolean' }, ['maybe'], 'maybe'],
+    ['text', { type: 'text' }, ['first', 'last'], 'last'],
+    ['textarea', { type: 'textarea' }, ['a\r\nb\rc'], 'a\nb\nc'],
+    ['hidden', { type: 'hidden' }, ['1'], '1'],
+    ['date', { type: 'date' }, ['2026-01-01'], '2026-01-01'],
+    ['datetime', { type: 'datetime' }, ['2026-01-01T10:00'], '2026-01-01T10:00Z'],
+    ['datetime', { type: 'datetime' }, ['2026-01-01T10:00+02:00'], '2026-01-01T10:00+02:00'],
+    ['multi_select', { type: 'multi_select', options: options('x', 'y') }, ['', 'x', 'y'], ['x', 'y']],
+    ['multi_select', { type: 'multi_select', options: options('x') }, [''], []],
+    ['file', { type: 'file' }, ['upl_1'], { upload_id: 'upl_1' }],
+    ['file', { type: 'file' }, [''], null],
+    [
+      'file',
+      { type: 'file', maxFiles: 2 },
+      ['upl_1', 'upl_2'],
+      [{ upload_id: 'upl_1' }, { upload_id: 'upl_2' }],
+    ],
+  ])('reads a %s (%j) from %j', (_, field, values, answer) => {
+    expect(read(field, ...values)).toEqual(answer);
+  });
+
+  it('drops names that are no field, and what a human could not see', () => {
+    const definition = givenDefinition({
+      fields: [
+        { id: 'a', type: 'text' },
+        { id: 'b', type: 'hidden' },
+        { id: 'c', type: 'text', hidden: true },
+      ],
+    });
+    const inputs = ['a', 'b', 'c', 'd', '__proto__', '_next'].map((name) => ({ name, values: ['x'] }));
+
+    expect(readInputs(definition, inputs)).toEqual({ a: 'x', b: 'x', c: 'x' });
+    expect(readInputs(definition, inputs, { humanOnly: true })).toEqual({ a: 'x' });
+  });
+
+  it('leaves what it can not read to be named by the check', () => {
+    const definition = givenDefinition({ fields: [{ id: 'age', type: 'number' }] });
+
+    const answers = readInputs(definition, [{ name: 'age', values: ['old'] }]);
+
+    expect(compileForm(definition).checkAnswers(answers)).toMatchObject({
+      violations: [{ path: 'answers.age', code: 'invalid_type' }],
+    });
+  });
+});

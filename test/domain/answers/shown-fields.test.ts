@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { shownFields } from '../../../src/domain/answers/shown-fields.ts';
+import type { Condition, Field } from '../../../src/domain/definition/definition.ts';
+
+const field = (id: string, visibleWhen?: Condition, hidden = false): Field => ({
+  id,
+  type: 'text',
+  label: id,
+  required: false,
+  hidden,
+  page: 1,
+  ...(visibleWhen !== undefined && { visibleWhen }),
+});
+const hidden = (id: string, visibleWhen?: Condition) => field(id, visibleWhen, true);
+const is = (name: string, value: string): Condition => ({ field: name, op: 'eq', value });
+
+describe('shownFields', () => {
+  it('leaves out hidden fields, what they rule out, and agent hints', () => {
+    const fields = [
+      hidden('plan'),
+      field('a', is('plan', 'pro')),
+      field('b', is('plan', 'free')),
+      field('c'),
+    ];
+
+    const shown = shownFields([...fields, { ...field('d'), agentHint: 'secret' }], { plan: 'pro' });
+
+    expect(shown).toEqual([field('a'), field('c'), field('d')]);
+  });
+
+  it.each<[string, Condition, Condition | undefined | 'left out']>([
+    ['all keeps what is open', { all: [is('plan', 'pro'), is('name', 'x')] }, is('name', 'x')],
+    ['all is decided by one that fails', { all: [is('plan', 'free'), is('name', 'x')] }, 'left out'],
+    ['any is decided by one that holds', { any: [is('plan', 'pro'), is('name', 'x')] }, undefined],
+    ['any keeps what is open', { any: [is('plan', 'free'), is('name', 'x')] }, is('name', 'x')],
+    ['not turns a decision around', { not: is('plan', 'pro') }, 'left out'],
+    ['not keeps what is open', { not: is('name', 'x') }, { not: is('name', 'x') }],
+  ])('%s', (_, condition, expected) => {
+    const [, shown] = shownFields([hidden('plan'), field('name'), field('a', condition)], { plan: 'pro' });
+
+    expect(shown).toEqual(expected === 'left out' ? undefined : field('a', expected));
+  });
+
+  it("puts a hidden field's own condition in place of its value", () => {
+    const fields = [field('name'), hidden('plan', is('name', 'x'))];
+
+    const [, present] = shownFields([...fields, field('a', is('plan', 'pro'))], { plan: 'pro' });
+    const [, absent] = shownFields([...fields, field('a', { field: 'plan', op: 'empty' })], { plan: 'pro' });
+
+    expect(present?.visibleWhen).toEqual(is('name', 'x'));
+    expect(absent?.visibleWhen).toEqual({ not: is('name', 'x') });
+  });
+});

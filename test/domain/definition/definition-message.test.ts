@@ -1,0 +1,153 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { FieldType, FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
+import { checksum } from '../../../src/domain/canonical.ts';
+import { conditionOps } from '../../../src/domain/condition.ts';
+import { checkDefinition } from '../../../src/domain/definition/definition.ts';
+import {
+  definitionFromMessage,
+  definitionToMessage,
+} from '../../../src/domain/definition/definition-message.ts';
+import { fieldTypes } from '../../../src/domain/definition/field.ts';
+import { givenDefinition, options, refusals, sent, withKey } from '../given.ts';
+
+const whole = {
+  description: 'All there is',
+  fields: [
+    ...fieldTypes.map((type) => ({
+      id: `f_${type}`,
+      type,
+      required: true,
+      description: 'd',
+      placeholder: 'p',
+      agentHint: 'h',
+      page: 2,
+      ...(['select', 'radio', 'multi_select'].includes(type) && { options: options('x', 'y') }),
+    })),
+    {
+      id: 't',
+      type: 'text',
+      minLength: 0,
+      maxLength: 5,
+      pattern: 'a*',
+      patternMessage: 'm',
+      defaultValue: 'a',
+    },
+    { id: 'n', type: 'number', min: 0, max: 1.5, step: 0.5, defaultValue: 0 },
+    { id: 'd', type: 'date', min: '2026-01-01', max: '2026-12-31' },
+    { id: 'b', type: 'boolean', defaultValue: false },
+    {
+      id: 'm',
+      type: 'multi_select',
+      options: options('x', 'y'),
+      minItems: 0,
+      maxItems: 2,
+      defaultValue: ['y'],
+    },
+    { id: 'u', type: 'file', accept: ['image/*', '.pdf'], maxBytes: 5, maxFiles: 3 },
+    ...conditionOps.map((op, index) => ({
+      id: `c${index}`,
+      type: 'text',
+      visibleWhen: {
+        any: [{ field: 't', op, ...valueFor(op) }, { all: [{ not: { field: 'n', op: 'eq', value: null } }] }],
+      },
+    })),
+  ],
+  delivery: {
+    type: 'email',
+    to: ['a@b.co'],
+    subject: 's',
+    replyTo: 'f_email',
+    autoresponse: { to: 'f_email', subject: 's', message: 'm\nn' },
+  },
+  settings: {
+    allowPartial: true,
+    submitLabel: 'Go',
+    successMessage: 'Thanks',
+    redirectUrl: 'https://a.co/thanks',
+    allowedOrigins: ['https://a.co'],
+    embedOrigins: ['http://localhost:3000'],
+    retentionDays: 30,
+    closesAt: '2030-01-31T09:00:00.123+01:00',
+    maxSubmissions: 5,
+    locale: 'de-CH',
+    theme: { accentColor: '#00ff00', mode: 'dark' },
+    spam: { honeypot: true, minSeconds: 2.5 },
+  },
+};
+
+function valueFor(op: string): object {
+  if (op === 'empty' || op === 'notEmpty') return {};
+  return { value: op === 'in' || op === 'nin' ? ['a', 1, true, null] : 'a' };
+}
+
+describe('definition messages', () => {
+  it.each([
+    ['a definition with everything', whole],
+    ['the least definition', {}],
+    ['a webhook', { delivery: { type: 'webhook', url: 'https://example.com/hook' } }],
+  ])('give %s back unchanged, also over the wire', (_, parts) => {
+    const definition = givenDefinition(parts);
+
+    const bytes = toBinary(FormDefinitionSchema, definitionToMessage(definition));
+    const result = checkDefinition(definitionFromMessage(fromBinary(FormDefinitionSchema, bytes)), withKey);
+
+    expect(result).toEqual({ ok: true, definition });
+    expect(result.ok && checksum(result.definition)).toBe(checksum(definition));
+  });
+
+  it('read unset fields as absent', () => {
+    expect(refusals(definitionFromMessage(create(FormDefinitionSchema)))).toEqual([
+      'name too_small',
+      'slug invalid_string',
+      'fields too_small',
+      'delivery invalid_type',
+    ]);
+    expect(definitionFromMessage(create(FormDefinitionSchema, { fields: [{ id: 'a' }] }))).toMatchObject({
+      fields: [{ id: 'a', required: false, hidden: false }],
+    });
+  });
+
+  it('carry a secret in, never out', () => {
+    const channel = { case: 'webhook', value: { url: 'https://a.co', secret: '12345678' } } as const;
+    const message = create(FormDefinitionSchema, { ...sentTyped(), delivery: { channel } });
+
+    const result = checkDefinition(definitionFromMessage(message), withKey);
+
+    expect(result).toMatchObject({ ok: true, deliverySecret: '12345678' });
+    if (result.ok) expect(JSON.stringify(definitionToMessage(result.definition))).not.toContain('12345678');
+  });
+
+  it('let the check refuse what they can not mean', () => {
+    const message = create(FormDefinitionSchema, {
+      ...sentTyped(),
+      fields: [
+        { id: 'a', type: FieldType.UNSPECIFIED },
+        { id: 'b', type: 99 as FieldType },
+        { id: 'c', type: FieldType.NUMBER, step: Number.NaN, visibleWhen: {} },
+        {
+          id: 'd',
+          type: FieldType.TEXT,
+          defaultValue: { kind: { case: 'structValue', value: { fields: {} } } },
+        },
+      ],
+      delivery: {},
+      settings: { closesAt: { seconds: 1n << 60n, nanos: 0 } },
+    });
+
+    expect(refusals(definitionFromMessage(message)).sort()).toEqual([
+      'delivery.type invalid_type',
+      'fields.0.type invalid_type',
+      'fields.1.type invalid_enum_value',
+      'fields.2.step invalid_type',
+      'fields.2.visibleWhen invalid_union',
+      'fields.3.defaultValue invalid_union',
+      'settings.closesAt invalid_date',
+    ]);
+  });
+});
+
+function sentTyped() {
+  const { name, slug } = sent();
+  return { name: String(name), slug: String(slug), fields: [{ id: 'a', type: FieldType.TEXT }] };
+}
