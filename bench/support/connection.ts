@@ -87,7 +87,7 @@ export type Connection = {
 };
 
 /** `bytes` is the size of the whole reply, head and all. */
-export type Reply = { status: number; bytes: number };
+type Reply = { status: number; bytes: number };
 
 export type RequestParts = {
   method: string;
