@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isEmailAddress } from './domain/email-address.ts';
 import { defaultSchedule, parseSchedule } from './domain/retry.ts';
@@ -17,6 +18,11 @@ export function readConfig(env: Environment): Config {
     throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
   }
   const { PORT: port, HOST: host, ...rest } = parsed.data;
+  if (rest.WORKERS > 1 && rest.DATABASE_URL === undefined) {
+    throw new ConfigError([
+      'WORKERS: more than 1 needs DATABASE_URL: the embedded database belongs to one process',
+    ]);
+  }
   const baseUrl = rest.BASE_URL ?? `http://localhost:${port}`;
   return {
     port,
@@ -38,6 +44,7 @@ export function readConfig(env: Environment): Config {
     retrySchedule: rest.WEBHOOK_RETRY_SCHEDULE,
     deliveryWorkers: rest.DELIVERY_WORKERS,
     deliveryRetentionDays: rest.DELIVERY_RETENTION_DAYS,
+    workers: rest.WORKERS,
     uploads: rest.UPLOADS_URL,
     rateLimit: rest.RATE_LIMIT,
     rateLimitPerKey: rest.RATE_LIMIT_KEY,
@@ -130,6 +137,7 @@ const environment = z.object({
   WEBHOOK_RETRY_SCHEDULE: readBy<readonly number[]>(parseSchedule).default(defaultSchedule),
   DELIVERY_WORKERS: wholeNumber(0, 1000).default(64),
   DELIVERY_RETENTION_DAYS: wholeNumber(1, 3650).default(90),
+  WORKERS: readBy(parseWorkers).default(1),
   UPLOADS_URL: readBy<S3Location>(parseS3Url).optional(),
   RATE_LIMIT: z
     .enum(['on', 'off'], { error: 'expected on or off' })
@@ -143,6 +151,18 @@ const environment = z.object({
     })
     .default('info'),
 });
+
+/** Reads WORKERS: a number of processes, or `auto` for one on each core that this process may use. */
+function parseWorkers(text: string): number {
+  if (text === 'auto') return availableParallelism();
+  const count = Number(text);
+  if (!/^\d{1,3}$/.test(text) || count < 1 || count > MAX_WORKERS) {
+    throw new Error(`expected auto, or a whole number from 1 to ${MAX_WORKERS}`);
+  }
+  return count;
+}
+
+const MAX_WORKERS = 128;
 
 /** Reads TRUST_PROXY: a number of hops, or addresses and ranges. Never everyone: that lets callers lie. */
 function parseTrustProxy(text: string): number | string[] {
@@ -194,6 +214,8 @@ export type Config = {
   /** Deliveries under way at once in this process; 0 turns the loop off. */
   deliveryWorkers: number;
   deliveryRetentionDays: number;
+  /** Processes that share the ports. */
+  workers: number;
   /** The S3-compatible store of uploads; undefined: a folder in `dataDir`. */
   uploads: S3Location | undefined;
   rateLimit: boolean;

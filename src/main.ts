@@ -1,14 +1,19 @@
+import cluster from 'node:cluster';
 import { relative } from 'node:path';
 import { pino } from 'pino';
 import { type App, startApp } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { StartError } from './store/faults.ts';
+import { isFurtherWorker, superviseWorkers } from './workers.ts';
 
 const config = settings();
 const log = pino({ level: config.logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
 const app = await start();
-process.stdout.write(welcome(app, config));
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void stop(signal));
+if (!isFurtherWorker()) process.stdout.write(welcome(app, config));
+// Ctrl-C reaches every process of the group: workers wait for the word of the one that started them.
+if (cluster.isWorker) process.on('SIGINT', () => undefined);
+for (const signal of stopSignals()) process.once(signal, () => void stop(signal));
 
 function settings(): Config {
   try {
@@ -30,10 +35,14 @@ async function start(): Promise<App> {
 
 /** Lets what is under way end, then leaves. A second signal leaves at once. */
 async function stop(signal: string): Promise<void> {
-  for (const again of ['SIGTERM', 'SIGINT'] as const) process.once(again, () => process.exit(1));
+  for (const again of stopSignals()) process.once(again, () => process.exit(1));
   log.info({ signal }, 'stopping');
   await app.close();
   process.exit(0);
+}
+
+function stopSignals(): NodeJS.Signals[] {
+  return cluster.isWorker ? ['SIGTERM'] : ['SIGTERM', 'SIGINT'];
 }
 
 function fail(message: string): never {

@@ -22,6 +22,16 @@ describe('readConfig', () => {
     });
   });
 
+  it('wants a server behind several workers', () => {
+    expect(problemsOf({ WORKERS: '2' })).toEqual([
+      expect.stringMatching(/^WORKERS: more than 1 needs DATABASE_URL/),
+    ]);
+    expect(readConfig({ WORKERS: '2', DATABASE_URL: 'postgres://localhost/forms' }).workers).toBe(2);
+    expect(
+      readConfig({ WORKERS: 'auto', DATABASE_URL: 'postgres://localhost/forms' }).workers,
+    ).toBeGreaterThan(0);
+  });
+
   it('takes an empty variable for an unset one', () => {
     expect(readConfig({ PORT: '', SMTP_URL: '' })).toEqual(readConfig({}));
   });
@@ -69,6 +79,8 @@ describe('readConfig', () => {
     ['DELIVERY_WORKERS', '-2'],
     ['DELIVERY_RETENTION_DAYS', '0'],
     ['UPLOADS_URL', 's3://host/bucket'],
+    ['WORKERS', '0'],
+    ['WORKERS', 'many'],
     ['RATE_LIMIT', 'no'],
     ['RATE_LIMIT_KEY', '0'],
     ['TRUST_PROXY', 'true'],
