@@ -1,5 +1,4 @@
 import cluster from 'node:cluster';
-import { relative } from 'node:path';
 import { pino } from 'pino';
 import { type App, startApp } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
@@ -52,14 +51,13 @@ function fail(message: string): never {
 
 /** What the person who starts the service needs to know, in one block. */
 function welcome(running: App, { dataDir, databaseUrl, smtpUrl, requireApiKey }: Config): string {
-  const folder = relative('.', dataDir) || '.';
   const rows = [
     ['REST, pages, Connect', running.url],
     ['gRPC', running.grpcUrl],
-    ['Database', databaseUrl === undefined ? `embedded, in ${folder}` : hostOf(databaseUrl)],
+    ['Database', databaseUrl === undefined ? `embedded, in ${dataDir}` : hostOf(databaseUrl)],
     [
       'Mail',
-      smtpUrl === undefined ? `written to ${folder}/mail (SMTP_URL sends it)` : `sent by ${hostOf(smtpUrl)}`,
+      smtpUrl === undefined ? `written to ${dataDir}/mail (SMTP_URL sends it)` : `sent by ${hostOf(smtpUrl)}`,
     ],
     ...(running.firstKey === undefined
       ? []
