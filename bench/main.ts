@@ -34,7 +34,11 @@ if (values.help === true || unknown.length > 0) {
 }
 await using everything = new AsyncDisposableStack();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-  process.once(signal, () => void everything.disposeAsync().then(() => process.exit(1)));
+  process.once(signal, () => {
+    // What is under way fails when the ground is taken away from under it.
+    process.on('uncaughtException', () => undefined);
+    void everything.disposeAsync().finally(() => process.exit(1));
+  });
 }
 process.exitCode = await run();
 
