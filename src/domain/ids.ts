@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 
 /**
  * A new id: the prefix and a ULID in lower case, so that ids sort by the instant they were made at
@@ -44,10 +44,18 @@ function encodeTime(instant: number): string {
 
 /** Each character carries 5 random bits; 32 divides 256, so all are equally likely. */
 function randomText(length: number): string {
+  if (used + length > pool.length) {
+    randomFillSync(pool);
+    used = 0;
+  }
   let text = '';
-  for (const byte of randomBytes(length)) text += alphabet.charAt(byte & 31);
+  for (const end = used + length; used < end; used++) text += alphabet.charAt((pool[used] ?? 0) & 31);
   return text;
 }
+
+/** Secure random bytes, each used once: asking for them in small portions costs more than an id. */
+const pool = new Uint8Array(4096);
+let used = pool.length;
 
 /** Crockford's base 32: sorts like the number, and has no letters that are taken for digits. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';

@@ -35,13 +35,18 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
     if (size <= limit) chunks.push(chunk);
     else reject(tooLarge(limit));
   };
-  const cutOff = () => reject(new CutOff());
-  request.on('data', take).once('end', resolve).once('error', cutOff).once('close', cutOff);
-  try {
-    await promise;
-  } finally {
-    request.off('data', take).off('end', resolve).off('error', cutOff).off('close', cutOff);
-  }
+  // Detached at once: every request closes after its end, and an error that nobody reads has its price.
+  const detach = () => request.off('data', take).off('end', end).off('error', cutOff).off('close', cutOff);
+  const end = () => {
+    detach();
+    resolve();
+  };
+  const cutOff = () => {
+    detach();
+    reject(new CutOff());
+  };
+  request.on('data', take).once('end', end).once('error', cutOff).once('close', cutOff);
+  await promise.finally(detach);
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size);
 }
 

@@ -35,8 +35,8 @@ function databaseOn(engine: Engine): Database {
     engine: engine.name,
     read: (work) => retrying(() => work(engine.em.fork()), { repeatable: true }),
     write: (work) => retrying(() => work(engine.em.fork()), { repeatable: false }),
-    query: (sql, params = [], { repeatable = false } = {}) =>
-      retrying(() => engine.query(sql, params), { repeatable }),
+    query: (sql, params = [], { repeatable = false, prepared } = {}) =>
+      retrying(() => engine.query(sql, params, prepared), { repeatable }),
     transaction: (work) =>
       retrying(() => engine.em.fork().transactional((em) => work(queriesIn(em))), { repeatable: false }),
     listen: (channel, handler) => engine.listen(channel, handler),

@@ -49,7 +49,7 @@ export async function openPostgres(options: {
         await orm.migrator.up();
       }),
     schemaDifference: () => schemaDifference(orm),
-    query: (sql, params) => queryOn(pool, sql, params),
+    query: (sql, params, prepared) => queryOn(pool, sql, params, prepared),
     listen: (channel, handler) => listenOn(pool, channel, handler, log),
     close: () => orm.close(),
   };
@@ -76,7 +76,7 @@ async function reach(orm: MikroORM, databaseUrl: string) {
  * A commit whose wait for the synchronous standby is cancelled resolves as done, with no more than a
  * warning: what is stored may yet be lost, so it counts as unknown.
  */
-async function queryOn(pool: Pool, sql: string, params: unknown[]): Promise<Row[]> {
+async function queryOn(pool: Pool, sql: string, params: unknown[], prepared?: string): Promise<Row[]> {
   const client = await pool.connect();
   let warned = false;
   const onNotice = (notice: { code?: string | undefined }) => {
@@ -85,7 +85,11 @@ async function queryOn(pool: Pool, sql: string, params: unknown[]): Promise<Row[
   client.on('notice', onNotice);
   let broken = false;
   try {
-    const { rows } = await client.query<Row>(sql, params);
+    const { rows } = await client.query<Row>({
+      text: sql,
+      values: params,
+      ...(prepared !== undefined && { name: prepared }),
+    });
     if (warned) throw new CommitInDoubt();
     return rows;
   } catch (error) {

@@ -14,9 +14,16 @@ export type Queries = {
   write<T>(work: (em: EntityManager) => Promise<T>): Promise<T>;
   /**
    * Runs one statement with `$1` parameters. Times come as text (see `timeOf`), `json` parsed, bigints as
-   * text or number. `repeatable` says that carrying it out twice is the same as once.
+   * text or number.
    */
-  query(sql: string, params?: unknown[], options?: { repeatable?: boolean }): Promise<Row[]>;
+  query(sql: string, params?: unknown[], options?: QueryOptions): Promise<Row[]>;
+};
+
+export type QueryOptions = {
+  /** Carrying it out twice is the same as once. */
+  repeatable?: boolean;
+  /** A name of its own for a statement of the hot path, under which a server's connections keep it parsed. */
+  prepared?: string;
 };
 
 /** The queries of one transaction; asked for by named queries that must be carried out whole. */

@@ -93,7 +93,10 @@ select id from stored`;
 async function insertGroup(db: Queries, group: PreparedRow[], slot: number): Promise<Set<string>> {
   const rows = `[${group.map(({ json }) => json).join(',')}]`;
   // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
-  const stored = await db.query(INSERT, [rows, slot], { repeatable: true });
+  const stored = await db.query(INSERT, [rows, slot], {
+    repeatable: true,
+    prepared: 'insert_submissions',
+  });
   return new Set(stored.map(({ id }) => String(id)));
 }
 
