@@ -12,6 +12,7 @@ import { memory } from './memory.ts';
 import { overload } from './overload.ts';
 import { page } from './page.ts';
 import { start } from './start.ts';
+import { workers } from './workers.ts';
 
 /** Every row, in the order of the table of results. */
 export const rows: Row[] = [
@@ -28,4 +29,5 @@ export const rows: Row[] = [
   start,
   memory,
   overload,
+  workers,
 ];
