@@ -111,10 +111,19 @@ function linkMac(key: SecretKey, purpose: string, claim: string): Buffer {
     .digest();
 }
 
-/** One key for each purpose, so that what is made for one can't be used for another. */
+/** One key for each purpose, so that what is made for one can't be used for another; derived once. */
 function deriveKey(key: SecretKey, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', key, '', `headless-form-service:${purpose}`, 32));
+  const derived = derivedKeys.get(key) ?? new Map<string, Buffer>();
+  derivedKeys.set(key, derived);
+  const known = derived.get(purpose);
+  if (known !== undefined) return known;
+  const made = Buffer.from(hkdfSync('sha256', key, '', `headless-form-service:${purpose}`, 32));
+  derived.set(purpose, made);
+  return made;
 }
+
+/** By purpose; there are as many purposes as places in the code that name one. */
+const derivedKeys = new WeakMap<SecretKey, Map<string, Buffer>>();
 
 function toBase62(bytes: Buffer): string {
   let number = BigInt(`0x${bytes.toString('hex')}`);

@@ -45,7 +45,8 @@ export function hintOf(field: Field, { words, tag }: Language): string {
 /** The least and the greatest value as people of a language write dates; numbers as they are. */
 export function boundsOf({ type, min, max }: Field, tag: string): Bounds {
   const style = dateStyles[type];
-  if (style === undefined) return { min, max };
+  // Making a format costs more than the rest of the field.
+  if (style === undefined || (min === undefined && max === undefined)) return { min, max };
   const format = new Intl.DateTimeFormat(tag, { ...style, timeZone: 'UTC' });
   const inWords = (bound: string | number | undefined) => {
     const time = typeof bound === 'string' ? Date.parse(bound) : Number.NaN;
