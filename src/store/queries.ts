@@ -19,7 +19,7 @@ export type Queries = {
   query(sql: string, params?: unknown[], options?: QueryOptions): Promise<Row[]>;
 };
 
-export type QueryOptions = {
+type QueryOptions = {
   /** Carrying it out twice is the same as once. */
   repeatable?: boolean;
   /** A name of its own for a statement of the hot path, under which a server's connections keep it parsed. */
