@@ -11,6 +11,7 @@ import { list } from './list.ts';
 import { memory } from './memory.ts';
 import { overload } from './overload.ts';
 import { page } from './page.ts';
+import { snapshot } from './snapshot.ts';
 import { start } from './start.ts';
 import { workers } from './workers.ts';
 
@@ -21,6 +22,7 @@ export const rows: Row[] = [
   acceptKeyed,
   acceptEmbedded,
   deliver,
+  snapshot,
   lag,
   list,
   acceptFull,
