@@ -6,6 +6,7 @@ import { acceptKeyed } from './accept-keyed.ts';
 import { acceptRpc } from './accept-rpc.ts';
 import { deliver } from './deliver.ts';
 import { exporting } from './export.ts';
+import { fairness } from './fairness.ts';
 import { lag } from './lag.ts';
 import { list } from './list.ts';
 import { memory } from './memory.ts';
@@ -23,6 +24,7 @@ export const rows: Row[] = [
   acceptEmbedded,
   deliver,
   snapshot,
+  fairness,
   lag,
   list,
   acceptFull,
