@@ -1,14 +1,16 @@
 import type { JsonObject } from './json.ts';
 
 /**
- * The body of a webhook that announces a submission, fixed when the event is written.
+ * The body of a webhook that announces a submission, fixed when the event is written: the JSON of the
+ * answers goes between `start` and `end`. They are the most of it and are stored with the submission by the
+ * same statement, so they are written out once.
  *
  * One that came by API is `submission.created` and `accepted`; one that a human completed on the
  * hosted page is `submission.completed` and `complete`.
  */
-export function submissionPayload(event: EventHead, submission: SubmissionFacts): string {
+export function submissionPayload(event: EventHead, submission: SubmissionFacts): AroundAnswers {
   const { id, byHuman, createdAt, ...facts } = submission;
-  return payload(
+  const whole = payload(
     { ...event, event: byHuman ? 'submission.completed' : 'submission.created' },
     {
       submissionId: id,
@@ -17,6 +19,8 @@ export function submissionPayload(event: EventHead, submission: SubmissionFacts)
       createdAt: createdAt.toISOString(),
     },
   );
+  const end = '}}';
+  return { start: `${whole.slice(0, -end.length)},"answers":`, end };
 }
 
 /** The body of a webhook that announces the end of a session nobody submitted. */
@@ -51,6 +55,10 @@ type EventName = (typeof registrableEvents)[number] | 'submission.completed' | '
 /** The event's `evt_` id and the instant it is written at. */
 export type EventHead = { id: string; at: Date };
 
+/** The JSON of a body before and after that of the answers. */
+export type AroundAnswers = { start: string; end: string };
+
+/** What is told of a submission beside its answers. */
 export type SubmissionFacts = {
   id: string;
   formId: string;
@@ -59,7 +67,6 @@ export type SubmissionFacts = {
   formCreatedBy: string;
   sessionId: string | null;
   source: string;
-  answers: JsonObject;
   metadata: JsonObject;
   createdAt: Date;
   /** Whether a human completed it on the hosted page. */

@@ -23,7 +23,6 @@ export function newSubmission(entry: Entry, at: number): NewSubmission {
     formId: form.id,
     sessionId: session?.id ?? null,
     source,
-    answers,
     metadata: session?.metadata ?? {},
     createdAt,
   };
@@ -32,6 +31,7 @@ export function newSubmission(entry: Entry, at: number): NewSubmission {
   const announced = { ...facts, formVersionId: version.id, formCreatedBy: form.createdBy, byHuman };
   return {
     ...facts,
+    answers,
     projectId: form.projectId,
     versionId: version.id,
     status: spam ? 'spam' : 'accepted',

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DatabaseUnavailable, Overloaded } from './faults.ts';
 import type { Queries } from './queries.ts';
 import {
+  claimsOf,
   insertSubmissions,
   type NewSubmission,
   type PreparedRow,
@@ -105,8 +106,7 @@ function takeGroup(queue: Waiting[]): Waiting[] {
   let bytes = 0;
   let rows = 0;
   for (const { row, json } of queue) {
-    const { sessionId, uploadIds = [] } = row;
-    const claims = sessionId === null ? uploadIds : [sessionId, ...uploadIds];
+    const claims = claimsOf(row);
     bytes += json.length;
     const full = rows === GROUP_ROWS || (rows > 0 && bytes > GROUP_BYTES);
     if (full || claims.some((id) => claimed.has(id))) break;

@@ -69,7 +69,11 @@ export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
     idempotencyKey: null,
     requestFingerprint: null,
     createdAt: new Date(now),
-    event: { id: newId('evt', now), type: 'submission.created', body: JSON.stringify({ of: id }) },
+    event: {
+      id: newId('evt', now),
+      type: 'submission.created',
+      body: { start: `{"of":"${id}","answers":`, end: '}' },
+    },
     ...given,
   };
 }

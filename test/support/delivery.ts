@@ -165,12 +165,12 @@ export async function givenSubmissions(
       formCreatedBy: form.createdBy,
       sessionId: null,
       source: 'api',
-      answers: each,
       metadata: {},
       createdAt: at,
       byHuman: false,
     };
-    const body = submissionPayload({ id, at }, facts);
+    const { start, end } = submissionPayload({ id, at }, facts);
+    const body = start + JSON.stringify(each) + end;
     return {
       id,
       projectId: form.projectId,
