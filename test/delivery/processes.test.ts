@@ -146,7 +146,7 @@ function startProcess(place: string) {
 /** Lets the minute pass after which others may take what a dead process had claimed. */
 async function endLeases(database: Database): Promise<void> {
   await database.query(
-    `update deliveries set due_at = now() where status = 'pending' and leased_until is not null`,
+    `update deliveries set leased_until = now() where status = 'pending' and leased_until is not null`,
   );
 }
 

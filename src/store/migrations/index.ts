@@ -1,4 +1,8 @@
+import { ClaimsBesideIndexes } from './2026-11-21-claims-beside-indexes.ts';
 import { FirstTables } from './2026-11-21-first-tables.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
-export const migrations = [{ name: '2026-11-21-first-tables', class: FirstTables }];
+export const migrations = [
+  { name: '2026-11-21-first-tables', class: FirstTables },
+  { name: '2026-11-21-claims-beside-indexes', class: ClaimsBesideIndexes },
+];
