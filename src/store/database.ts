@@ -1,8 +1,6 @@
 import { CompiledQuery } from 'kysely';
 import type { Engine, Log } from './engine.ts';
 import { passingFault } from './faults.ts';
-import { openPglite } from './pglite.ts';
-import { openPostgres } from './postgres.ts';
 import { type EntityManager, type Queries, type Row, type Transaction, timeOf } from './queries.ts';
 import { retrying } from './retry.ts';
 
@@ -13,11 +11,9 @@ import { retrying } from './retry.ts';
  * @throws StartError with one line for the person who starts the service.
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  const { databaseUrl, dataDir, dump, poolSize = DEFAULT_POOL_SIZE, log } = options;
+  const { databaseUrl } = options;
   const engine =
-    databaseUrl === undefined
-      ? await openPglite({ ...(dataDir !== undefined && { dataDir }), ...(dump !== undefined && { dump }) })
-      : await openPostgres({ databaseUrl, poolSize, log });
+    databaseUrl === undefined ? await openEmbedded(options) : await openServer(databaseUrl, options);
   try {
     await engine.migrate();
   } catch (error) {
@@ -25,6 +21,20 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
     throw error;
   }
   return databaseOn(engine);
+}
+
+/** The engine that is not used is not loaded. */
+async function openEmbedded({ dataDir, dump }: DatabaseOptions): Promise<Engine> {
+  const { openPglite } = await import('./pglite.ts');
+  return openPglite({ ...(dataDir !== undefined && { dataDir }), ...(dump !== undefined && { dump }) });
+}
+
+async function openServer(
+  databaseUrl: string,
+  { poolSize = DEFAULT_POOL_SIZE, log }: DatabaseOptions,
+): Promise<Engine> {
+  const { openPostgres } = await import('./postgres.ts');
+  return openPostgres({ databaseUrl, poolSize, log });
 }
 
 /** Enough to keep two cores of a server busy; group commit needs few. */

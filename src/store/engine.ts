@@ -10,7 +10,7 @@ export type Engine = {
   /** What the tables lack of what the entities describe, as SQL; empty if nothing. */
   schemaDifference(): Promise<string>;
   /** Runs one statement outside any transaction, with `$1` parameters; `prepared` is as in `QueryOptions`. */
-  query(sql: string, params: unknown[], prepared?: string): Promise<Row[]>;
+  query(sql: string, params: unknown[], prepared?: boolean): Promise<Row[]>;
   /** Hears notifications until the returned function is called; `handler` also runs after a gap. */
   listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
   close(): Promise<void>;

@@ -76,7 +76,7 @@ async function reach(orm: MikroORM, databaseUrl: string) {
  * A commit whose wait for the synchronous standby is cancelled resolves as done, with no more than a
  * warning: what is stored may yet be lost, so it counts as unknown.
  */
-async function queryOn(pool: Pool, sql: string, params: unknown[], prepared?: string): Promise<Row[]> {
+async function queryOn(pool: Pool, sql: string, params: unknown[], prepared = false): Promise<Row[]> {
   const client = await pool.connect();
   let warned = false;
   const onNotice = (notice: { code?: string | undefined }) => {
@@ -88,7 +88,7 @@ async function queryOn(pool: Pool, sql: string, params: unknown[], prepared?: st
     const { rows } = await client.query<Row>({
       text: sql,
       values: params,
-      ...(prepared !== undefined && { name: prepared }),
+      ...(prepared && { name: nameOf(sql) }),
     });
     if (warned) throw new CommitInDoubt();
     return rows;
@@ -100,6 +100,15 @@ async function queryOn(pool: Pool, sql: string, params: unknown[], prepared?: st
     client.release(broken);
   }
 }
+
+/** The name of a prepared statement: each text has its own. */
+function nameOf(sql: string): string {
+  const name = names.get(sql) ?? `statement_${names.size}`;
+  names.set(sql, name);
+  return name;
+}
+
+const names = new Map<string, string>();
 
 class CommitInDoubt extends Error {
   /** SQLSTATE: transaction resolution unknown. */

@@ -22,8 +22,8 @@ export type Queries = {
 type QueryOptions = {
   /** Carrying it out twice is the same as once. */
   repeatable?: boolean;
-  /** A name of its own for a statement of the hot path, under which a server's connections keep it parsed. */
-  prepared?: string;
+  /** A statement of the hot path, always of the same few texts: a server's connections keep it planned. */
+  prepared?: boolean;
 };
 
 /** The queries of one transaction; asked for by named queries that must be carried out whole. */

@@ -56,6 +56,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
 export async function findAnySession(db: Queries, sessionId: string): Promise<Session | null> {
   const [row] = await db.query(`select ${columns} from sessions where id = $1`, [sessionId], {
     repeatable: true,
+    prepared: true,
   });
   return row === undefined ? null : toSession(row);
 }

@@ -117,14 +117,14 @@ claimed as (
 select id from stored`;
 }
 
-const INSERT = { sql: insertStatement({ claims: false }), prepared: 'insert_submissions' };
-const INSERT_CLAIMING = { sql: insertStatement({ claims: true }), prepared: 'insert_claiming_submissions' };
+const INSERT = insertStatement({ claims: false });
+const INSERT_CLAIMING = insertStatement({ claims: true });
 
 async function insertGroup(db: Queries, group: PreparedRow[], slot: number): Promise<Set<string>> {
   const rows = `[${group.map(({ json }) => json).join(',')}]`;
-  const { sql, prepared } = group.some(({ row }) => claimsOf(row).length > 0) ? INSERT_CLAIMING : INSERT;
+  const statement = group.some(({ row }) => claimsOf(row).length > 0) ? INSERT_CLAIMING : INSERT;
   // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
-  const stored = await db.query(sql, [rows, slot], { repeatable: true, prepared });
+  const stored = await db.query(statement, [rows, slot], { repeatable: true, prepared: true });
   return new Set(stored.map(({ id }) => String(id)));
 }
 

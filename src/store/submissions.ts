@@ -50,7 +50,7 @@ export async function findSubmission(
   const [row] = await db.query(
     `select ${columns} from submissions where id = $1 and project_id = $2`,
     [submissionId, projectId],
-    { repeatable: true },
+    { repeatable: true, prepared: true },
   );
   return row === undefined ? null : toSubmission(row);
 }
@@ -74,7 +74,7 @@ export async function listSubmissions(
     `select ${columns} from submissions where ${conditions.join(' and ')}
      order by id desc limit $${limit} offset $${offset}`,
     params,
-    { repeatable: true },
+    { repeatable: true, prepared: true },
   );
   return pageOf(rows.map(toSubmission), page.limit);
 }

@@ -1,0 +1,75 @@
+import cluster from 'node:cluster';
+import { pino } from 'pino';
+import { type App, startApp } from './app.ts';
+import { type Config, ConfigError, readConfig } from './config.ts';
+import { StartError } from './store/faults.ts';
+import { isFurtherWorker, superviseWorkers } from './workers.ts';
+
+const config = settings();
+const log = pino({ level: config.logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
+const app = await start();
+if (!isFurtherWorker()) process.stdout.write(welcome(app, config));
+// Ctrl-C reaches every process of the group: workers wait for the word of the one that started them.
+if (cluster.isWorker) process.on('SIGINT', () => undefined);
+for (const signal of stopSignals()) process.once(signal, () => void stop(signal));
+
+function settings(): Config {
+  try {
+    return readConfig(process.env);
+  } catch (error) {
+    if (error instanceof ConfigError) return fail(error.problems.join('\n'));
+    throw error;
+  }
+}
+
+async function start(): Promise<App> {
+  try {
+    return await startApp(config, { log, now: Date.now, random: Math.random });
+  } catch (error) {
+    if (error instanceof StartError) return fail(error.message);
+    throw error;
+  }
+}
+
+/** Lets what is under way end, then leaves. A second signal leaves at once. */
+async function stop(signal: string): Promise<void> {
+  for (const again of stopSignals()) process.once(again, () => process.exit(1));
+  log.info({ signal }, 'stopping');
+  await app.close();
+  process.exit(0);
+}
+
+function stopSignals(): NodeJS.Signals[] {
+  return cluster.isWorker ? ['SIGTERM'] : ['SIGTERM', 'SIGINT'];
+}
+
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
+}
+
+/** What the person who starts the service needs to know, in one block. */
+function welcome(running: App, { dataDir, databaseUrl, smtpUrl, requireApiKey }: Config): string {
+  const rows = [
+    ['REST, pages, Connect', running.url],
+    ['gRPC', running.grpcUrl],
+    ['Database', databaseUrl === undefined ? `embedded, in ${dataDir}` : hostOf(databaseUrl)],
+    [
+      'Mail',
+      smtpUrl === undefined ? `written to ${dataDir}/mail (SMTP_URL sends it)` : `sent by ${hostOf(smtpUrl)}`,
+    ],
+    ...(running.firstKey === undefined
+      ? []
+      : [['API key', `${running.firstKey}   (shown only now: keep it)`]]),
+    ...(requireApiKey ? [] : [['WARNING', 'REQUIRE_API_KEY=false: management routes answer without a key']]),
+  ];
+  const lines = rows.map(([name = '', value]) => `  ${name.padEnd(22)}${value}\n`);
+  return `\nHeadless form service\n\n${lines.join('')}\n`;
+}
+
+/** A URL without what is secret in it. */
+function hostOf(text: string): string {
+  const { protocol, host, pathname } = new URL(text);
+  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`;
+}
