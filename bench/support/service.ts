@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import manifest from '../../package.json' with { type: 'json' };
 import type { Form } from './form.ts';
 import { endProcess, type Usage, usageOf } from './process.ts';
 
@@ -18,8 +19,9 @@ export const apiKey = 'hfs_bench_0123456789abcdefghijklmnop';
 export async function startService({ env, dataDir, profileDir }: ServiceOptions): Promise<Service> {
   const [port, grpcPort] = [await freePort(), await freePort()];
   const profiling = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-  const child = spawn(process.execPath, [...profiling, mainFile], {
+  const child = spawn(process.execPath, [...profiling, ...asByNpm], {
     env: serviceEnv({ port, grpcPort, dataDir, env }),
+    cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   await untilHealthy(port, child);
@@ -81,7 +83,8 @@ export async function untilHealthy(port: number, child: ChildProcess): Promise<v
   throw new Error(`The service ended with ${child.exitCode} while it started.`);
 }
 
-const mainFile = join(import.meta.dirname, '../../src/main.ts');
+const root = join(import.meta.dirname, '../..');
+const asByNpm = manifest.scripts.start.split(' ').slice(1);
 
 /** Calls the service with the `*` key. Throws on any status that is not a success. */
 async function callJson(url: string, method: string, body: unknown): Promise<Record<string, unknown>> {
