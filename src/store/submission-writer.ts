@@ -66,9 +66,9 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   return {
     async write(row) {
       if (closing) throw new DatabaseUnavailable();
+      if (heldRows >= maxWaiting) throw new Overloaded();
       const prepared = prepare(row);
-      if (heldRows >= maxWaiting || heldBytes + prepared.json.length > maxWaitingBytes)
-        throw new Overloaded();
+      if (heldBytes + prepared.json.length > maxWaitingBytes) throw new Overloaded();
 
       heldBytes += prepared.json.length;
       heldRows += 1;
@@ -89,8 +89,11 @@ const GROUP_ROWS = 500;
 /** What PostgreSQL parses in a few milliseconds; one row alone may be larger. */
 const GROUP_BYTES = 2 * 1024 * 1024;
 
-/** About a second of what a busy server stores: who comes later is better told to come back. */
-const MAX_WAITING = 10_000;
+/**
+ * Half a second of what a busy server stores: who comes later is better told to come back. Each that waits
+ * holds a connection and its request, some 40 KiB (`npm run bench -- overload`).
+ */
+const MAX_WAITING = 4_000;
 /** What waiting rows may hold of the process's memory, in UTF-16 units of their JSON. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 

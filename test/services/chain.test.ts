@@ -266,6 +266,28 @@ describe.each(engines)('every call on %s', (engine) => {
     await services.close();
   });
 
+  it('warns once a second while it is unavailable, and counts the calls it did not name', async () => {
+    let time = now;
+    let reachable = true;
+    const database: Database = {
+      ...rpc.database,
+      read: (work) => (reachable ? rpc.database.read(work) : Promise.reject(new DatabaseUnavailable())),
+    };
+    const services = await servicesOn(database, { now: () => time });
+    const call = () => forms(services.as(services.key)).listForms({});
+    const failing = () => failureOf(call());
+    await call();
+    reachable = false;
+    for (let calls = 0; calls < 3; calls++) await failing();
+    time += 1_000;
+    await failing();
+
+    const warnings = services.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
+    expect(warnings).toMatchObject([{ code: 'Unavailable' }, { code: 'Unavailable', unsaid: 2 }]);
+    expect(warnings[0]).not.toHaveProperty('unsaid');
+    await services.close();
+  });
+
   it('reports its health by the protocol of gRPC', async () => {
     const { status } = await createClient(Health, rpc.as()).check({});
 

@@ -13,6 +13,7 @@ import { failed } from './errors.ts';
  * request id under which the log has the cause.
  */
 export function logCalls({ log, now }: LogOptions): Interceptor {
+  const warn = seldom(log, now);
   return (next) => async (req) => {
     const startedAt = now();
     const end = (error?: unknown): ConnectError | undefined => {
@@ -21,7 +22,7 @@ export function logCalls({ log, now }: LogOptions): Interceptor {
       const method = `${req.service.typeName}/${req.method.name}`;
       const call = { method, ms: now() - startedAt, requestId };
       if (failure === undefined) log.debug({ ...call, code: 'ok' }, 'call');
-      else logFailure(log, { ...call, code: Code[failure.code] }, failure);
+      else logFailure({ ...call, code: Code[failure.code] }, failure);
       return failure;
     };
     try {
@@ -33,13 +34,33 @@ export function logCalls({ log, now }: LogOptions): Interceptor {
       throw end(error);
     }
   };
+
+  function logFailure(call: object, failure: ConnectError): void {
+    if (failure.code === Code.Internal) log.error({ ...call, err: failure.cause }, 'call failed');
+    else if (failure.code === Code.Unavailable) warn({ ...call, err: failure.cause }, 'call failed');
+    else log.debug(call, 'call refused');
+  }
 }
 
-function logFailure(log: Log, call: object, failure: ConnectError): void {
-  if (failure.code === Code.Internal) log.error({ ...call, err: failure.cause }, 'call failed');
-  else if (failure.code === Code.Unavailable) log.warn({ ...call, err: failure.cause }, 'call failed');
-  else log.debug(call, 'call refused');
+/**
+ * Warns once a second at most, and counts what went unsaid: while the database is away or too slow, every
+ * call fails for the same reason.
+ */
+function seldom(log: Log, now: () => number): (facts: object, message: string) => void {
+  let warnedAt = Number.NEGATIVE_INFINITY;
+  let unsaid = 0;
+  return (facts, message) => {
+    if (now() - warnedAt < WARN_EVERY_MS) {
+      unsaid += 1;
+      return;
+    }
+    log.warn({ ...facts, ...(unsaid > 0 && { unsaid }) }, message);
+    warnedAt = now();
+    unsaid = 0;
+  };
 }
+
+const WARN_EVERY_MS = 1_000;
 
 /** Only ConnectErrors leave: any other error must not tell a stranger what went wrong inside. */
 function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
