@@ -4,7 +4,7 @@ import { preferredLanguages } from '../domain/accept-language.ts';
 import type { Answers } from '../domain/answers/answers.ts';
 import { answersInWords } from '../domain/answers/answers-in-words.ts';
 import type { FormDefinition } from '../domain/definition/definition.ts';
-import { definitionToMessage } from '../domain/definition/definition-message.ts';
+import { themeToMessage } from '../domain/definition/definition-message.ts';
 
 /**
  * What a person sees after submitting: the words of `definition`, which they filled, and a copy of
@@ -14,7 +14,7 @@ import { definitionToMessage } from '../domain/definition/definition-message.ts'
 export function endingOf(definition: FormDefinition, answers: Answers, to: Reader): Ending {
   const { successMessage = '', locale = '' } = definition.settings;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
-  const theme = definitionToMessage(definition).settings?.theme;
+  const theme = themeToMessage(definition);
   return {
     successMessage,
     redirectUrl: to.redirectUrl,

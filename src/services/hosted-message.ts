@@ -4,7 +4,8 @@ import { type HostedSessionSchema, HostedState } from '../../gen/forms/v1/hosted
 import { type Answers, mergeAnswers } from '../domain/answers/answers.ts';
 import { shownFields } from '../domain/answers/shown-fields.ts';
 import type { Field, FormDefinition } from '../domain/definition/definition.ts';
-import { definitionToMessage } from '../domain/definition/definition-message.ts';
+import { fieldToMessage, themeToMessage } from '../domain/definition/definition-message.ts';
+import { remembered } from '../domain/remembered.ts';
 import type { Session } from '../store/sessions.ts';
 import type { Gate, PublishedForm } from './form-gate.ts';
 import { withoutNulls } from './session-request.ts';
@@ -32,7 +33,7 @@ export function endedToMessage(
   state: HostedState,
 ): HostedMessage {
   const { locale = '' } = definition.settings;
-  const theme = definitionToMessage(definition).settings?.theme;
+  const theme = themeToMessage(definition);
   return {
     state,
     formName: definition.name,
@@ -53,14 +54,10 @@ export function openToMessage(
 ): HostedMessage {
   const { allowPartial, spam } = form.version.definition.settings;
   const fields = shownFields(definition.fields, heldAnswers(definition, open.session));
-  const shown = definitionToMessage({
-    ...definition,
-    fields: fields.map(withoutDefault),
-  });
   return {
     ...endedToMessage(definition, form, HostedState.OPEN),
     description: definition.description ?? '',
-    fields: shown.fields,
+    fields: fields.map((field) => fieldToMessage(withoutDefault(field))),
     answers: open.answers,
     allowPartial,
     submitLabel: definition.settings.submitLabel ?? '',
@@ -72,10 +69,10 @@ export function openToMessage(
 }
 
 /** A default is among the answers that the page begins with. */
-function withoutDefault(field: Field): Field {
+const withoutDefault = remembered((field: Field): Field => {
   const { defaultValue: _, ...rest } = field;
   return rest;
-}
+});
 
 /** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */
 export function heldAnswers(definition: FormDefinition, session: Session): Answers {

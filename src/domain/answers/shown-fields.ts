@@ -1,5 +1,6 @@
 import { type Condition, evaluate } from '../condition.ts';
 import type { Field } from '../definition/definition.ts';
+import { remembered } from '../remembered.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -13,7 +14,8 @@ import type { Answers } from './answers.ts';
 export function shownFields(fields: readonly Field[], hiddenAnswers: Answers): Field[] {
   const hidden = new Map<string, HiddenField>();
   return fields.flatMap((field) => {
-    const { visibleWhen, agentHint: _, ...rest } = field;
+    const { visibleWhen } = field;
+    if (!field.hidden && (visibleWhen === undefined || hidden.size === 0)) return [withoutHint(field)];
     const condition = visibleWhen === undefined ? true : reduce(visibleWhen, hidden);
     if (field.hidden) {
       const answer = Object.hasOwn(hiddenAnswers, field.id) ? hiddenAnswers[field.id] : undefined;
@@ -21,9 +23,15 @@ export function shownFields(fields: readonly Field[], hiddenAnswers: Answers): F
       return [];
     }
     if (condition === false) return [];
+    const { visibleWhen: _, ...rest } = withoutHint(field);
     return [condition === true ? rest : { ...rest, visibleWhen: condition }];
   });
 }
+
+const withoutHint = remembered((field: Field): Field => {
+  const { agentHint: _, ...rest } = field;
+  return rest;
+});
 
 /** True and false are decided; a condition remains for what people's own answers decide. */
 function reduce(condition: Condition, hidden: Map<string, HiddenField>): Reduced {

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as pb from '../../../gen/forms/v1/definition_pb.js';
+import { remembered } from '../remembered.ts';
 import { conditionFromMessage, conditionToMessage } from './condition-message.ts';
 import type { Delivery, Field, FieldType, FormDefinition, Settings } from './definition.ts';
 import { jsonFromValue, keyOf, present, valueFromJson } from './message-values.ts';
@@ -32,8 +33,8 @@ export function definitionToMessage(definition: FormDefinition): pb.FormDefiniti
   });
 }
 
-function fieldFromMessage(field: pb.Field): unknown {
-  return present({
+const fieldFromMessage = remembered((field: pb.Field): unknown =>
+  present({
     id: field.id,
     type: keyOf(fieldTypes, field.type),
     label: field.label || undefined,
@@ -58,10 +59,11 @@ function fieldFromMessage(field: pb.Field): unknown {
     maxBytes: field.maxBytes,
     maxFiles: field.maxFiles,
     visibleWhen: field.visibleWhen && conditionFromMessage(field.visibleWhen),
-  });
-}
+  }),
+);
 
-function fieldToMessage(field: Field): pb.Field {
+/** The typed message of a checked field. */
+export const fieldToMessage = remembered((field: Field): pb.Field => {
   const { type, defaultValue, min, max, visibleWhen, ...same } = field;
   return create(pb.FieldSchema, {
     ...same,
@@ -71,7 +73,12 @@ function fieldToMessage(field: Field): pb.Field {
     max: valueFromJson(max),
     visibleWhen: visibleWhen && conditionToMessage(visibleWhen),
   });
-}
+});
+
+/** The typed message of a definition's theme, if it has one. */
+export const themeToMessage = remembered(
+  (definition: FormDefinition): pb.Theme | undefined => settingsToMessage(definition.settings).theme,
+);
 
 function deliveryFromMessage({ channel }: pb.DeliveryTarget): unknown {
   switch (channel.case) {

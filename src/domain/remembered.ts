@@ -1,0 +1,12 @@
+/**
+ * Makes a function that remembers what it made of each object, as long as the object lives. For objects
+ * that never change: versions of forms, their fields, and messages, which no side of a call may change.
+ */
+export function remembered<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
+  const made = new WeakMap<Given, { value: Made }>();
+  return (given) => {
+    const known = made.get(given) ?? { value: make(given) };
+    made.set(given, known);
+    return known.value;
+  };
+}
