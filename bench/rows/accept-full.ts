@@ -8,7 +8,7 @@ export const acceptFull: Row = {
   name: 'accept-full',
   what: 'accept with 2,000,000 submissions stored, beside accept with none',
   async run(bench, report) {
-    const full = await acceptingWith(bench, 2_000_000);
+    const full = await acceptingWith(bench, bench.scaled(2_000_000));
     const empty = await acceptingWith(bench, 0);
     const turns = await takeTurns(bench.rounds, { full: full.contestant, empty: empty.contestant });
 
@@ -18,12 +18,12 @@ export const acceptFull: Row = {
   },
 };
 
-/** A service whose form has so many submissions already (scaled). Each count is stored once in a run. */
+/** A service whose form has so many submissions already. Each count is stored once in a run. */
 export async function serviceWith(bench: Bench, count: number, env: NodeJS.ProcessEnv = {}) {
   const { url, content } = await bench.databases.createFrom(`${count} submissions`, async (databaseUrl) => {
     await using service = await bench.service({ DATABASE_URL: databaseUrl, DELIVERY_WORKERS: '0' });
     const form = await service.publish(contactForm('http://127.0.0.1:9/'));
-    if (count > 0) await seedSubmissions(databaseUrl, { ...form, count: bench.scaled(count) });
+    if (count > 0) await seedSubmissions(databaseUrl, { ...form, count });
     return form;
   });
   const service = await bench.service({ DATABASE_URL: url, DELIVERY_WORKERS: '0', ...env });

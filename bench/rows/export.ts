@@ -12,9 +12,9 @@ export const exporting: Row = {
   name: 'export',
   what: 'CSV and NDJSON of 1,000,000 submissions, beside COPY (SELECT …) TO STDOUT through pg',
   async run(bench, report) {
-    const { service, databaseUrl, formId } = await serviceWith(bench, 1_000_000);
-    const limit = await bench.program('limits/export.ts', { databaseUrl });
     const count = bench.scaled(1_000_000);
+    const { service, databaseUrl, formId } = await serviceWith(bench, count);
+    const limit = await bench.program('limits/export.ts', { databaseUrl });
     for (const format of ['csv', 'ndjson'] as const) {
       const exports: Exported[] = [];
       const turns = await takeTurns(bench.rounds, {

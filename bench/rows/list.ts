@@ -12,7 +12,7 @@ export const list: Row = {
   what: 'reading submissions with 1,000 and with 2,000,000 stored, beside the same SELECT through pg',
   async run(bench, report) {
     const few = await readers(bench, 1_000);
-    const many = await readers(bench, 2_000_000);
+    const many = await readers(bench, bench.scaled(2_000_000));
     for (const read of reads) {
       const turns = await takeTurns(bench.rounds, {
         few: few.service(read),
@@ -60,11 +60,11 @@ function atDepth(count: number): string {
 }
 
 /** A database with so many submissions, the service on it, and the limit beside it. */
-async function readers(bench: Bench, stored: number) {
-  const { service, databaseUrl, formId } = await serviceWith(bench, stored);
+async function readers(bench: Bench, count: number) {
+  const { service, databaseUrl, formId } = await serviceWith(bench, count);
   const limit = await bench.program('limits/list.ts', { databaseUrl });
   const [form] = await queryOn(databaseUrl, 'select project_id from forms where id = $1', [formId]);
-  const place: Place = { formId, projectId: String(form?.project_id), count: bench.scaled(stored) };
+  const place: Place = { formId, projectId: String(form?.project_id), count };
   return {
     service({ path }: Read): Contestant {
       const headers = { authorization: `Bearer ${apiKey}` };

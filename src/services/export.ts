@@ -61,6 +61,6 @@ function rowsThatFit(bytesPerRow: number): number {
 /** Few, since nothing is known of their size yet; and the first bytes leave soon. */
 const FIRST_ROWS = 20;
 
-/** Keeps one page's query short, so that other requests are not held up. */
-const MAX_ROWS = 500;
-const PAGE_BYTES = 512 * 1024;
+/** Keeps a page to a few milliseconds of work, so that other requests are not held up. */
+const MAX_ROWS = 150;
+const PAGE_BYTES = 128 * 1024;

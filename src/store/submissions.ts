@@ -115,7 +115,7 @@ export async function exportSubmissions(
     `select ${columns} from submissions where ${conditions.join(' and ')} and id > $${after}
      order by id limit $${limit}`,
     params,
-    { repeatable: true },
+    { repeatable: true, prepared: true },
   );
   return rows.map(toSubmission);
 }
