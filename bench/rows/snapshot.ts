@@ -12,10 +12,10 @@ const HELD_MS = 90_000;
 const WINDOW_MS = 15_000;
 
 /** More than is delivered in all that time. */
-const WAITING = 400_000;
+const WAITING = 600_000;
 
 /** Time for them to be stored before they become due. */
-const SEEDING_MS = 40_000;
+const SEEDING_MS = 60_000;
 
 export const snapshot: Row = {
   name: 'snapshot',

@@ -40,7 +40,7 @@ export function shown(value: number, unit = ''): string {
 
 function describe(sample: Sample): string {
   const { p50Ms, p99Ms, cpuMicros, residentMib, errors, statuses } = sample;
-  const failed = errors === 0 ? '' : `, ${errors} ERRORS: ${namesOf(statuses)}`;
+  const failed = errors === 0 ? ', 0 errors' : `, ${errors} ERRORS: ${namesOf(statuses)}`;
   return (
     `${shown(rateOf(sample))}/s, p50 ${shown(p50Ms)} ms, p99 ${shown(p99Ms)} ms, ` +
     `${shown(cpuMicros)} µs CPU, ${shown(residentMib)} MiB${failed}`

@@ -22,8 +22,8 @@ export function createLook(options: LookOptions): Look {
       const found = await findDueWork(database, since);
       if (found.events) onEvents();
       else events.advance(found.at.getTime());
-      if (found.deliveries) onDeliveries();
-      else deliveries.advance(found.at.getTime());
+      if (found.dueAt !== null) onDeliveries();
+      deliveries.advance((found.dueAt ?? found.at).getTime());
       if (found.sessions) onSessions();
       return false;
     },

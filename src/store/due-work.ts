@@ -1,5 +1,5 @@
 import { isFree } from './delivery-queue.ts';
-import { type Queries, timeOf } from './queries.ts';
+import { type Queries, timeOf, timeOrNull } from './queries.ts';
 
 /**
  * Looks what there is to do: whether events wait to become deliveries, deliveries are due, and sessions
@@ -12,7 +12,9 @@ export async function findDueWork(queries: Queries, since: { event: string; due:
   const [row] = await queries.query(
     `select now() as at,
        exists (select from events where fanned_out_at is null and id >= $1) as events,
-       exists (select from deliveries where ${isFree} and due_at between $2 and now()) as deliveries,
+       (
+         select due_at from deliveries where ${isFree} and due_at between $2 and now() order by due_at limit 1
+       ) as due_at,
        exists (
          select from sessions
          where submitted_at is null and expiry_announced_at is null and expires_at <= now()
@@ -23,9 +25,10 @@ export async function findDueWork(queries: Queries, since: { event: string; due:
   return {
     at: timeOf(row?.at),
     events: row?.events === true,
-    deliveries: row?.deliveries === true,
+    dueAt: timeOrNull(row?.due_at),
     sessions: row?.sessions === true,
   };
 }
 
-export type DueWork = { at: Date; events: boolean; deliveries: boolean; sessions: boolean };
+/** `dueAt` is when the first of the due deliveries was due; null if there is none. */
+export type DueWork = { at: Date; events: boolean; dueAt: Date | null; sessions: boolean };
