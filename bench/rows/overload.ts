@@ -9,9 +9,7 @@ export const overload: Row = {
   what: 'three times the submissions that a slow database can store, for 30 s',
   async run(bench, report) {
     const databaseUrl = await bench.databases.create();
-    // Each refusal is a warning in the log.
-    const env = { DATABASE_URL: databaseUrl, LOG_LEVEL: 'error' };
-    const { service, formId } = await acceptingService(bench, env);
+    const { service, formId } = await acceptingService(bench, { DATABASE_URL: databaseUrl });
     const call = submissionsTo(formId);
     await bench.hammered(service, call)({ warmingUp: true });
     const stored = () => numberOn(databaseUrl, 'select count(*) from submissions');
@@ -42,8 +40,7 @@ export const overload: Row = {
       `${accepted?.count} of ${answered}, the slowest after ${accepted?.maxMs.toFixed(0)} ms`,
     );
     report.atLeast('refused with 503', refused?.count ?? 0, 1);
-    report.atMost('p50 of a refusal', refused?.p50Ms ?? 0, 10, 'ms');
-    report.fact('p99 of a refusal', `${refused?.p99Ms.toFixed(0)} ms`);
+    report.atMost('p99 of a refusal', refused?.p99Ms ?? 0, 100, 'ms');
     report.atMost('growth of memory', most - before, 256, 'MiB');
     const lost = (accepted?.count ?? 0) - ((await stored()) - storedBefore);
     report.atMost('acknowledged but not stored', Math.max(0, lost), 0);

@@ -5,8 +5,10 @@
 export function remembered<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
   const made = new WeakMap<Given, { value: Made }>();
   return (given) => {
-    const known = made.get(given) ?? { value: make(given) };
-    made.set(given, known);
-    return known.value;
+    const known = made.get(given);
+    if (known !== undefined) return known.value;
+    const value = make(given);
+    made.set(given, { value });
+    return value;
   };
 }

@@ -103,7 +103,9 @@ async function queryOn(pool: Pool, sql: string, params: unknown[], prepared = fa
 
 /** The name of a prepared statement: each text has its own. */
 function nameOf(sql: string): string {
-  const name = names.get(sql) ?? `statement_${names.size}`;
+  const known = names.get(sql);
+  if (known !== undefined) return known;
+  const name = `statement_${names.size}`;
   names.set(sql, name);
   return name;
 }

@@ -61,7 +61,7 @@ const UNDECIDED = { outcome: 'undecided' } as const;
  * Rows and locks are taken in a fixed order, so that groups of several processes seldom meet in a deadlock.
  *
  * Sessions and uploads are locked before they are judged: of two groups with the same one, the second sees
- * what the first did. Most groups claim neither, and pay for it a third less (`bench/`).
+ * what the first did. Most groups claim neither, and go without these parts.
  */
 function insertStatement({ claims }: { claims: boolean }): string {
   const only = (part: string) => (claims ? part : '');
