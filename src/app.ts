@@ -1,6 +1,4 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { ConnectRouter } from '@connectrpc/connect';
-import { connectNodeAdapter } from '@connectrpc/connect-node';
 import express from 'express';
 import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
@@ -12,6 +10,7 @@ import { openDoors } from './doors.ts';
 import { createGateway } from './gateway/router.ts';
 import { pages } from './hosted/pages.ts';
 import { createHostedPages } from './hosted/router.ts';
+import { createRpcDoor, type RpcDoor, type RpcDoorOptions } from './rpc-door.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { contextOfClient } from './services/calls/context.ts';
 import { createServices, type ServiceRegistry } from './services/registry.ts';
@@ -58,7 +57,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
   const doors = await openDoors({
     ...config,
     http: httpDoor(config, services, log),
-    grpc: rpcDoor(config, services),
+    grpc: rpcDoor(config, { services, log, fallback: notFound }),
   });
   started.defer(() => doors.close(CALLS_GRACE_MS));
   started.defer(() => services.endStreams());
@@ -82,22 +81,28 @@ function httpDoor(config: Config, services: ServiceRegistry, log: Logger): Reque
   app.set('trust proxy', config.trustProxy);
   app.use(createHostedPages({ transport, log }));
   app.use(createGateway({ transport, baseUrl, allowPrivateUrls, pages, version: manifest.version, log }));
-  return rpcDoor(config, services, app);
-}
-
-function rpcDoor({ trustProxy }: Config, services: ServiceRegistry, fallback?: RequestListener) {
-  const trusted = typeof trustProxy === 'number' ? hops(trustProxy) : proxyAddr.compile(trustProxy);
-  return connectNodeAdapter({
-    routes: (router: ConnectRouter) => services.routes(router),
-    contextValues: (request) => contextOfClient(proxyAddr(request as IncomingMessage, trusted)),
-    maxTimeoutMs: MAX_CALL_MS,
-    readMaxBytes: MAX_MESSAGE_BYTES,
-    // Only the HTTP/1.1 listener has a fallback, so these are HTTP/1.1's request and response.
-    ...(fallback !== undefined && {
-      fallback: (request, response) => fallback(request as IncomingMessage, response as ServerResponse),
-    }),
+  return rpcDoor(config, {
+    services,
+    log,
+    // Express takes HTTP/1.1's own request and response, which those of its listener are.
+    fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
   });
 }
+
+function rpcDoor({ trustProxy }: Config, { services, log, fallback }: RpcDoorParts): RpcDoor {
+  const trusted = typeof trustProxy === 'number' ? hops(trustProxy) : proxyAddr.compile(trustProxy);
+  return createRpcDoor({
+    routes: (router) => services.routes(router),
+    contextValues: (request) => contextOfClient(proxyAddr(request as IncomingMessage, trusted)),
+    fallback,
+    log,
+  });
+}
+
+const notFound: RpcDoor = (_request, response) => {
+  response.statusCode = 404;
+  response.end();
+};
 
 const hops = (count: number) => (_address: string, index: number) => index < count;
 
@@ -129,12 +134,6 @@ function deliverySettings(config: Config): DeliverySettings {
 const CALLS_GRACE_MS = 10_000;
 const DELIVERY_GRACE_MS = 25_000;
 
-/** The longest time-out that a caller may ask for: an export of millions takes minutes. */
-const MAX_CALL_MS = 600_000;
-
-/** A file of 10 MiB with its envelope, in base64 as Connect's JSON has it. */
-const MAX_MESSAGE_BYTES = 14 * 1024 * 1024;
-
 /** A running service. */
 export type App = {
   url: string;
@@ -144,6 +143,8 @@ export type App = {
   /** Finishes what is under way and stops everything. */
   close(): Promise<void>;
 };
+
+type RpcDoorParts = Pick<RpcDoorOptions, 'log' | 'fallback'> & { services: ServiceRegistry };
 
 export type AppDeps = {
   log: Logger;

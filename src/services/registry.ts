@@ -18,9 +18,11 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { identifyCallers } from './calls/caller.ts';
 import { createKeyReader } from './calls/key-reader.ts';
+import { callLimits } from './calls/limits.ts';
 import { logCalls } from './calls/logging.ts';
 import { limitRates } from './calls/rate-limit.ts';
 import { createLocalTransport } from './calls/transport.ts';
+import { answerUnaryGrpc } from './calls/unary-grpc.ts';
 import { refuseUnreadable } from './calls/unreadable.ts';
 import { ensureDemoForm } from './demo-form.ts';
 import type { ServiceDeps, Shared } from './deps.ts';
@@ -55,16 +57,14 @@ export function createServices(deps: ServiceDeps): ServiceRegistry {
     ...(settings.rateLimit ? [limitRates({ database, now, perKey: settings.rateLimitPerKey })] : []),
   ];
   const services = servicesOf(shared);
+  const specs = services.map(({ spec }) => spec);
   return {
     routes(router) {
       for (const service of services) service.route(router, interceptors);
+      answerUnaryGrpc(router, { specs, interceptors });
       refuseUnreadable(router);
     },
-    transport: () =>
-      createLocalTransport(
-        services.map(({ spec }) => spec),
-        interceptors,
-      ),
+    transport: () => createLocalTransport(specs, interceptors),
     async prepare(bootstrapKey) {
       await ensureDemoForm(deps);
       return ensureFirstKey(deps, bootstrapKey);
@@ -91,7 +91,8 @@ function servicesOf(shared: Shared): Service[] {
 function serve<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
   return {
     spec: createServiceImplSpec(descriptor, implementation),
-    route: (router, interceptors) => router.service(descriptor, implementation, { interceptors }),
+    route: (router, interceptors) =>
+      router.service(descriptor, implementation, { ...callLimits, interceptors }),
   };
 }
 

@@ -25,8 +25,9 @@ export function refuseUnreadable({ handlers }: ConnectRouter): void {
 
 async function corrected(response: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { status, body } = response;
+  if (status !== 500 || !body) return response;
   const header = new Headers(response.header);
-  if (status !== 500 || !body || header.has('content-encoding')) return response;
+  if (header.has('content-encoding')) return response;
   const said = Symbol.asyncIterator in body ? await text(body) : new TextDecoder().decode(body);
   if (!said.startsWith('{"code":"internal","message":"parse binary: ')) {
     return { ...response, body: createAsyncIterable([new TextEncoder().encode(said)]) };
