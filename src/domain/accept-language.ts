@@ -7,7 +7,7 @@ export function preferredLanguages(header: string): string[] {
       const [tag = '', ...parameters] = part.trim().split(';');
       const quality = parameters.map((each) => /^\s*q=([\d.]+)/.exec(each)?.[1]).find(Boolean);
       const weight = quality === undefined ? 1 : Number(quality);
-      return isTag(tag) && weight > 0 ? [{ tag, weight }] : [];
+      return weight > 0 && isTag(tag) ? [{ tag, weight }] : [];
     })
     .sort((left, right) => right.weight - left.weight)
     .map(({ tag }) => tag);
@@ -19,6 +19,7 @@ export function languageOfTag(tag: string): string {
 }
 
 function isTag(text: string): boolean {
+  if (text === '') return false;
   try {
     return Intl.getCanonicalLocales(text).length === 1;
   } catch {

@@ -1,4 +1,5 @@
 import type { Field } from '../domain/definition/definition.ts';
+import { remembered } from '../domain/remembered.ts';
 import { controlOf, type FieldView } from './controls.ts';
 import { hintOf } from './hints.ts';
 import { attributes, type Html, html } from './html.ts';
@@ -6,10 +7,32 @@ import { attributes, type Html, html } from './html.ts';
 /**
  * One field with its label, help, hint, problem and control.
  *
+ * One that holds nothing yet looks the same to all who read its language, so it is made for the first
+ * of them.
+ */
+export function renderField(field: Field, view: FieldView): Html {
+  const { language, texts, problem, visible } = view;
+  if (texts.length > 0 || problem !== undefined) return fieldOf(field, view);
+  const known = empty(field);
+  const look = `${visible} ${language.tag} ${language.spoken}`;
+  const made = known.get(look);
+  if (made !== undefined) return made;
+  // Tags come from whoever asks, and there is no end to them.
+  if (known.size === MAX_LOOKS) known.clear();
+  const fresh = fieldOf(field, view);
+  known.set(look, fresh);
+  return fresh;
+}
+
+const empty = remembered((_field: Field) => new Map<string, Html>());
+
+const MAX_LOOKS = 16;
+
+/**
  * A field that the answers rule out is there too, hidden and switched off, for the script to bring
  * in. Field ids cannot hold a dot, so that no two elements share an id.
  */
-export function renderField(field: Field, view: FieldView): Html {
+function fieldOf(field: Field, view: FieldView): Html {
   const { language, problem, visible } = view;
   const { words } = language;
   const hint = hintOf(field, language);

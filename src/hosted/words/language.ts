@@ -25,6 +25,7 @@ export function chooseLanguage(locale: string, acceptLanguage = ''): Language {
   const tag = locale === '' ? spoken : locale;
   return {
     tag,
+    spoken: languageOfTag(spoken),
     direction: rightToLeft.has(languageOfTag(tag)) ? 'rtl' : 'ltr',
     words: languages[languageOfTag(spoken)] ?? en,
   };
@@ -38,5 +39,5 @@ export function fill(text: string, values: Record<string, string | number>): str
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
 
-/** How a page speaks and in which direction it is read. */
-export type Language = { tag: string; direction: 'ltr' | 'rtl'; words: Words };
+/** How a page speaks and in which direction it is read. `spoken` is the language of its own words. */
+export type Language = { tag: string; spoken: string; direction: 'ltr' | 'rtl'; words: Words };
