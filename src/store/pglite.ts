@@ -9,6 +9,7 @@ import type { Engine } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { ormOptions, schemaDifference } from './orm-options.ts';
+import { createStatements } from './pglite-statements.ts';
 import type { Row } from './queries.ts';
 
 /**
@@ -45,6 +46,7 @@ export async function openPglite(options: { dataDir?: string; dump?: Blob }): Pr
     }),
   );
 
+  const planned = createStatements(pglite);
   return {
     name: 'pglite',
     em: orm.em,
@@ -52,7 +54,8 @@ export async function openPglite(options: { dataDir?: string; dump?: Blob }): Pr
       await orm.migrator.up();
     },
     schemaDifference: () => schemaDifference(orm),
-    query: async (sql, params) => (await pglite.query<Row>(sql, params)).rows,
+    query: async (sql, params, prepared = false) =>
+      prepared ? planned(sql, params) : (await pglite.query<Row>(sql, params)).rows,
     listen: async (channel, handler) => {
       const stop = await pglite.listen(channel, handler);
       return () => stop();
