@@ -1,5 +1,6 @@
 import { defineEntity } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, time } from './columns.ts';
+import { gathered } from './gathered.ts';
 import { type Queries, type Row, type Transaction, textOrNull, timeOf, timeOrNull } from './queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
@@ -53,13 +54,13 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
 }
 
 /** Finds a session by its id alone, which is the credential of the hosted page. */
-export async function findAnySession(db: Queries, sessionId: string): Promise<Session | null> {
-  const [row] = await db.query(`select ${columns} from sessions where id = $1`, [sessionId], {
+export const findAnySession = gathered(async (db, ids) => {
+  const rows = await db.query(`select ${columns} from sessions where id = any($1)`, [ids], {
     repeatable: true,
     prepared: true,
   });
-  return row === undefined ? null : toSession(row);
-}
+  return rows.map(toSession);
+});
 
 /** Finds a session of a project. */
 export async function findSession(

@@ -1,5 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, text, time } from './columns.ts';
+import { gathered } from './gathered.ts';
 import { type Page, type PageRequest, pageOf } from './page.ts';
 import { type Queries, type Row, textOrNull, timeOf } from './queries.ts';
 
@@ -47,13 +48,17 @@ export async function findSubmission(
   projectId: string,
   submissionId: string,
 ): Promise<Submission | null> {
-  const [row] = await db.query(
-    `select ${columns} from submissions where id = $1 and project_id = $2`,
-    [submissionId, projectId],
-    { repeatable: true, prepared: true },
-  );
-  return row === undefined ? null : toSubmission(row);
+  const submission = await findAnySubmission(db, submissionId);
+  return submission?.projectId === projectId ? submission : null;
 }
+
+const findAnySubmission = gathered(async (db, ids) => {
+  const rows = await db.query(`select ${columns} from submissions where id = any($1)`, [ids], {
+    repeatable: true,
+    prepared: true,
+  });
+  return rows.map(toSubmission);
+});
 
 /**
  * Lists a form's submissions, newest first. The cost grows with `offset` alone.
