@@ -1,4 +1,5 @@
 import { Pool } from 'pg';
+import { inTurn } from '../support/connection.ts';
 import { startMeter } from '../support/load.ts';
 import { serve } from '../support/serve.ts';
 
@@ -13,9 +14,10 @@ const POOL_SIZE = 10;
 
 async function select(pool: Pool, { name, sql, params, connections, seconds }: Select) {
   const meter = startMeter();
+  const values = inTurn(params);
   const end = performance.now() + seconds * 1000;
   const ask = async () => {
-    const { rowCount } = await pool.query({ name, text: sql, values: params });
+    const { rowCount } = await pool.query({ name, text: sql, values: values() });
     return { status: rowCount === 0 ? 'nothing' : 'rows' };
   };
   const run = async () => {
@@ -25,11 +27,11 @@ async function select(pool: Pool, { name, sql, params, connections, seconds }: S
   return meter.stop();
 }
 
-/** `name` names the prepared statement. */
+/** `name` names the prepared statement; its parameters are taken in turn. */
 type Select = {
   name: string;
   sql: string;
-  params: unknown[];
+  params: unknown[][];
   connections: number;
   seconds: number;
 };

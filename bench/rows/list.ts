@@ -1,5 +1,5 @@
 import type { Bench, Row } from '../support/bench.ts';
-import { requestBytes } from '../support/connection.ts';
+import { inTurn, requestBytes } from '../support/connection.ts';
 import type { Load } from '../support/load.ts';
 import { queryOn } from '../support/postgres.ts';
 import { type Contestant, sampled, takeTurns } from '../support/rounds.ts';
@@ -37,26 +37,28 @@ const page = `order by id desc limit 21`;
 const reads: Read[] = [
   {
     name: 'newest page',
-    path: ({ formId }) => `/v1/forms/${formId}/submissions`,
+    paths: ({ formId }) => [`/v1/forms/${formId}/submissions`],
     sql: `select ${columns} from submissions where form_id = $1 and status = 'accepted' ${page}`,
-    params: ({ formId }) => [formId],
+    params: ({ formId }) => [[formId]],
   },
   {
     name: 'page at depth 90 %',
-    path: ({ formId, count }) => `/v1/forms/${formId}/submissions?cursor=${atDepth(count)}`,
+    paths: ({ formId, count }) =>
+      atDepth(count).map((cursor) => `/v1/forms/${formId}/submissions?cursor=${cursor}`),
     sql: `select ${columns} from submissions where form_id = $1 and status = 'accepted' and id < $2 ${page}`,
-    params: ({ formId, count }) => [formId, atDepth(count)],
+    params: ({ formId, count }) => atDepth(count).map((cursor) => [formId, cursor]),
   },
   {
     name: 'one by id',
-    path: ({ count }) => `/v1/submissions/${atDepth(count)}`,
+    paths: ({ count }) => atDepth(count).map((id) => `/v1/submissions/${id}`),
     sql: `select ${columns} from submissions where id = $1 and project_id = $2`,
-    params: ({ count, projectId }) => [atDepth(count), projectId],
+    params: ({ count, projectId }) => atDepth(count).map((id) => [id, projectId]),
   },
 ];
 
-function atDepth(count: number): string {
-  return seededId(Math.ceil(count / 10));
+/** Neighbours, more than are asked for at once: readers seldom want the same at the same instant. */
+function atDepth(count: number): string[] {
+  return Array.from({ length: 256 }, (_, index) => seededId(Math.ceil(count / 10) + index));
 }
 
 /** A database with so many submissions, the service on it, and the limit beside it. */
@@ -66,10 +68,10 @@ async function readers(bench: Bench, count: number) {
   const [form] = await queryOn(databaseUrl, 'select project_id from forms where id = $1', [formId]);
   const place: Place = { formId, projectId: String(form?.project_id), count };
   return {
-    service({ path }: Read): Contestant {
+    service({ paths }: Read): Contestant {
       const headers = { authorization: `Bearer ${apiKey}` };
-      const request = requestBytes({ method: 'GET', path: path(place), headers });
-      return bench.hammered(service, { request: () => request, expect: 200 });
+      const requests = paths(place).map((path) => requestBytes({ method: 'GET', path, headers }));
+      return bench.hammered(service, { request: inTurn(requests), expect: 200 });
     },
     limit({ name, sql, params }: Read): Contestant {
       return (turn) =>
@@ -89,7 +91,8 @@ async function readers(bench: Bench, count: number) {
 type Place = { formId: string; projectId: string; count: number };
 type Read = {
   name: string;
-  path: (place: Place) => string;
+  /** What is read in turn, by URL and by the parameters of the SELECT. */
+  paths: (place: Place) => string[];
   sql: string;
-  params: (place: Place) => string[];
+  params: (place: Place) => string[][];
 };

@@ -44,6 +44,16 @@ export function requestBytes({ method, path, headers = {}, body }: RequestParts)
   return Buffer.concat([Buffer.from(head), content]);
 }
 
+/** Gives one of them after the other, and begins again. */
+export function inTurn<Each>(all: readonly Each[]): () => Each {
+  let next = 0;
+  return () => {
+    const each = all[next++ % all.length];
+    if (each === undefined) throw new Error('There is none to give.');
+    return each;
+  };
+}
+
 /** Follows one reply to its end, by `content-length` or by the last chunk. */
 class ReplyReader {
   status = 0;
