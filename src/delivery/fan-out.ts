@@ -80,9 +80,11 @@ async function surroundingsOf(
 ): Promise<Surroundings> {
   const formIds = [...new Set(events.map((event) => event.formId))];
   const projectIds = [...new Set(events.map((event) => event.projectId))];
-  const forms = await listFormsById(database, formIds);
-  const webhooks = await listListeningWebhooks(database, { formIds, projectIds });
-  const recipients = await listConfirmedRecipients(database, formIds);
+  const [forms, webhooks, recipients] = await Promise.all([
+    listFormsById(database, formIds),
+    listListeningWebhooks(database, { formIds, projectIds }),
+    listConfirmedRecipients(database, formIds),
+  ]);
 
   const versions = new Map<string, Version>();
   const answered = events.flatMap((event) => answeredVersion(event) ?? []);

@@ -54,16 +54,15 @@ export async function listListeningWebhooks(
   queries: Queries,
   { formIds, projectIds }: { formIds: string[]; projectIds: string[] },
 ): Promise<Webhook[]> {
-  return queries.read(async (em) => {
-    const ofForms = await em.find(WebhookEntity, { formId: { $in: formIds }, deletedAt: null, active: true });
-    const ofProjects = await em.find(WebhookEntity, {
-      projectId: { $in: projectIds },
-      formId: null,
-      deletedAt: null,
-      active: true,
-    });
-    return [...ofForms, ...ofProjects];
-  });
+  const listening = { deletedAt: null, active: true };
+  return queries.read((em) =>
+    em.find(WebhookEntity, {
+      $or: [
+        { ...listening, formId: { $in: formIds } },
+        { ...listening, projectId: { $in: projectIds }, formId: null },
+      ],
+    }),
+  );
 }
 
 /** The forms with these ids. */
