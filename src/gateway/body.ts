@@ -126,7 +126,10 @@ function parse(bytes: Buffer): unknown {
 /** Cheap and on the safe side: without so many brackets in all, nothing can nest deeper. */
 function mayBeDeep(bytes: Buffer): boolean {
   let open = 0;
-  for (const byte of bytes) if ((byte === BRACE || byte === BRACKET) && ++open > MAX_DEPTH) return true;
+  // The iterator of a for...of costs several times as much.
+  for (let at = 0; at < bytes.length; at += 1) {
+    if ((bytes[at] === BRACE || bytes[at] === BRACKET) && ++open > MAX_DEPTH) return true;
+  }
   return false;
 }
 

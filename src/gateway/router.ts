@@ -49,7 +49,8 @@ export function createGateway(options: GatewayOptions): Router {
   let description: string | undefined;
 
   router.use(setHeaders);
-  router.use('/api', cors(corsOptions));
+  router.use('/api', openToPages);
+  router.options('/api/*path', cors(preflight));
   for (const [path, atPath] of byPath(routes)) {
     const entry = router.route(path);
     for (const served of atPath) {
@@ -138,12 +139,14 @@ function allowedAt(path: string, atPath: readonly Route[]): string {
 }
 
 /** Any page may ask: which origins may post to a form is for the form's settings. No cookie is ever used. */
-const corsOptions: cors.CorsOptions = {
-  origin: '*',
-  methods: ['GET', 'HEAD', 'POST'],
-  exposedHeaders: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
-  maxAge: 7200,
-};
+function openToPages(_request: Request, response: Response, next: NextFunction): void {
+  response.setHeader('access-control-allow-origin', '*');
+  response.setHeader('access-control-expose-headers', 'RateLimit,RateLimit-Policy,Retry-After');
+  next();
+}
+
+/** What a page is told before it sends what it may not send unasked. */
+const preflight: cors.CorsOptions = { origin: '*', methods: ['GET', 'HEAD', 'POST'], maxAge: 7200 };
 
 export type GatewayOptions = {
   /** The way to the services, in this process or another. */
