@@ -43,8 +43,10 @@ export function createStatements(pglite: PGlite): (sql: string, params: unknown[
     pglite._runExclusiveTransaction(() => pglite._runExclusiveQuery(() => run(sql, params)));
 }
 
-/** Sends messages and reads the answer to its end. Throws the database's error. */
+/** Sends messages and reads the answer to its end. Throws the database's error, or that it is closed. */
 function exchange(pglite: PGlite, parts: Uint8Array[]) {
+  // Below `query` nobody asks, and what is closed never answers.
+  if (!pglite.ready) throw new Error('The embedded database is closed');
   return pglite.execProtocolStream(Buffer.concat([...parts, serialize.sync()]));
 }
 
