@@ -4,6 +4,9 @@ import type { Queries } from './queries.ts';
 /**
  * Makes a look-up by id that asks for all its callers of one turn of the event loop at once: under load
  * most of what a small SELECT costs is its way to the database and back. Nothing is kept.
+ *
+ * Callers of one turn who ask for the same id get the same object, and share a failure: an id must be one
+ * by its form (`isId`), since text that no database can hold would fail them all.
  */
 export function gathered<Found extends { id: string }>(
   findAll: (db: Queries, ids: readonly string[]) => Promise<Found[]>,

@@ -63,7 +63,8 @@ export async function openPglite(options: { dataDir?: string; dump?: Blob }): Pr
     dump: () => pglite.dumpDataDir('none'),
     close: async () => {
       await orm.close();
-      await pglite.close();
+      // It takes no turn by itself, and would cut into whatever runs.
+      await pglite._runExclusiveTransaction(() => pglite.close());
       folder?.release();
     },
   };
