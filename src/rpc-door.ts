@@ -7,10 +7,11 @@ import {
   type ContextValues,
   createConnectRouter,
 } from '@connectrpc/connect';
-import { createAsyncIterable, type UniversalHandler } from '@connectrpc/connect/protocol';
+import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { callLimits } from './services/calls/limits.ts';
+import { inPieces, wholeOf } from './services/calls/pieces.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`.
@@ -51,24 +52,23 @@ async function answerWhole(
   };
   request.on('error', gone);
   response.once('close', gone);
-  const bytes = await readWhole(request, response);
-  if (bytes === undefined) return;
+  const pieces = await readWhole(request, response);
+  if (pieces === undefined) return;
 
   const answer = await handler({
     httpVersion: request.httpVersion,
     method: request.method ?? '',
     url: `http://localhost${request.url}`,
     header: headersOf(request),
-    body: createAsyncIterable(bytes),
+    body: inPieces(pieces),
     signal: caller.signal,
     contextValues,
   });
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.body ?? []) chunks.push(chunk);
+  const body = answer.body === undefined ? '' : await wholeOf(answer.body);
   answered = true;
   response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
   if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
-  response.end(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks));
+  response.end(body);
 }
 
 async function answerStream(

@@ -9,7 +9,6 @@ import {
 } from '@connectrpc/connect';
 import {
   compressionNegotiate,
-  createAsyncIterable,
   createMethodSerializationLookup,
   type EnvelopedMessage,
   encodeEnvelope,
@@ -35,6 +34,7 @@ import {
   setTrailerStatus,
 } from '@connectrpc/connect/protocol-grpc';
 import { callLimits } from './limits.ts';
+import { inPieces, wholeOf } from './pieces.ts';
 
 /**
  * Makes the router answer a unary gRPC call as what it is: one message and one answer.
@@ -55,7 +55,7 @@ export function answerUnaryGrpc({ handlers }: ConnectRouter, services: ServedSpe
       if (!isGrpc(request) || !isIterable(body)) return handler(request);
       const bytes = await wholeOf(body);
       const message = onlyMessage(bytes);
-      if (message === undefined) return handler({ ...request, body: createAsyncIterable([bytes]) });
+      if (message === undefined) return handler({ ...request, body: inPieces([bytes]) });
       return answer(request, message);
     };
     handlers[index] = Object.assign(either, handler);
@@ -118,7 +118,7 @@ function unaryAnswer(spec: UnarySpec, interceptors: Interceptor[]) {
     return {
       status: 200,
       header: context.responseHeader,
-      body: createAsyncIterable(body),
+      body: inPieces(body),
       trailer: context.responseTrailer,
     };
   };
@@ -130,12 +130,6 @@ function isGrpc({ method, header }: UniversalServerRequest): boolean {
 
 function isIterable(body: UniversalServerRequest['body']): body is AsyncIterable<Uint8Array> {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
-}
-
-async function wholeOf(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of body) chunks.push(chunk);
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
 }
 
 /** The message, if the bytes are exactly one of a permitted size: a byte of flags, four of length, the data. */
