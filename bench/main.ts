@@ -67,7 +67,8 @@ async function run(): Promise<number> {
   const findings = reports.flatMap((report) => report.findings);
   if (positionals.length === 0 && options.scale >= 1) {
     const today = new Date().toISOString().slice(0, 10);
-    writeFileSync(join(import.meta.dirname, 'RESULTS.md'), resultsPage(today, findings, samples));
+    const run = `\`npm run bench -- --rounds ${options.rounds} --seconds ${options.seconds}\` on ${today}`;
+    writeFileSync(join(import.meta.dirname, 'RESULTS.md'), resultsPage(run, findings, samples));
   }
   const errors = samples.reduce((sum, { sample }) => sum + sample.errors, 0);
   if (errors > 0) say(`\nINVALID: ${errors} errors.`);

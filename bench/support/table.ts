@@ -2,12 +2,14 @@ import { cpus, release, totalmem } from 'node:os';
 import { type Finding, type NamedSample, shown } from './report.ts';
 import { rateOf } from './rounds.ts';
 
-/** The page of results: what was to be reached and was or was not, then every contestant's figures. */
-export function resultsPage(date: string, findings: Finding[], samples: NamedSample[]): string {
+/**
+ * The page of results: what was to be reached and was or was not, then every contestant's figures. `run` is
+ * the command with its date.
+ */
+export function resultsPage(run: string, findings: Finding[], samples: NamedSample[]): string {
   return `# Results
 
-Made by \`npm run bench\` on ${date}: ${machine()}. The load generator, the receivers and PostgreSQL run on
-the same machine. Ratios are medians over rounds in which service and limit take turns.
+Made by ${run}: ${machine()}. The load generator, the receivers and PostgreSQL run on the same machine. Ratios are medians over rounds in which service and limit take turns.
 
 ${table(
   ['row', 'what', 'measured', 'to reach', ''],
