@@ -1,13 +1,10 @@
 import { text } from 'node:stream/consumers';
 import type { ConnectRouter } from '@connectrpc/connect';
-import {
-  createAsyncIterable,
-  type UniversalHandlerFn,
-  type UniversalServerResponse,
-} from '@connectrpc/connect/protocol';
+import type { UniversalHandlerFn, UniversalServerResponse } from '@connectrpc/connect/protocol';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { failed } from './errors.ts';
+import { inPieces } from './pieces.ts';
 
 /**
  * Makes the router answer bytes that are no message of the RPC with `INVALID_ARGUMENT`, as it answers
@@ -30,9 +27,9 @@ async function corrected(response: UniversalServerResponse): Promise<UniversalSe
   if (header.has('content-encoding')) return response;
   const said = Symbol.asyncIterator in body ? await text(body) : new TextDecoder().decode(body);
   if (!said.startsWith('{"code":"internal","message":"parse binary: ')) {
-    return { ...response, body: createAsyncIterable([new TextEncoder().encode(said)]) };
+    return { ...response, body: inPieces([new TextEncoder().encode(said)]) };
   }
   const refusal = errorToJsonBytes(failed(Reason.BAD_REQUEST, 'The message can not be read'), undefined);
   header.set('content-length', String(refusal.byteLength));
-  return { ...response, status: 400, header, body: createAsyncIterable([refusal]) };
+  return { ...response, status: 400, header, body: inPieces([refusal]) };
 }
