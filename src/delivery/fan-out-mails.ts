@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Answers } from '../domain/answers/answers.ts';
-import type { EmailDelivery } from '../domain/definition/definition.ts';
+import type { Delivery, EmailDelivery } from '../domain/definition/definition.ts';
 import { addressKey } from '../domain/email-address.ts';
 import { demoFormId, newId } from '../domain/ids.ts';
 import type { NewDelivery } from '../store/delivery-inserts.ts';
@@ -9,6 +9,24 @@ import type { MailKind, MailMessage } from './mail-message.ts';
 import { type AnsweredForm, autoresponseMail, submissionMail } from './mail-render/answers.ts';
 import { type RequestKind, requestMail } from './mail-render/requests.ts';
 import type { FanOutOptions, Surroundings } from './surroundings.ts';
+
+/**
+ * Whether mails may come of an event. Most have none: where answers go to webhooks, nothing need be read
+ * for them.
+ */
+export function mayBecomeMail({ type, formId }: WaitingEvent, around: KnownForms): boolean {
+  switch (type) {
+    case 'submission.created':
+    case 'submission.completed':
+      return deliveryOf(formId, around)?.type === 'email';
+    case 'form.activated':
+    case 'owner.change_requested':
+    case 'recipients.added':
+      return true;
+    default:
+      return false;
+  }
+}
 
 /** The mails that an event leads to. */
 export function mailsOf(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {
@@ -39,10 +57,10 @@ export function mailsOf(options: FanOutOptions, event: WaitingEvent, around: Sur
 
 function submissionMails(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {
   const { secretKey, settings } = options;
-  const form = around.forms.get(event.formId);
+  const delivery = deliveryOf(event.formId, around);
+  if (delivery?.type !== 'email') return [];
   const answered = answeredForm(event, around);
-  const delivery = around.versions.get(form?.currentVersionId ?? '')?.definition.delivery;
-  if (form === undefined || answered === undefined || delivery?.type !== 'email') return [];
+  if (answered === undefined) return [];
 
   const context = { secretKey, baseUrl: settings.baseUrl, formId: event.formId };
   const kind = event.formId === demoFormId ? 'demo' : 'owner';
@@ -52,6 +70,11 @@ function submissionMails(options: FanOutOptions, event: WaitingEvent, around: Su
   const reply = delivery.autoresponse && autoresponseMail(context, answered, delivery.autoresponse);
   if (reply === undefined || reply === null) return toOwners;
   return [...toOwners, { ...mailDelivery(options, event, 'autoresponse', reply), oncePerDay: true }];
+}
+
+/** Where the answers to a form go now, whichever version was answered. */
+function deliveryOf(formId: string, { forms, versions }: KnownForms): Delivery | undefined {
+  return versions.get(forms.get(formId)?.currentVersionId ?? '')?.definition.delivery;
 }
 
 /** The activated address, or instead those in `to` that have confirmed; the owner's has by another link. */
@@ -124,3 +147,5 @@ const submissionEvent = z.object({
 });
 const ownerRequest = z.object({ address: z.string() });
 const recipientRequest = z.object({ addresses: z.array(z.string()) });
+
+type KnownForms = Pick<Surroundings, 'forms' | 'versions'>;

@@ -9,7 +9,7 @@ import { listWaitingEvents, type WaitingEvent } from '../store/events.ts';
 import { listConfirmedRecipients } from '../store/mail-recipients.ts';
 import { findVersion, type Version } from '../store/versions.ts';
 import type { Webhook } from '../store/webhooks.ts';
-import { mailsOf } from './fan-out-mails.ts';
+import { mailsOf, mayBecomeMail } from './fan-out-mails.ts';
 import type { FanOutOptions, Surroundings } from './surroundings.ts';
 import { createWatermark } from './watermark.ts';
 
@@ -72,7 +72,10 @@ function createVersionCache({ database }: FanOutOptions): (id: string) => Promis
   };
 }
 
-/** Everything the events of a group are turned into deliveries with, read in a few queries. */
+/**
+ * Everything the events of a group are turned into deliveries with, read in a few queries: what only mails
+ * need, just for the events that become some.
+ */
 async function surroundingsOf(
   { database }: FanOutOptions,
   events: WaitingEvent[],
@@ -80,19 +83,26 @@ async function surroundingsOf(
 ): Promise<Surroundings> {
   const formIds = [...new Set(events.map((event) => event.formId))];
   const projectIds = [...new Set(events.map((event) => event.projectId))];
-  const [forms, webhooks, recipients] = await Promise.all([
+  const [forms, webhooks] = await Promise.all([
     listFormsById(database, formIds),
     listListeningWebhooks(database, { formIds, projectIds }),
-    listConfirmedRecipients(database, formIds),
   ]);
 
   const versions = new Map<string, Version>();
-  const answered = events.flatMap((event) => answeredVersion(event) ?? []);
-  for (const id of new Set([...answered, ...forms.flatMap((form) => form.currentVersionId ?? [])])) {
-    const version = await findVersion(id);
+  const addVersion = async (id: string) => {
+    const version = versions.has(id) ? null : await findVersion(id);
     if (version !== null) versions.set(id, version);
-  }
-  return { forms: new Map(forms.map((form) => [form.id, form])), webhooks, recipients, versions };
+  };
+  for (const { currentVersionId } of forms) if (currentVersionId !== null) await addVersion(currentVersionId);
+  const around = { forms: new Map(forms.map((form) => [form.id, form])), webhooks, versions };
+
+  const mailing = events.filter((event) => mayBecomeMail(event, around));
+  for (const answered of mailing.map(answeredVersion)) if (answered !== undefined) await addVersion(answered);
+  const mailed = [...new Set(mailing.map(({ formId }) => formId))];
+  return {
+    ...around,
+    recipients: mailed.length === 0 ? [] : await listConfirmedRecipients(database, mailed),
+  };
 }
 
 function answeredVersion(event: WaitingEvent): string | undefined {
