@@ -6,7 +6,7 @@ import { acceptingService, submissionsTo } from './accept.ts';
 
 export const overload: Row = {
   name: 'overload',
-  what: 'three times the submissions that a slow database can store, for 30 s',
+  what: 'three times the submissions that a slow database can store, for the time of all rounds (30 s)',
   async run(bench, report) {
     const databaseUrl = await bench.databases.create();
     const { service, formId } = await acceptingService(bench, { DATABASE_URL: databaseUrl });
