@@ -1,10 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { newId } from '../../src/domain/ids.ts';
 import { readMailLink } from '../../src/domain/mail-link.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries.ts';
 import { confirmRecipient } from '../../src/store/mail-recipients.ts';
 import { stopMail } from '../../src/store/mail-stops.ts';
+import { VersionEntity } from '../../src/store/versions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   expectFinished,
@@ -100,9 +102,11 @@ describe.each(engines)('mails on %s', (engine) => {
     const form = await givenForm(database, { definition });
     await confirmRecipient(database, { formId: form.id, address: 'B@example.com' });
     await givenEvent(database, form, 'recipients.added', { addresses: delivery.to });
-    await givenSubmissions(database, form, [{ name: 'Ada' }]);
     await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
 
+    // One after the other, so that neither finds read what the other one needs.
+    await expectFinished(database, form, 1);
+    await givenSubmissions(database, form, [{ name: 'Ada' }]);
     await expectFinished(database, form, 2);
 
     const subjects = mailServer.mails.map(({ recipients, subject }) => [recipients.join(), subject]);
@@ -110,6 +114,32 @@ describe.each(engines)('mails on %s', (engine) => {
       'a@example.com': 'Confirm that you want submissions: Contact',
       'b@example.com': 'New submission: Contact',
     });
+  });
+
+  it('words answers as the version says that was answered, and sends them where the form says now', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const fields = plainDefinition.fields.map((field) => ({ ...field, label: 'New label' }));
+    const newer = newId('ver', Date.now());
+    const webhook = { type: 'webhook', url: 'https://example.com/' } as const;
+    const form = await givenForm(database, { definition: { delivery: webhook }, currentVersionId: newer });
+    const definition = { ...plainDefinition, fields };
+    const version = {
+      id: newer,
+      formId: form.id,
+      number: 2,
+      definition,
+      checksum: 'y',
+      createdAt: new Date(),
+    };
+    await database.write((em) => em.insert(VersionEntity, version));
+    await givenSubmissions(database, form, [{ name: 'Ada' }]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+
+    expect(mail?.text).toMatch(/Your name:\s+Ada/);
+    expect(mail?.text).not.toContain('New label');
   });
 
   it('answers the person once in a day', async () => {
