@@ -90,7 +90,7 @@ async function surroundingsOf(
 
   const versions = new Map<string, Version>();
   const addVersion = async (id: string) => {
-    const version = versions.has(id) ? null : await findVersion(id);
+    const version = versions.get(id) ?? (await findVersion(id));
     if (version !== null) versions.set(id, version);
   };
   for (const { currentVersionId } of forms) if (currentVersionId !== null) await addVersion(currentVersionId);

@@ -13,7 +13,7 @@ import { attributes, type Html, html } from './html.ts';
 export function renderField(field: Field, view: FieldView): Html {
   const { language, texts, problem, visible } = view;
   if (texts.length > 0 || problem !== undefined) return fieldOf(field, view);
-  const known = empty(field);
+  const known = looksOf(field);
   const look = `${visible} ${language.tag} ${language.spoken}`;
   const made = known.get(look);
   if (made !== undefined) return made;
@@ -24,7 +24,8 @@ export function renderField(field: Field, view: FieldView): Html {
   return fresh;
 }
 
-const empty = remembered((_field: Field) => new Map<string, Html>());
+/** How each field looks that holds nothing, by visibility and language. */
+const looksOf = remembered((_field: Field) => new Map<string, Html>());
 
 const MAX_LOOKS = 16;
 

@@ -22,7 +22,7 @@ export type Queries = {
 type QueryOptions = {
   /** Carrying it out twice is the same as once. */
   repeatable?: boolean;
-  /** A statement of the hot path, always of the same few texts: a server's connections keep it planned. */
+  /** A statement of the hot path, always of the same few texts: connections keep it planned. */
   prepared?: boolean;
 };
 

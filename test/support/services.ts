@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type CallOptions, createClient, type Transport } from '@connectrpc/connect';
-import { connectNodeAdapter, createConnectTransport } from '@connectrpc/connect-node';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
@@ -13,6 +13,7 @@ import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets.ts';
+import { createRpcDoor } from '../../src/rpc-door.ts';
 import { contextOfClient } from '../../src/services/calls/context.ts';
 import type { ServiceSettings } from '../../src/services/deps.ts';
 import { createServices, type ServiceRegistry } from '../../src/services/registry.ts';
@@ -122,11 +123,13 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
 }
 
 async function openNetwork(services: ServiceRegistry, key?: string) {
-  const handler = connectNodeAdapter({
+  const door = createRpcDoor({
     routes: (router) => services.routes(router),
-    contextValues: (req) => contextOfClient(req.socket.remoteAddress ?? ''),
+    contextValues: (request) => contextOfClient(request.socket.remoteAddress ?? ''),
+    fallback: (_request, response) => response.destroy(),
+    log: pino({ level: 'silent' }),
   });
-  const server = createServer(handler);
+  const server = createServer(door);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
