@@ -85,7 +85,11 @@ const UNTIL_STDIN_ENDS = '"$@" </dev/null & server=$!; cat; kill -INT $server; w
 const root = process.getuid?.() === 0;
 const NOBODY = 65534;
 
-/** Copies the npm package's files to where any user may read them, and makes the links npm can't carry. */
+/**
+ * Copies the npm package's files to where any user may read them, and makes the links npm can't carry.
+ * Where npm runs install scripts, the package has made them already: those point into `node_modules`,
+ * which the server's user may not be allowed to read.
+ */
 function installBinaries(home: string): void {
   const native = nativeFolder();
   chmodSync(home, 0o755);
@@ -93,6 +97,7 @@ function installBinaries(home: string): void {
   const links: Link[] = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8'));
   for (const { source, target } of links) {
     mkdirSync(dirname(join(home, target)), { recursive: true });
+    rmSync(join(home, target), { force: true });
     symlinkSync(join(home, source), join(home, target));
   }
   for (const program of ['initdb', 'pg_ctl', 'postgres']) chmodSync(join(home, 'native/bin', program), 0o755);
