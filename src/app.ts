@@ -3,25 +3,25 @@ import express from 'express';
 import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
+import { type Api, createApi } from './api.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
 import { SecretBox } from './domain/secrets.ts';
-import { openDoors } from './doors.ts';
 import { createGateway } from './gateway/router.ts';
-import { pages } from './hosted/pages.ts';
-import { createHostedPages } from './hosted/router.ts';
-import { createRpcDoor, type RpcDoor, type RpcDoorOptions } from './rpc-door.ts';
+import { pages } from './pages/gateway-pages.ts';
+import { createHostedPages } from './pages/router.ts';
+import { contextOfClient } from './rpc/context.ts';
+import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
-import { contextOfClient } from './services/calls/context.ts';
-import { createServices, type ServiceRegistry } from './services/registry.ts';
-import { s3UploadStore } from './services/storage/s3-upload-store.ts';
-import { localUploadStore, type UploadStore } from './services/storage/upload-store.ts';
-import { type Database, openDatabase } from './store/database.ts';
+import { listen } from './server.ts';
+import { s3UploadStore } from './services/uploads/storage/s3-upload-store.ts';
+import { localUploadStore, type UploadStore } from './services/uploads/storage/upload-store.ts';
+import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 
 /**
- * Starts the whole service: database, services, delivery loop, and the three doors on their
- * listeners. What was started is stopped again, in reverse order, if a later part fails.
+ * Starts the whole service: database, services, delivery loop, and the servers of
+ * HTTP/1.1 and HTTP/2. What was started is stopped again, in reverse order, if a later part fails.
  *
  * Throws a `StartError`, one line for the person who starts the service.
  */
@@ -39,7 +39,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
   const nudge = () => delivery.nudge();
   const writer = createSubmissionWriter(database, { onCommitted: nudge });
   started.defer(() => writer.close());
-  const services = createServices({
+  const api = createApi({
     database,
     writer,
     secrets,
@@ -50,30 +50,30 @@ export async function startApp(config: Config, { log, now, random, database: giv
     nudge,
     uploads,
   });
-  const firstKey = await services.prepare(config.bootstrapApiKey);
+  const firstKey = await api.prepare(config.bootstrapApiKey);
 
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
-  const doors = await openDoors({
+  const listeners = await listen({
     ...config,
-    http: httpDoor(config, services, log),
-    grpc: rpcDoor(config, { services, log, fallback: notFound }),
+    http: createHttpHandler(config, api, log),
+    grpc: rpcHandler(config, { api, log, fallback: notFound }),
   });
-  started.defer(() => doors.close(CALLS_GRACE_MS));
-  started.defer(() => services.endStreams());
+  started.defer(() => listeners.close(CALLS_GRACE_MS));
+  started.defer(() => api.endStreams());
 
   const owned = started.move();
   return {
-    url: `http://localhost:${doors.port}`,
-    grpcUrl: `http://localhost:${doors.grpcPort}`,
+    url: `http://localhost:${listeners.port}`,
+    grpcUrl: `http://localhost:${listeners.grpcPort}`,
     firstKey,
     close: () => owned.disposeAsync(),
   };
 }
 
 /** RPCs over HTTP/1.1 pass by Express; everything else is a page or the REST interface. */
-function httpDoor(config: Config, services: ServiceRegistry, log: Logger): RequestListener {
-  const transport = services.transport();
+function createHttpHandler(config: Config, api: Api, log: Logger): RequestListener {
+  const transport = api.transport();
   const { baseUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
   app.disable('x-powered-by');
@@ -81,25 +81,25 @@ function httpDoor(config: Config, services: ServiceRegistry, log: Logger): Reque
   app.set('trust proxy', config.trustProxy);
   app.use(createHostedPages({ transport, log }));
   app.use(createGateway({ transport, baseUrl, allowPrivateUrls, pages, version: manifest.version, log }));
-  return rpcDoor(config, {
-    services,
+  return rpcHandler(config, {
+    api,
     log,
     // Express takes HTTP/1.1's own request and response, which those of its listener are.
     fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
   });
 }
 
-function rpcDoor({ trustProxy }: Config, { services, log, fallback }: RpcDoorParts): RpcDoor {
+function rpcHandler({ trustProxy }: Config, { api, log, fallback }: RpcHandlerParts): RpcHandler {
   const trusted = typeof trustProxy === 'number' ? hops(trustProxy) : proxyAddr.compile(trustProxy);
-  return createRpcDoor({
-    routes: (router) => services.routes(router),
+  return createRpcHandler({
+    routes: (router) => api.routes(router),
     contextValues: (request) => contextOfClient(proxyAddr(request as IncomingMessage, trusted)),
     fallback,
     log,
   });
 }
 
-const notFound: RpcDoor = (_request, response) => {
+const notFound: RpcHandler = (_request, response) => {
   response.statusCode = 404;
   response.end();
 };
@@ -144,7 +144,7 @@ export type App = {
   close(): Promise<void>;
 };
 
-type RpcDoorParts = Pick<RpcDoorOptions, 'log' | 'fallback'> & { services: ServiceRegistry };
+type RpcHandlerParts = Pick<RpcHandlerOptions, 'log' | 'fallback'> & { api: Api };
 
 export type AppDeps = {
   log: Logger;

@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
 import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from './domain/secrets.ts';
-import type { Database } from './store/database.ts';
-import { StartError } from './store/faults.ts';
+import type { Database } from './store/database/database.ts';
+import { StartError } from './store/database/faults.ts';
 
 /**
  * The key that stored secrets and mailed links depend on: SECRET_KEY, or with the embedded database a

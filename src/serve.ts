@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { pino } from 'pino';
 import { type App, startApp } from './app.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
-import { StartError } from './store/faults.ts';
+import { StartError } from './store/database/faults.ts';
 import { isFurtherWorker, superviseWorkers } from './workers.ts';
 
 const config = settings();

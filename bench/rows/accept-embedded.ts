@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import type { Row } from '../support/bench.ts';
 import { takeTurns } from '../support/rounds.ts';
 import { acceptingService, acceptLimit, submissionsTo } from './accept.ts';

@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { runOn, startPostgres } from '../../test/support/postgres.ts';
 
 /** Starts the PostgreSQL of the tests, with a migrated database to copy from. */

@@ -1,14 +1,14 @@
-import { createAttempts } from './attempt.ts';
-import { createFanOut } from './fan-out.ts';
-import { createLook } from './look.ts';
-import { createLoop } from './loop.ts';
-import { createMailSender } from './mail.ts';
+import { createFanOut } from './fan-out/fan-out.ts';
+import { createMailSender } from './mail/sender.ts';
 import type { DeliveryOptions } from './options.ts';
-import { createPump } from './pump.ts';
-import { createSettler } from './settler.ts';
-import { createSweeps } from './sweeps.ts';
-import { turnOff } from './turn-off.ts';
-import { createWebhookSender } from './webhook.ts';
+import { createSweeps } from './sweeps/sweeps.ts';
+import { createWebhookSender } from './webhook/sender.ts';
+import { turnOff } from './webhook/turn-off.ts';
+import { createAttempts } from './worker/attempt.ts';
+import { createLook } from './worker/poller.ts';
+import { createSettler } from './worker/settler.ts';
+import { createLoop } from './worker/worker.ts';
+import { createPump } from './worker/worker-loop.ts';
 
 export type { DeliveryOptions, DeliverySettings } from './options.ts';
 

@@ -1,7 +1,7 @@
-import type { Logger } from 'pino';
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
-import type { Database } from '../store/database.ts';
-import type { ResolveHost } from './connect.ts';
+import type { Database } from '../store/database/database.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { ResolveHost } from './webhook/connector.ts';
 
 /** What delivery needs from the process that runs it. */
 export type DeliveryOptions = {
@@ -41,5 +41,3 @@ export type DeliverySettings = {
   /** How long finished deliveries and events are kept. */
   retentionDays: number;
 };
-
-export type Log = Pick<Logger, 'info' | 'warn' | 'error'>;

@@ -3,7 +3,7 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import type { Database } from '../store/database.ts';
+import type { Database } from '../store/database/database.ts';
 
 /**
  * The health protocol of gRPC: the service works while its database answers.

@@ -1,7 +1,7 @@
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { type IdPrefix, isId } from '../domain/ids.ts';
-import type { PageRequest } from '../store/page.ts';
-import { failed } from './calls/errors.ts';
+import { failed } from '../rpc/errors.ts';
+import type { PageRequest } from '../store/database/page.ts';
 
 /**
  * Which page a list request asks for. Page tokens are ids with `prefix`.

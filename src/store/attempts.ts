@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { id, text, time } from './columns.ts';
+import { id, text, time } from './database/columns.ts';
 
 /** One try of a delivery. */
 export const AttemptEntity = defineEntity({

@@ -1,5 +1,5 @@
 import { defineEntity } from '@mikro-orm/core';
-import { id, text, time } from './columns.ts';
+import { id, text, time } from './database/columns.ts';
 
 /** When a form last sent its autoresponse to an address: one in 24 hours. */
 export const AutoresponseEntity = defineEntity({

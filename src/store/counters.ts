@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { id } from './columns.ts';
-import type { Queries } from './queries.ts';
+import { id } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /**
  * How many submissions a form holds, spread over slots: each group insert adds to one slot, so that

@@ -2,9 +2,9 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { smallestIdAt } from '../domain/ids.ts';
 import { type Attempt, AttemptEntity } from './attempts.ts';
-import { id, type JsonObject, json, text, time } from './columns.ts';
+import { id, type JsonObject, json, text, time } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 import { EventEntity, type NewEvent } from './events.ts';
-import type { Queries } from './queries.ts';
 
 /** One event (or one mail) on its way to one receiver. */
 export const DeliveryEntity = defineEntity({

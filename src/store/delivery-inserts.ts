@@ -1,5 +1,5 @@
+import type { Queries } from './database/queries.ts';
 import { type Form, FormEntity } from './forms.ts';
-import type { Queries } from './queries.ts';
 import { type Webhook, WebhookEntity } from './webhooks.ts';
 
 /**

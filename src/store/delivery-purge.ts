@@ -1,4 +1,4 @@
-import type { Queries } from './queries.ts';
+import type { Queries } from './database/queries.ts';
 
 /**
  * Removes up to `limit` deliveries that were made `days` ago and are finished, with their attempts.

@@ -1,4 +1,4 @@
-import { type Queries, type Row, timeOf, timeOrNull } from './queries.ts';
+import { type Queries, type Row, timeOf, timeOrNull } from './database/queries.ts';
 import type { SigningSecrets, Webhook } from './webhooks.ts';
 
 /**

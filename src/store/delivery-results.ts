@@ -1,4 +1,4 @@
-import type { Queries } from './queries.ts';
+import type { Queries } from './database/queries.ts';
 
 /**
  * Writes down what came of claimed deliveries, in one statement: their state, an attempt row for each

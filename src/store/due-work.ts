@@ -1,5 +1,5 @@
+import { type Queries, timeOf, timeOrNull } from './database/queries.ts';
 import { isFree } from './delivery-queue.ts';
-import { type Queries, timeOf, timeOrNull } from './queries.ts';
 
 /**
  * Looks what there is to do: whether events wait to become deliveries, deliveries are due, and sessions

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, text, time } from './columns.ts';
-import { type Queries, timeOf } from './queries.ts';
+import { id, text, time } from './database/columns.ts';
+import { type Queries, timeOf } from './database/queries.ts';
 
 /** The outbox: what happened, committed together with what it tells of. */
 export const EventEntity = defineEntity({

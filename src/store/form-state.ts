@@ -1,5 +1,5 @@
+import { type Queries, textOrNull } from './database/queries.ts';
 import type { Form } from './forms.ts';
-import { type Queries, textOrNull } from './queries.ts';
 
 /**
  * What each call on a form's public side must know of it, in one cheap read: null if there is no

@@ -1,8 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
-import { id, json, text, time } from './columns.ts';
-import { type Page, type PageRequest, pageOf } from './page.ts';
-import type { Queries } from './queries.ts';
+import { id, json, text, time } from './database/columns.ts';
+import { type Page, type PageRequest, pageOf } from './database/page.ts';
+import type { Queries } from './database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({

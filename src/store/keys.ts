@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
-import { id, text, time } from './columns.ts';
-import { type Page, type PageRequest, pageOf } from './page.ts';
-import type { Queries, Transaction } from './queries.ts';
+import { id, text, time } from './database/columns.ts';
+import { type Page, type PageRequest, pageOf } from './database/page.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 
 /** An API key. The text itself is never stored. */
 export const KeyEntity = defineEntity({

@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
-import { text } from './columns.ts';
-import type { Queries } from './queries.ts';
+import { text } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /** How many mails of a kind went to an address on a day (UTC). */
 export const MailQuotaEntity = defineEntity({

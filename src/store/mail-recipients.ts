@@ -1,7 +1,7 @@
 import { defineEntity } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
-import { id, text, time } from './columns.ts';
-import type { Queries } from './queries.ts';
+import { id, text, time } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /** An address in a form's `delivery.to`; it gets mail only once it has confirmed. */
 export const MailRecipientEntity = defineEntity({

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, text, time } from './columns.ts';
-import type { Queries } from './queries.ts';
+import { id, text, time } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /** A project: what an API key sees. Everything but versions belongs to exactly one. */
 export const ProjectEntity = defineEntity({

@@ -1,4 +1,4 @@
-import type { Transaction } from './queries.ts';
+import type { Transaction } from './database/queries.ts';
 import { type Version, VersionEntity } from './versions.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { Transaction } from './queries.ts';
+import type { Transaction } from './database/queries.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,

@@ -1,7 +1,14 @@
 import { defineEntity } from '@mikro-orm/core';
-import { id, type JsonObject, json, objectOf, time } from './columns.ts';
-import { gathered } from './gathered.ts';
-import { type Queries, type Row, type Transaction, textOrNull, timeOf, timeOrNull } from './queries.ts';
+import { id, type JsonObject, json, objectOf, time } from './database/columns.ts';
+import { gathered } from './database/loader.ts';
+import {
+  type Queries,
+  type Row,
+  type Transaction,
+  textOrNull,
+  timeOf,
+  timeOrNull,
+} from './database/queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({

@@ -1,5 +1,5 @@
-import { sqlState } from './faults.ts';
-import { type Queries, type Row, textOrNull } from './queries.ts';
+import { sqlState } from './database/faults.ts';
+import { type Queries, type Row, textOrNull } from './database/queries.ts';
 import type { Submission } from './submissions.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { DatabaseUnavailable, Overloaded } from './faults.ts';
-import type { Queries } from './queries.ts';
+import { DatabaseUnavailable, Overloaded } from './database/faults.ts';
+import type { Queries } from './database/queries.ts';
 import {
   claimsOf,
   insertSubmissions,

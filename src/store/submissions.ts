@@ -1,8 +1,8 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { id, type JsonObject, json, objectOf, text, time } from './columns.ts';
-import { gathered } from './gathered.ts';
-import { type Page, type PageRequest, pageOf } from './page.ts';
-import { type Queries, type Row, textOrNull, timeOf } from './queries.ts';
+import { id, type JsonObject, json, objectOf, text, time } from './database/columns.ts';
+import { gathered } from './database/loader.ts';
+import { type Page, type PageRequest, pageOf } from './database/page.ts';
+import { type Queries, type Row, textOrNull, timeOf } from './database/queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({

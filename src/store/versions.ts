@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
-import { id, json, text, time } from './columns.ts';
-import type { Queries } from './queries.ts';
+import { id, json, text, time } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
 export const VersionEntity = defineEntity({

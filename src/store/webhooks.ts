@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, LockMode, p } from '@mikro-orm/core';
-import { id, text, time } from './columns.ts';
-import { type Page, type PageRequest, pageOf } from './page.ts';
-import type { Queries, Transaction } from './queries.ts';
+import { id, text, time } from './database/columns.ts';
+import { type Page, type PageRequest, pageOf } from './database/page.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({

@@ -1,7 +1,7 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { SecretBox } from '../../src/domain/secrets.ts';
-import type { Database } from '../../src/store/database.ts';
+import type { Database } from '../../src/store/database/database.ts';
 import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries.ts';
 import { findWebhook } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { expireSessions, removeOld } from '../../src/delivery/sweeps.ts';
+import { expireSessions, removeOld } from '../../src/delivery/sweeps/sweeps.ts';
 import { newSessionId } from '../../src/domain/ids.ts';
 import { insertSession } from '../../src/store/sessions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createWatermark, type Watermark } from '../../src/delivery/watermark.ts';
+import { createWatermark, type Watermark } from '../../src/delivery/worker/watermark.ts';
 
 describe('a watermark', () => {
   let now: number;

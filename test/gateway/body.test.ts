@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { invalid } from '../../src/services/calls/errors.ts';
+import { invalid } from '../../src/rpc/errors.ts';
 import { startGateway } from './given.ts';
 
 const path = '/api/forms/form_1/submissions';

@@ -11,7 +11,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
-import { type FailureReason, failed, invalid } from '../../src/services/calls/errors.ts';
+import { type FailureReason, failed, invalid } from '../../src/rpc/errors.ts';
 import { document } from '../support/openapi.ts';
 import { examples } from './examples.ts';
 import { startGateway } from './given.ts';

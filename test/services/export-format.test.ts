@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Field } from '../../src/domain/definition/definition.ts';
-import { csvFormat, ndjsonFormat } from '../../src/services/export-format.ts';
-import type { SubmissionRow } from '../../src/services/submission-message.ts';
+import { csvFormat, ndjsonFormat } from '../../src/services/submissions/export-format.ts';
+import type { SubmissionRow } from '../../src/services/submissions/submission-message.ts';
 
 const field = (id: string): Field => ({
   id,

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { claimDataFolder } from '../../src/store/data-folder.ts';
+import { claimDataFolder } from '../../src/store/database/data-folder.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -87,7 +87,7 @@ function lockFile(): string {
 
 /** Another process that claims the folder and lives; fails if its claim does. */
 async function startHolder() {
-  const source = join(import.meta.dirname, '../../src/store/data-folder.ts');
+  const source = join(import.meta.dirname, '../../src/store/database/data-folder.ts');
   const script = `
     const { claimDataFolder } = await import(${JSON.stringify(source)});
     await claimDataFolder(${JSON.stringify(folder)});

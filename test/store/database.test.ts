@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { entities } from '../../src/store/entities.ts';
+import { type Database, openDatabase } from '../../src/store/database/database.ts';
+import { entities } from '../../src/store/database/entities.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres.ts';
@@ -192,7 +193,7 @@ describe('opening a database', () => {
 });
 
 function open(databaseUrl: string): Promise<Database> {
-  return openDatabase({ databaseUrl, log: { warn: () => undefined } });
+  return openDatabase({ databaseUrl, log: pino({ level: 'silent' }) });
 }
 
 async function keep(db: Pick<Database, 'query'>, name: string): Promise<void> {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
+import type { Queries, Transaction } from '../../src/store/database/queries.ts';
 import { insertDeliveries } from '../../src/store/delivery-inserts.ts';
 import { type Claim, claimDue, claimInTurn } from '../../src/store/delivery-queue.ts';
 import { settleDeliveries } from '../../src/store/delivery-results.ts';
-import type { Queries, Transaction } from '../../src/store/queries.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 const start = { since: new Date(0), busy: [], perReceiver: 100, limit: 100 };

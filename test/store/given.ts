@@ -1,6 +1,6 @@
 import { checkDefinition, type FormDefinition } from '../../src/domain/definition/definition.ts';
 import { newId } from '../../src/domain/ids.ts';
-import type { Queries } from '../../src/store/database.ts';
+import type { Queries } from '../../src/store/database/database.ts';
 import { type Form, insertForm } from '../../src/store/forms.ts';
 import { insertSession, type Session } from '../../src/store/sessions.ts';
 import type { NewSubmission } from '../../src/store/submission-writer.ts';

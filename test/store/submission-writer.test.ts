@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { countSubmissions } from '../../src/store/counters.ts';
-import type { Queries } from '../../src/store/database.ts';
+import type { Queries } from '../../src/store/database/database.ts';
 import { findSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { findSubmission } from '../../src/store/submissions.ts';

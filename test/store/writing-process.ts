@@ -1,4 +1,4 @@
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { aSubmission } from './given.ts';
 

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
 import { inject } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database.ts';
-import { entities } from '../../src/store/entities.ts';
+import { type Database, openDatabase } from '../../src/store/database/database.ts';
+import { entities } from '../../src/store/database/entities.ts';
 import { runOn } from './postgres.ts';
 
 /** Both engines: tests that touch the database run on each, by `describe.each(engines)`. */

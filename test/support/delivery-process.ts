@@ -1,4 +1,4 @@
-import { openDatabase } from '../../src/store/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { startDelivery } from './delivery.ts';
 
 /** A process that does nothing but deliver: on the server, or on the folder, that its argument names. */

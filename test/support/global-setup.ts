@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { openDatabase } from '../../src/store/database.ts';
-import { openPglite } from '../../src/store/pglite.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
+import { openPglite } from '../../src/store/database/pglite.ts';
 import { inDatabase } from './database.ts';
 import { runOn, startPostgres } from './postgres.ts';
 

@@ -12,13 +12,13 @@ import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { type Api, createApi } from '../../src/api.ts';
 import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets.ts';
-import { createRpcDoor } from '../../src/rpc-door.ts';
-import { contextOfClient } from '../../src/services/calls/context.ts';
-import type { ServiceSettings } from '../../src/services/deps.ts';
-import { createServices, type ServiceRegistry } from '../../src/services/registry.ts';
-import { localUploadStore } from '../../src/services/storage/upload-store.ts';
-import type { Database } from '../../src/store/database.ts';
+import { contextOfClient } from '../../src/rpc/context.ts';
+import { createRpcHandler } from '../../src/rpc/server.ts';
+import type { ServiceSettings } from '../../src/services/context.ts';
+import { localUploadStore } from '../../src/services/uploads/storage/upload-store.ts';
+import type { Database } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import type { EngineName } from './database.ts';
 import { type DefinitionInit, definitionMessage, definitionOf, emailField } from './definitions.ts';
@@ -45,7 +45,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const secrets = new SecretBox(secretKey);
   const writer = createSubmissionWriter(database);
   let nudges = 0;
-  const services = createServices({
+  const services = createApi({
     database,
     writer,
     secrets,
@@ -122,8 +122,8 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   };
 }
 
-async function openNetwork(services: ServiceRegistry, key?: string) {
-  const door = createRpcDoor({
+async function openNetwork(services: Api, key?: string) {
+  const door = createRpcHandler({
     routes: (router) => services.routes(router),
     contextValues: (request) => contextOfClient(request.socket.remoteAddress ?? ''),
     fallback: (_request, response) => response.destroy(),

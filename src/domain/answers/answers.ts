@@ -1,4 +1,4 @@
-import { type Condition, evaluate, isEmpty } from '../condition.ts';
+import { type Condition, evaluate, isEmpty } from '../conditions/condition.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
 import { isObject, type Json } from '../json.ts';
 import { atMost, pathOf, required, unrecognized, type Violation } from '../violations.ts';

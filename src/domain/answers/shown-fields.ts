@@ -1,6 +1,6 @@
-import { type Condition, evaluate } from '../condition.ts';
+import { type Condition, evaluate } from '../conditions/condition.ts';
 import type { Field } from '../definition/definition.ts';
-import { remembered } from '../remembered.ts';
+import { remembered } from '../memoize.ts';
 import type { Answers } from './answers.ts';
 
 /**

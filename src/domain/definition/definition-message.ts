@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as pb from '../../../gen/forms/v1/definition_pb.js';
-import { remembered } from '../remembered.ts';
-import { conditionFromMessage, conditionToMessage } from './condition-message.ts';
+import { conditionFromMessage, conditionToMessage } from '../conditions/message.ts';
+import { remembered } from '../memoize.ts';
 import type { Delivery, Field, FieldType, FormDefinition, Settings } from './definition.ts';
 import { jsonFromValue, keyOf, present, valueFromJson } from './message-values.ts';
 

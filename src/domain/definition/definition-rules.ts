@@ -1,7 +1,7 @@
-import { checkWebhookUrl } from '../address.ts';
+import { conditionProblems } from '../conditions/rules.ts';
 import { isObject } from '../json.ts';
+import { checkWebhookUrl } from '../public-address.ts';
 import type { Violation } from '../violations.ts';
-import { conditionProblems } from './condition-rules.ts';
 import { fieldProblems } from './field-rules.ts';
 import { patternProblems } from './pattern-rules.ts';
 

@@ -7,7 +7,7 @@ import { type Field, fieldSchema } from './field.ts';
 import { normalizeField } from './field-attributes.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
 
-export type { Condition } from '../condition.ts';
+export type { Condition } from '../conditions/condition.ts';
 export type { Delivery, EmailDelivery } from './delivery.ts';
 export type { Field, FieldType } from './field.ts';
 export type { Settings } from './settings.ts';

@@ -1,5 +1,5 @@
 import { DEFAULT_MAX_LENGTH } from '../answers/answer-text.ts';
-import { isEmpty } from '../condition.ts';
+import { isEmpty } from '../conditions/condition.ts';
 import { type Field, type FieldType, MAX_FILE_BYTES, type ParsedField } from './field.ts';
 
 /** Whether an attribute means anything on fields of this type. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conditionSchema } from './condition-schema.ts';
+import { conditionSchema } from '../conditions/schema.ts';
 
 /** The types a field can have. */
 export const fieldTypes = [

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { FieldType, FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
 import { checksum } from '../../../src/domain/canonical.ts';
-import { conditionOps } from '../../../src/domain/condition.ts';
+import { conditionOps } from '../../../src/domain/conditions/condition.ts';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
 import {
   definitionFromMessage,

@@ -1,0 +1,31 @@
+import { createRpc, type Rpc } from './rpc/registry.ts';
+import type { ServiceOptions } from './services/context.ts';
+import { createServices, type Services } from './services/index.ts';
+import { DatabaseUnavailable, Overloaded } from './store/database/faults.ts';
+import { countCall } from './store/rate-limits.ts';
+
+/** Makes all services and puts them behind the interceptors that every call passes, on every protocol. */
+export function createApi(options: ServiceOptions): Api {
+  const { database, now, log, settings } = options;
+  const services = createServices(options);
+  const rpc = createRpc({
+    services: services.list,
+    keys: services.keys,
+    requireApiKey: settings.requireApiKey,
+    rateLimits: settings.rateLimit && {
+      perKey: settings.rateLimitPerKey,
+      countInDatabase: (key, seconds) => countCall(database, key, seconds),
+    },
+    describeTemporaryFault,
+    now,
+    log,
+  });
+  return { ...rpc, prepare: services.prepare, endStreams: services.endStreams };
+}
+
+function describeTemporaryFault(error: unknown): string | undefined {
+  if (error instanceof Overloaded) return 'The service is overloaded';
+  return error instanceof DatabaseUnavailable ? 'The database is out of reach' : undefined;
+}
+
+export type Api = Rpc & Pick<Services, 'prepare' | 'endStreams'>;

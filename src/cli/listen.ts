@@ -1,0 +1,126 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
+import { type Event, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { signWebhook } from '../domain/signature.ts';
+
+/**
+ * Posts the events of a running service to an address, one after the other, signed as a webhook's, and
+ * prints a line for each. Goes on by itself after a break of the connection, until `signal` is aborted.
+ *
+ * An event that its receiver refuses is not tried again. Throws `RefusedError` if the service refuses.
+ */
+export async function listen(options: ListenOptions): Promise<void> {
+  const { transport, form, key, forward, secret, signal, now, print } = options;
+  const client = createClient(WebhooksService, transport);
+  const headers = { authorization: `Bearer ${key}` };
+  const seen = createMemory();
+  let cursor = '';
+  let connected = false;
+  print(`Signing with ${secret}`);
+
+  while (!signal.aborted) {
+    try {
+      for await (const message of client.listen({ formId: form, cursor }, { headers, signal })) {
+        cursor = message.cursor;
+        if (!connected) print(`Listening; events go to ${forward}`);
+        connected = true;
+        const { event } = message;
+        if (event === undefined || seen(event.id)) continue;
+        const answer = await post(event, options);
+        print(`${new Date(now()).toISOString().slice(11, 19)}  ${event.type}  ${event.id}  ${answer}`);
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      const refusal = refusalIn(error);
+      if (refusal !== undefined) throw new RefusedError(refusal);
+      if (!connected && cursor === '') print(`The service can't be reached yet: ${wordsOf(error)}`);
+    }
+    if (connected) print('The connection broke; trying again.');
+    connected = false;
+    await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+  }
+}
+
+/** The service would not have it, now or later. */
+export class RefusedError extends Error {
+  override name = 'RefusedError';
+}
+
+/** Between two tries to connect. */
+const PAUSE_MS = 1_000;
+
+/** As long as the service waits for a webhook. */
+const TIMEOUT_MS = 10_000;
+
+/** Posts an event, and returns what came of it in words. */
+async function post({ id, body }: Event, { forward, secret, now, signal }: ListenOptions): Promise<string> {
+  const startedAt = now();
+  const deadline = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const response = await fetch(forward, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'headless-form-service',
+        ...signWebhook({ id, body, at: startedAt, secret }),
+      },
+      body,
+      redirect: 'manual',
+      signal: AbortSignal.any([deadline, signal]),
+    });
+    await response.body?.cancel();
+    return `${response.status} in ${now() - startedAt} ms`;
+  } catch (error) {
+    return deadline.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : `no answer: ${wordsOf(error)}`;
+  }
+}
+
+/** Remembers the ids given to it lately, and tells whether it knew one: after a break some come again. */
+function createMemory(): (id: string) => boolean {
+  const known = new Set<string>();
+  return (id) => {
+    if (known.has(id)) return true;
+    known.add(id);
+    const [oldest] = known;
+    if (known.size > MAX_REMEMBERED && oldest !== undefined) known.delete(oldest);
+    return false;
+  };
+}
+
+/** The events of some seconds of a very busy service. */
+const MAX_REMEMBERED = 20_000;
+
+function refusalIn(error: unknown): string | undefined {
+  const { code, rawMessage } = ConnectError.from(error);
+  return final.has(code) ? rawMessage : undefined;
+}
+
+const final = new Set([
+  Code.Unauthenticated,
+  Code.PermissionDenied,
+  Code.NotFound,
+  Code.InvalidArgument,
+  Code.Unimplemented,
+]);
+
+/** The cause that Node names, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
+function wordsOf(error: unknown): string {
+  if (error instanceof ConnectError) return error.rawMessage;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return cause instanceof Error ? cause.message : String(cause);
+}
+
+export type ListenOptions = {
+  /** To the service. */
+  transport: Transport;
+  /** A form's id; empty: all forms. */
+  form: string;
+  key: string;
+  /** Where events are posted. */
+  forward: string;
+  /** Signs them. */
+  secret: string;
+  signal: AbortSignal;
+  now: () => number;
+  print: (line: string) => void;
+};

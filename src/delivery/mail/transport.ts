@@ -1,0 +1,61 @@
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createTransport, type SendMailOptions } from 'nodemailer';
+import type { Log } from '../../telemetry/log.ts';
+import type { DeliverySettings } from '../options.ts';
+
+/** Opens the way mails go: to the SMTP server, or without one into files. */
+export function openMailTransport(settings: TransportSettings, log: Log): MailTransport {
+  return settings.smtpUrl === undefined ? toFiles(settings.mailDir, log) : toServer(settings.smtpUrl);
+}
+
+function toServer(smtpUrl: string): MailTransport {
+  const transport = createTransport({
+    url: smtpUrl,
+    pool: true,
+    maxConnections: MAX_CONNECTIONS,
+    connectionTimeout: STEP_TIMEOUT_MS,
+    greetingTimeout: STEP_TIMEOUT_MS,
+    dnsTimeout: STEP_TIMEOUT_MS,
+    socketTimeout: STEP_TIMEOUT_MS,
+    ...noOutsideContent,
+  });
+  return {
+    send: async (mail) => (await transport.sendMail(mail)).response,
+    close: () => transport.close(),
+  };
+}
+
+/** Writes each mail to a file of its own and says so in the log, for development and small installations. */
+function toFiles(mailDir: string, log: Log): MailTransport {
+  const transport = createTransport({ streamTransport: true, buffer: true, ...noOutsideContent });
+  return {
+    async send(mail, name) {
+      const { message, envelope } = await transport.sendMail(mail);
+      const file = join(mailDir, `${name}.eml`);
+      await mkdir(mailDir, { recursive: true });
+      await writeFile(`${file}.part`, message);
+      await rename(`${file}.part`, file);
+      log.info({ file, to: envelope.to, subject: mail.subject }, 'Wrote a mail; set SMTP_URL to send them.');
+      return 'written to a file';
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** What mail servers commonly allow from one address. */
+const MAX_CONNECTIONS = 5;
+
+/** Each step of the dialogue; all of them together stay well below a claim's lease. */
+const STEP_TIMEOUT_MS = 10_000;
+
+/** A mail is made of the texts it is given: never of files or pages that a text names. */
+const noOutsideContent = { disableFileAccess: true, disableUrlAccess: true };
+
+export type MailTransport = {
+  /** Hands over one mail and returns what the server said. Throws what nodemailer does. `name` is a file's. */
+  send(mail: SendMailOptions, name: string): Promise<string>;
+  close(): void;
+};
+
+type TransportSettings = Pick<DeliverySettings, 'smtpUrl' | 'mailDir'>;

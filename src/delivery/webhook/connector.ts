@@ -1,0 +1,67 @@
+import { Resolver } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
+import { buildConnector } from 'undici';
+import { isPublicAddress } from '../../domain/public-address.ts';
+
+/**
+ * Connects to public addresses only, judged by the address that is connected to: the host's name is
+ * resolved once, every address of it is checked, and the socket goes to one of those.
+ *
+ * A name with any address that is not public is refused as a whole. Fails with `NotPublicError`.
+ */
+export function publicConnector(resolve: ResolveHost, timeoutMs: number): buildConnector.connector {
+  const connect = buildConnector({ lookup: publicLookup(resolve), timeout: timeoutMs });
+  return (options, callback) => {
+    // `lookup` is never asked about an address in numbers.
+    const host = options.hostname.replace(/^\[|\]$/g, '');
+    if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new NotPublicError(), null);
+    else connect(options, callback);
+  };
+}
+
+/** Asks the system's name servers, without its hosts file and without holding up a thread. */
+export function systemResolver(): ResolveHost {
+  return resolveWith(new Resolver({ timeout: 2_000, tries: 2 }));
+}
+
+/** Asks for the addresses of both families; a host needs but one. */
+export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): ResolveHost {
+  return async (host) => {
+    const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+  };
+}
+
+/** The host's address is one that a webhook may not go to. Does not tell which. */
+class NotPublicError extends Error {
+  override name = 'NotPublicError';
+  readonly code = 'NOT_PUBLIC';
+}
+
+/** The host's name has no address. */
+class UnknownHostError extends Error {
+  override name = 'UnknownHostError';
+  readonly code = 'ENOTFOUND';
+}
+
+function publicLookup(resolve: ResolveHost): LookupFunction {
+  return (host, options, callback) => {
+    const found = async () => {
+      const addresses = await resolve(host);
+      if (addresses.length === 0) throw new UnknownHostError();
+      if (!addresses.every(isPublicAddress)) throw new NotPublicError();
+      return addresses.map((address) => ({ address, family: isIP(address) }));
+    };
+    found().then(
+      (all) => {
+        const [first] = all;
+        if (options.all === true) callback(null, all);
+        else callback(null, first?.address ?? '', first?.family);
+      },
+      (error: Error) => callback(error, ''),
+    );
+  };
+}
+
+/** The addresses of a host, of both families; none if there is no such host. */
+export type ResolveHost = (host: string) => Promise<string[]>;

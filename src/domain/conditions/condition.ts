@@ -1,0 +1,112 @@
+import type { JsonScalar } from '../json.ts';
+
+/** The operators of a condition. */
+export const conditionOps = [
+  'eq',
+  'ne',
+  'in',
+  'nin',
+  'lt',
+  'lte',
+  'gt',
+  'gte',
+  'contains',
+  'empty',
+  'notEmpty',
+] as const;
+
+/**
+ * Whether a condition holds for answers. The same code runs on the server and in the hosted page,
+ * so this file imports nothing but types.
+ *
+ * - No answer (absent, null, `''`, `[]`) is `empty`. It equals null, and false: a box that was not
+ *   ticked. It is in no order, and contains nothing.
+ * - `ne` and `nin` are what `eq` and `in` are not.
+ * - `in` holds for a list if one of its choices is named. `contains` looks for a choice in a list,
+ *   for a part in a text.
+ * - `lt`, `lte`, `gt`, `gte` order numbers, and texts; two times of day, or two datetimes with
+ *   offset, by the instant they mean. Values of different kinds are in no order.
+ */
+export function evaluate(condition: Condition, answers: Readonly<Record<string, unknown>>): boolean {
+  if ('all' in condition) return condition.all.every((each) => evaluate(each, answers));
+  if ('any' in condition) return condition.any.some((each) => evaluate(each, answers));
+  if ('not' in condition) return !evaluate(condition.not, answers);
+  const answer = Object.hasOwn(answers, condition.field) ? answers[condition.field] : undefined;
+  return compare(condition.op, isEmpty(answer) ? undefined : answer, condition.value);
+}
+
+/** Whether an answer is no answer: absent, null, an empty text or an empty list. */
+export function isEmpty(answer: unknown): boolean {
+  return (
+    answer === undefined || answer === null || answer === '' || (Array.isArray(answer) && answer.length === 0)
+  );
+}
+
+function compare(op: ConditionOp, answer: unknown, value: Comparison['value']): boolean {
+  switch (op) {
+    case 'empty':
+      return answer === undefined;
+    case 'notEmpty':
+      return answer !== undefined;
+    case 'eq':
+      return equal(answer, value);
+    case 'ne':
+      return !equal(answer, value);
+    case 'in':
+      return isIn(answer, value);
+    case 'nin':
+      return !isIn(answer, value);
+    case 'lt':
+      return order(answer, value) < 0;
+    case 'lte':
+      return order(answer, value) <= 0;
+    case 'gt':
+      return order(answer, value) > 0;
+    case 'gte':
+      return order(answer, value) >= 0;
+    case 'contains':
+      return contains(answer, value);
+    default:
+      return op satisfies never;
+  }
+}
+
+function equal(answer: unknown, value: unknown): boolean {
+  if (answer === undefined) return isEmpty(value) || value === false;
+  return answer === value || order(answer, value) === 0;
+}
+
+function isIn(answer: unknown, value: unknown): boolean {
+  if (!Array.isArray(value)) return false;
+  const given = Array.isArray(answer) ? answer : [answer];
+  return given.some((each) => value.some((choice) => equal(each, choice)));
+}
+
+function contains(answer: unknown, value: unknown): boolean {
+  if (Array.isArray(answer)) return answer.includes(value);
+  return typeof answer === 'string' && typeof value === 'string' && value !== '' && answer.includes(value);
+}
+
+/** Below, at or above zero; NaN where there is no order, so that no comparison holds. */
+function order(left: unknown, right: unknown): number {
+  if (typeof left === 'number' && typeof right === 'number') return left - right;
+  if (typeof left !== 'string' || typeof right !== 'string') return Number.NaN;
+  const instants = [instantOf(left), instantOf(right)] as const;
+  if (!Number.isNaN(instants[0]) && !Number.isNaN(instants[1])) return instants[0] - instants[1];
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
+
+/** A time of day counts on the first day of 1970, so that 10:00 and 10:00:00 are the same. */
+function instantOf(text: string): number {
+  if (/^\d\d:\d\d(:\d\d)?$/.test(text)) return Date.parse(`1970-01-01T${text}Z`);
+  return /^\d{4}-\d\d-\d\dT.*(Z|[+-]\d\d:\d\d)$/i.test(text) ? Date.parse(text) : Number.NaN;
+}
+
+/** What must hold for a field to be visible. */
+export type Condition = Comparison | { all: Condition[] } | { any: Condition[] } | { not: Condition };
+
+/** Compares the answer of one field. `value` is absent for `empty` and `notEmpty`. */
+export type Comparison = { field: string; op: ConditionOp; value?: JsonScalar | JsonScalar[] };
+
+export type ConditionOp = (typeof conditionOps)[number];

@@ -1,0 +1,78 @@
+import { isObject } from '../json.ts';
+import type { Violation } from '../violations.ts';
+import { type ConditionOp, conditionOps } from './condition.ts';
+
+/**
+ * What is wrong with a field's condition beyond its shape: its size, the fields it names, and
+ * operators without their value.
+ *
+ * Judges the condition as it was sent; parts of the wrong shape are left to the schema. `earlier`
+ * holds the ids of the fields before this one. Nests no deeper than the JSON that came in.
+ */
+export function conditionProblems(input: unknown, earlier: ReadonlySet<string>, path: string): Violation[] {
+  const problems: Violation[] = [];
+  const nodes = walk(input, path, 1);
+  if (nodes.length > MAX_NODES) {
+    problems.push({ path, code: 'too_big', message: `A condition has at most ${MAX_NODES} parts` });
+  }
+  for (const node of nodes) {
+    if (node.depth === MAX_DEPTH + 1) {
+      problems.push({
+        path: node.path,
+        code: 'too_big',
+        message: `A condition is at most ${MAX_DEPTH} deep`,
+      });
+    }
+    problems.push(...comparisonProblems(node.input, earlier, node.path));
+  }
+  return problems;
+}
+
+function comparisonProblems(
+  { field, op, value }: Record<string, unknown>,
+  earlier: ReadonlySet<string>,
+  path: string,
+): Violation[] {
+  const problems: Violation[] = [];
+  if (typeof field === 'string' && !earlier.has(field)) {
+    const message = 'A condition may name earlier fields only';
+    problems.push({ path: `${path}.field`, code: 'custom', message });
+  }
+  const known = conditionOps.find((each) => each === op);
+  const fault = known === undefined ? undefined : valueFault(known, value);
+  if (fault !== undefined) problems.push({ path: `${path}.value`, ...fault });
+  return problems;
+}
+
+function valueFault(op: ConditionOp, value: unknown): Pick<Violation, 'code' | 'message'> | undefined {
+  if (op === 'empty' || op === 'notEmpty') {
+    return value === undefined ? undefined : { code: 'unrecognized_keys', message: `"${op}" takes no value` };
+  }
+  if (value === undefined) return { code: 'invalid_type', message: 'Required' };
+  const wantsList = op === 'in' || op === 'nin';
+  if (wantsList === Array.isArray(value)) return undefined;
+  const message = wantsList ? `"${op}" takes a list of values` : `"${op}" takes one value, not a list`;
+  return { code: 'invalid_type', message };
+}
+
+/** Every part of a condition, in the order of reading. */
+function walk(input: unknown, path: string, depth: number): Node[] {
+  if (!isObject(input)) return [];
+  return [
+    { input, path, depth },
+    ...walkList(input.all, `${path}.all`, depth),
+    ...walkList(input.any, `${path}.any`, depth),
+    ...walk(input.not, `${path}.not`, depth + 1),
+  ];
+}
+
+function walkList(input: unknown, path: string, depth: number): Node[] {
+  if (!Array.isArray(input)) return [];
+  return input.flatMap((each, index) => walk(each, `${path}.${index}`, depth + 1));
+}
+
+/** More than people can read in one place, and cheap to evaluate at each submission. */
+const MAX_DEPTH = 5;
+const MAX_NODES = 100;
+
+type Node = { input: Record<string, unknown>; path: string; depth: number };

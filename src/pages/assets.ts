@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/**
+ * The files that the pages ask for, by the path behind the service's root.
+ *
+ * The path carries a hash over all of them, so that browsers may keep them for ever. The modules of
+ * the script keep their places relative to each other, so that their imports resolve as they are:
+ * there is no bundler.
+ */
+export function loadAssets(): Assets {
+  const files = new Map<string, Buffer>([['style.css', minified(read('./style.css'))]]);
+  for (const module of modules) files.set(scriptPath(module), Buffer.from(stripped(read(module))));
+
+  const hash = createHash('sha256');
+  for (const [name, content] of files) hash.update(name).update(content);
+  const folder = `assets/${hash.digest('hex').slice(0, HASH_LENGTH)}`;
+  return {
+    folder,
+    style: `${folder}/style.css`,
+    script: `${folder}/${scriptPath('./browser/page.ts')}`,
+    preloads: modules.map((module) => `${folder}/${scriptPath(module)}`),
+    files: new Map([...files].map(([name, content]) => [`/${folder}/${name}`, assetOf(name, content)])),
+    embed: assetOf('embed.js', Buffer.from(stripped(read('./browser/embed.ts')))),
+  };
+}
+
+/** What the page's script consists of; the entry is the first. */
+const modules = [
+  './browser/page.ts',
+  './browser/answers.ts',
+  './browser/saving.ts',
+  './browser/uploads.ts',
+  './browser/zones.ts',
+  '../domain/conditions/condition.ts',
+];
+
+function read(path: string): string {
+  return readFileSync(new URL(path, import.meta.url), 'utf8');
+}
+
+/** `./browser/page.ts` → `pages/browser/page.js`, `../domain/conditions/condition.ts` → `domain/conditions/condition.js`. */
+function scriptPath(module: string): string {
+  return module
+    .replace(/^\.\.\//, '')
+    .replace(/^\.\//, 'pages/')
+    .replace(/\.ts$/, '.js');
+}
+
+/** The JavaScript of a module, without what only its readers need. */
+function stripped(source: string): string {
+  return withoutWarning(() => stripTypeScriptTypes(source))
+    .replace(/^\s*(\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '')
+    .replace(/(from\s+'\.[^']*)\.ts'/g, "$1.js'")
+    .replace(/[ \t]+$/gm, '')
+    .replace(/\n{2,}/g, '\n');
+}
+
+/**
+ * Node warns on standard error that the call may change. The version is pinned and a test runs the
+ * script, so that the person who starts the service need not read of it.
+ */
+function withoutWarning<Result>(work: () => Result): Result {
+  const own = Object.getOwnPropertyDescriptor(process, 'emitWarning');
+  process.emitWarning = () => {};
+  try {
+    return work();
+  } finally {
+    if (own) Object.defineProperty(process, 'emitWarning', own);
+  }
+}
+
+function minified(style: string): Buffer {
+  return Buffer.from(
+    style
+      .replace(/\/\*[\s\S]*?\*\//g, '')
+      .replace(/\s*\n\s*/g, '\n')
+      .trim(),
+  );
+}
+
+function assetOf(name: string, content: Buffer): Asset {
+  return {
+    type: name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
+    plain: content,
+    gzip: gzipSync(content, { level: constants.Z_BEST_COMPRESSION }),
+    br: brotliCompressSync(content),
+  };
+}
+
+/** Enough that two versions of the files never meet. */
+const HASH_LENGTH = 16;
+
+export type Assets = {
+  /** Where they lie behind the root, without slashes at the ends. */
+  folder: string;
+  style: string;
+  script: string;
+  /** All modules of the script, so that a browser need not find one behind the other. */
+  preloads: string[];
+  files: ReadonlyMap<string, Asset>;
+  /** The script of `/embed.js`. */
+  embed: Asset;
+};
+
+/** A file in the codings that browsers take. */
+export type Asset = { type: string; plain: Buffer; gzip: Buffer; br: Buffer };

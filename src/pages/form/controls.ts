@@ -1,0 +1,199 @@
+import type { Field } from '../../domain/definition/definition.ts';
+import { attributes, type Html, html } from '../../text/html.ts';
+import { fill, type Language } from '../../text/words/language.ts';
+
+/** The native control that takes a field's answer, with what was answered before. */
+export function controlOf(field: Field, view: ControlView): Html {
+  const last = view.texts.at(-1) ?? '';
+  switch (field.type) {
+    case 'textarea':
+      // A parser drops one line break behind the tag, so that the text's own first one would go.
+      return html`<textarea${common(field, view)}${attributes({ rows: 5, placeholder: field.placeholder })}>
+${last}</textarea>`;
+    case 'select':
+      return html`<select${common(field, view)}><option value="">${field.placeholder ?? view.language.words.choose}</option>${(
+        field.options ?? []
+      ).map(
+        ({ label, value }) =>
+          html`<option${attributes({ value, selected: value === last })}>${label}</option>`,
+      )}</select>`;
+    case 'radio':
+      return choices(field, view, 'radio', field.options ?? []);
+    case 'multi_select':
+      return choices(field, view, 'checkbox', field.options ?? []);
+    case 'boolean':
+      return choices(field, view, 'radio', [
+        { label: view.language.words.yes, value: 'true' },
+        { label: view.language.words.no, value: 'false' },
+      ]);
+    case 'checkbox':
+      return html`<input${attributes({
+        ...identity(field, view),
+        type: 'checkbox',
+        'aria-describedby': view.describedBy,
+        'aria-invalid': view.problem === undefined ? undefined : 'true',
+        value: 'true',
+        checked: /^(true|on|1|yes)$/.test(last),
+      })}>`;
+    case 'file':
+      return files(field, view);
+    case 'text':
+    case 'email':
+    case 'url':
+    case 'phone':
+    case 'number':
+    case 'date':
+    case 'time':
+    case 'datetime':
+    case 'hidden':
+      return html`<input${common(field, view)}${attributes({
+        ...inputKinds[field.type],
+        ...numberKind(field),
+        placeholder: field.placeholder,
+        autocomplete: autocompleteOf(field),
+        value: field.type === 'datetime' ? localTime(last) : last,
+        'data-value': field.type === 'datetime' && last !== '' ? last : undefined,
+        min: field.type === 'date' || field.type === 'time' ? field.min : undefined,
+        max:
+          field.type === 'date' || field.type === 'time'
+            ? (field.max ?? latest[field.type])
+            : latest[field.type],
+        step: /^\d\d:\d\d:\d\d/.test(last) ? 1 : undefined,
+      })}>`;
+    default:
+      return field.type satisfies never;
+  }
+}
+
+function common(field: Field, view: ControlView): Html {
+  return attributes({
+    class: 'control',
+    ...identity(field, view),
+    'aria-describedby': view.describedBy,
+    'aria-invalid': view.problem === undefined ? undefined : 'true',
+  });
+}
+
+function identity(field: Field, view: ControlView) {
+  return { id: `${field.id}.0`, name: field.id, disabled: !view.visible };
+}
+
+function choices(field: Field, view: ControlView, type: 'radio' | 'checkbox', options: Choice[]): Html {
+  const short = options.length <= 2 || options.every(({ label }) => label.length <= SHORT_LABEL);
+  return html`<div class="${short ? 'choices row' : 'choices'}">${options.map(
+    ({ label, value }, index) =>
+      html`<label class="choice"><input${attributes({
+        type,
+        id: `${field.id}.${index}`,
+        name: field.id,
+        value,
+        checked: view.texts.includes(value),
+        disabled: !view.visible,
+      })}><span>${label}</span></label>
+`,
+  )}</div>`;
+}
+
+/** What was uploaded already stands below the control, each with a box that takes it away again. */
+function files(field: Field, view: ControlView): Html {
+  const disabled = !view.visible;
+  const uploaded = view.texts.filter((text) => text !== '');
+  return html`<input${common(field, view)}${attributes({
+    type: 'file',
+    accept: field.accept?.join(','),
+    multiple: (field.maxFiles ?? 1) > 1,
+    'data-max-bytes': field.maxBytes,
+    'data-max-files': field.maxFiles,
+  })}>
+<ul class="files">${uploaded.map((id) => {
+    const name = view.fileNames.get(id) ?? view.language.words.uploadedFile;
+    return html`<li><input${attributes({ type: 'hidden', name: field.id, value: id, disabled })}>
+<input${attributes({ type: 'hidden', name: `_name.${id}`, value: name, disabled })}>${name}
+<label class="choice"><input${attributes({ type: 'checkbox', name: '_remove', value: id, disabled })}> ${fill(
+      view.language.words.removeFile,
+      { file: name },
+    )}</label></li>`;
+  })}</ul>`;
+}
+
+/**
+ * Browsers know no offset: without the script a datetime is taken in UTC, which the hint says; the
+ * script turns it into the person's own time and back.
+ */
+function localTime(text: string): string {
+  const time = Date.parse(text);
+  if (!/(Z|[+-]\d\d:\d\d)$/i.test(text) || Number.isNaN(time)) return text;
+  return new Date(time).toISOString().replace(/(:00)?\.000Z$|Z$/, '');
+}
+
+/** A phone's number pad has no minus, so it is for numbers that need none. */
+function numberKind({ type, min, step }: Field): Record<string, string> {
+  if (type !== 'number' || typeof min !== 'number' || min < 0) return {};
+  return { inputmode: step !== undefined && Number.isInteger(step) ? 'numeric' : 'decimal' };
+}
+
+/** What a browser may fill in by itself, by the type, else by the usual names of fields. */
+function autocompleteOf(field: Field): string | undefined {
+  if (field.type === 'email' || field.type === 'url') return field.type;
+  if (field.type === 'phone') return 'tel';
+  if (field.type === 'date' && /^(birth_?(day|date)|date_of_birth|bday)$/i.test(field.id)) return 'bday';
+  if (field.type !== 'text') return undefined;
+  return autocompleteNames.get(field.id.toLowerCase().replace(/[_-]/g, ''));
+}
+
+const autocompleteNames = new Map([
+  ['name', 'name'],
+  ['fullname', 'name'],
+  ['yourname', 'name'],
+  ['firstname', 'given-name'],
+  ['givenname', 'given-name'],
+  ['lastname', 'family-name'],
+  ['familyname', 'family-name'],
+  ['surname', 'family-name'],
+  ['company', 'organization'],
+  ['organization', 'organization'],
+  ['organisation', 'organization'],
+  ['jobtitle', 'organization-title'],
+  ['street', 'street-address'],
+  ['address', 'street-address'],
+  ['zip', 'postal-code'],
+  ['zipcode', 'postal-code'],
+  ['postcode', 'postal-code'],
+  ['postalcode', 'postal-code'],
+  ['city', 'address-level2'],
+  ['country', 'country-name'],
+]);
+
+/** Numbers are texts to the browser, so that what was mistyped is kept and can be named. */
+const inputKinds: Record<string, Record<string, string>> = {
+  text: { type: 'text' },
+  email: { type: 'email', inputmode: 'email', spellcheck: 'false', autocapitalize: 'none' },
+  url: { type: 'url', inputmode: 'url', spellcheck: 'false', autocapitalize: 'none' },
+  phone: { type: 'tel' },
+  number: { type: 'text', autocomplete: 'off' },
+  date: { type: 'date' },
+  time: { type: 'time' },
+  datetime: { type: 'datetime-local' },
+};
+
+/** Without these, browsers take years of six digits. */
+const latest: Record<string, string> = { date: '9999-12-31', datetime: '9999-12-31T23:59' };
+
+/** Choices this short stand two in a row where there is room. */
+const SHORT_LABEL = 16;
+
+type Choice = { label: string; value: string };
+
+/** What a field is shown with. */
+export type FieldView = {
+  language: Language;
+  /** The values of its inputs, as texts. */
+  texts: readonly string[];
+  /** What is wrong with its answer. */
+  problem: string | undefined;
+  visible: boolean;
+  /** The names of uploaded files, by upload id. */
+  fileNames: ReadonlyMap<string, string>;
+};
+
+type ControlView = FieldView & { describedBy: string | undefined };

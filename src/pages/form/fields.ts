@@ -1,0 +1,81 @@
+import type { Field } from '../../domain/definition/definition.ts';
+import { remembered } from '../../domain/memoize.ts';
+import { attributes, type Html, html } from '../../text/html.ts';
+import { controlOf, type FieldView } from './controls.ts';
+import { hintOf } from './hints.ts';
+
+/**
+ * One field with its label, help, hint, problem and control.
+ *
+ * One that holds nothing yet looks the same to all who read its language, so it is made for the first
+ * of them.
+ */
+export function renderField(field: Field, view: FieldView): Html {
+  const { language, texts, problem, visible } = view;
+  if (texts.length > 0 || problem !== undefined) return fieldOf(field, view);
+  const known = looksOf(field);
+  const look = `${visible} ${language.tag} ${language.spoken}`;
+  const made = known.get(look);
+  if (made !== undefined) return made;
+  // Tags come from whoever asks, and there is no end to them.
+  if (known.size === MAX_LOOKS) known.clear();
+  const fresh = fieldOf(field, view);
+  known.set(look, fresh);
+  return fresh;
+}
+
+/** How each field looks that holds nothing, by visibility and language. */
+const looksOf = remembered((_field: Field) => new Map<string, Html>());
+
+const MAX_LOOKS = 16;
+
+/**
+ * A field that the answers rule out is there too, hidden and switched off, for the script to bring
+ * in. Field ids cannot hold a dot, so that no two elements share an id.
+ */
+function fieldOf(field: Field, view: FieldView): Html {
+  const { language, problem, visible } = view;
+  const { words } = language;
+  const hint = hintOf(field, language);
+  const notes = [
+    field.description !== undefined && { id: `${field.id}.help`, kind: 'help', text: field.description },
+    hint !== '' && { id: `${field.id}.hint`, kind: 'hint', text: hint },
+  ].filter((note) => note !== false);
+  const described = [...notes.map(({ id }) => id), ...(problem === undefined ? [] : [`${field.id}.error`])];
+  const describedBy = described.length === 0 ? undefined : described.join(' ');
+
+  const grouped = isGroup(field);
+  const mark =
+    field.required &&
+    html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`;
+  const about = html`${notes.map(({ id, kind, text }) => html`<p class="${kind}" id="${id}">${text}</p>`)}
+${problem !== undefined && html`<p class="error" id="${field.id}.error"><span class="sr">${words.error} </span>${problem}</p>`}`;
+  const frame = attributes({
+    class: problem === undefined ? 'field' : 'field wrong',
+    'data-field': field.id,
+    'data-type': field.type,
+    'data-when': field.visibleWhen && JSON.stringify(field.visibleWhen),
+    hidden: !visible,
+  });
+  const control = controlOf(field, { ...view, describedBy });
+  if (grouped) {
+    return html`<fieldset${frame}${attributes({ 'aria-describedby': describedBy })}><legend>${field.label}${mark}</legend>
+${about}${control}</fieldset>
+`;
+  }
+  const label = html`<label for="${field.id}.0">${field.label}${mark}</label>`;
+  // A box and its words are one target, with the help behind it.
+  if (field.type === 'checkbox') {
+    return html`<div${frame}><label class="choice" for="${field.id}.0">${control}<span>${field.label}${mark}</span></label>
+${about}</div>
+`;
+  }
+  return html`<div${frame}>${label}
+${about}${control}</div>
+`;
+}
+
+/** Whether a field consists of several controls. */
+function isGroup(field: Field): boolean {
+  return field.type === 'radio' || field.type === 'multi_select' || field.type === 'boolean';
+}

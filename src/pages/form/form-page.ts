@@ -1,0 +1,142 @@
+import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
+import type { Field } from '../../domain/definition/definition.ts';
+import { attributes, type Html, html } from '../../text/html.ts';
+import type { Words } from '../../text/words/en.ts';
+import { fill, type Language } from '../../text/words/language.ts';
+import { type Page, renderPage } from '../layout.ts';
+import { renderField } from './fields.ts';
+import { stepsOf, visibleIds } from './steps.ts';
+
+/**
+ * The page of a form, or one of its steps.
+ *
+ * Without the script it works by posts to its own address. What other steps were answered goes along
+ * in hidden inputs, and `_shown` names the fields that the person saw, so that an unticked box can
+ * be told from one that was not there.
+ */
+export function renderForm(session: HostedSession, view: FormView): Page {
+  const { fields, language, step, problems } = view;
+  const { words } = language;
+  const visible = visibleIds(fields, view.answers);
+  const steps = stepsOf(fields, visible);
+  const number = steps.indexOf(step) + 1;
+  const shown = fields.filter(({ page }) => page === step);
+  const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
+  const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
+  const failed = problems.size > 0 || view.otherProblems.length > 0;
+
+  const body = html`<h1>${session.formName}</h1>
+${session.description !== '' && number === 1 && html`<p class="lead">${session.description}</p>`}
+${
+  progress !== '' &&
+  html`<div class="progress"><p id="step">${progress}</p>
+<progress aria-labelledby="step" max="${steps.length}" value="${number}"></progress></div>`
+}
+${failed && summary(view, shown)}
+${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions}</p></div>`}
+<form method="post" novalidate${attributes({
+    enctype: shown.some(({ type }) => type === 'file') ? 'multipart/form-data' : undefined,
+    ...scriptData(session, view),
+  })}>
+${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
+${shown.map((field) =>
+  renderField(field, {
+    language,
+    texts: view.texts.get(field.id) ?? [],
+    problem: problems.get(field.id),
+    visible: visible.has(field.id),
+    fileNames: view.fileNames,
+  }),
+)}
+${carried(view)}
+<input type="hidden" name="_page" value="${step}">
+<input type="hidden" name="_shown" value="${shown
+    .filter(({ id }) => visible.has(id))
+    .map(({ id }) => id)
+    .join(' ')}">
+<input type="hidden" name="_issued" value="${view.issueToken}">
+${session.honeypot && trap(words)}
+<div class="actions"><button name="_go" value="forward">${
+    number < steps.length ? words.next : session.submitLabel || words.submit
+  }</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
+<p class="status" id="status" role="status"></p>
+</form>`;
+
+  return renderPage({
+    language,
+    root: view.root,
+    title: failed ? fill(words.errorTitle, { title }) : title,
+    theme: session.theme,
+    embedOrigins: session.embedOrigins,
+    body,
+    script: true,
+  });
+}
+
+/** Takes the focus, so that a screen reader begins with it. */
+function summary(view: FormView, shown: readonly Field[]): Html {
+  const { words } = view.language;
+  return html`<div class="summary" role="alert" tabindex="-1" autofocus aria-labelledby="problems">
+<h2 id="problems">${words.problems}</h2>
+<ul>${shown.map(({ id }) => {
+    const problem = view.problems.get(id);
+    return problem !== undefined && html`<li><a href="#${id}.0">${problem}</a></li>`;
+  })}${view.otherProblems.map((problem) => html`<li>${problem}</li>`)}</ul>
+</div>`;
+}
+
+/** What was answered on other steps, with its types for the conditions that the script follows. */
+function carried({ fields, step, texts, fileNames }: FormView): Html[] {
+  return fields.flatMap(({ id, type, page }) => {
+    if (page === step) return [];
+    return (texts.get(id) ?? []).map((value) => {
+      const name = type === 'file' ? fileNames.get(value) : undefined;
+      return html`<input${attributes({ type: 'hidden', name: id, value, 'data-carried': type })}>
+${name !== undefined && html`<input${attributes({ type: 'hidden', name: `_name.${value}`, value: name })}>`}`;
+    });
+  });
+}
+
+/** An input that people neither see nor reach, but machines fill. */
+function trap(words: Words): Html {
+  return html`<div class="trap" aria-hidden="true"><label>${words.leaveEmpty}<input name="_website" tabindex="-1" autocomplete="off"></label></div>`;
+}
+
+/** What the script needs to know, and the words it says. */
+function scriptData({ allowPartial }: HostedSession, { language: { words } }: FormView) {
+  return {
+    'data-saves': allowPartial,
+    'data-saving': words.saving,
+    'data-saved': words.saved,
+    'data-not-saved': words.notSaved,
+    'data-zone': words.zone,
+    'data-zone-utc': words.zoneUtc,
+    'data-uploading': words.uploading,
+    'data-upload-failed': words.uploadFailed,
+    'data-remove-file': words.removeFile,
+  };
+}
+
+/** What a step is shown with. */
+export type FormView = {
+  language: Language;
+  /** The way to the service's root. */
+  root: string;
+  fields: readonly Field[];
+  /** The answers that decide which fields are visible. */
+  answers: Record<string, unknown>;
+  /** What the inputs hold, as texts by field id; other steps' too, as far as they were answered. */
+  texts: ReadonlyMap<string, readonly string[]>;
+  /** The names of uploaded files, by upload id. */
+  fileNames: ReadonlyMap<string, string>;
+  /** The page to show. */
+  step: number;
+  /** What is wrong, by field id. */
+  problems: ReadonlyMap<string, string>;
+  /** What is wrong, but with no field that the person sees. */
+  otherProblems: readonly string[];
+  /** Whether the answers just given brought fields in. */
+  revealed: boolean;
+  /** The signed time at which the person was first shown the form. */
+  issueToken: string;
+};

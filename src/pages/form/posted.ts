@@ -1,0 +1,123 @@
+import { create } from '@bufbuild/protobuf';
+import { type Violation, ViolationSchema } from '../../../gen/forms/v1/errors_pb.js';
+import { type Input, InputSchema } from '../../../gen/forms/v1/submissions_pb.js';
+import type { Field } from '../../domain/definition/definition.ts';
+import type { Inputs } from '../body.ts';
+
+/**
+ * Reads what a page has posted. A field that the person saw but left without a value, such as a box
+ * without a tick, counts as emptied, so that it clears what prefill or a default would fill in.
+ */
+export function readPosted(fields: readonly Field[], inputs: Inputs, uploads: Uploads): Posted {
+  const shown = new Set(lastOf(inputs, '_shown').split(' '));
+  const removed = new Set(inputs.get('_remove'));
+  const texts = new Map<string, readonly string[]>();
+  for (const field of fields) {
+    const given = inputs.get(field.id);
+    const values = field.type === 'file' ? filesOf(field, given ?? [], uploads, removed) : given;
+    if (values !== undefined && (values.length > 0 || shown.has(field.id))) texts.set(field.id, values);
+    else if (shown.has(field.id)) texts.set(field.id, ['']);
+  }
+  return {
+    texts,
+    shown,
+    fileNames: fileNamesOf(inputs, uploads),
+    violations: uploads.violations,
+    step: Math.max(1, Math.trunc(Number(lastOf(inputs, '_page'))) || 1),
+    goal: goalOf(lastOf(inputs, '_go')),
+    ...controlsOf(inputs),
+  };
+}
+
+/**
+ * Reads a post whose fields are not known any more; undefined if it does not mean to submit. Files
+ * that were not uploaded before are left out.
+ */
+export function readPostedAgain(
+  inputs: Inputs,
+): Pick<Posted, 'texts' | 'honeypot' | 'issueToken' | 'fetched'> | undefined {
+  if (goalOf(lastOf(inputs, '_go')).kind !== 'forward') return undefined;
+  const emptied = lastOf(inputs, '_shown')
+    .split(' ')
+    .map((id): [string, string[]] => [id, ['']]);
+  const given = [...inputs].filter(([name]) => !name.startsWith('_'));
+  return { texts: new Map([...emptied, ...given]), ...controlsOf(inputs) };
+}
+
+/** The posted texts as an RPC takes them. */
+export function inputsOf(texts: ReadonlyMap<string, readonly string[]>): Input[] {
+  return [...texts].map(([name, values]) =>
+    create(InputSchema, { name, values: values.length === 0 ? [''] : [...values] }),
+  );
+}
+
+/** What came of the files of a post. */
+export class Uploads {
+  readonly violations: Violation[] = [];
+  readonly stored: { fieldId: string; uploadId: string; filename: string }[] = [];
+
+  refuse(fieldId: string, code: string, message: string): void {
+    this.violations.push(create(ViolationSchema, { path: `answers.${fieldId}.file`, code, message }));
+  }
+}
+
+/** What stays of the earlier files, and then what came along; a field for one file has the last. */
+function filesOf(
+  field: Field,
+  given: readonly string[],
+  uploads: Uploads,
+  removed: ReadonlySet<string>,
+): string[] {
+  const added = uploads.stored.filter(({ fieldId }) => fieldId === field.id).map(({ uploadId }) => uploadId);
+  const all = [...given.filter((id) => id !== '' && !removed.has(id)), ...added];
+  return (field.maxFiles ?? 1) === 1 ? all.slice(-1) : all;
+}
+
+/** Names are only shown back to whoever sent them, so that the browser may remember them for us. */
+function fileNamesOf(inputs: Inputs, uploads: Uploads): Map<string, string> {
+  const names = new Map(uploads.stored.map(({ uploadId, filename }) => [uploadId, filename]));
+  for (const [name, values] of inputs) {
+    const id = name.startsWith('_name.') ? name.slice('_name.'.length) : '';
+    if (id !== '' && !names.has(id)) names.set(id, values.at(-1) ?? '');
+  }
+  return names;
+}
+
+function controlsOf(inputs: Inputs) {
+  return {
+    issueToken: lastOf(inputs, '_issued'),
+    honeypot: lastOf(inputs, '_website'),
+    fetched: inputs.has('_fetched'),
+  };
+}
+
+function lastOf(inputs: Inputs, name: string): string {
+  return inputs.get(name)?.at(-1) ?? '';
+}
+
+function goalOf(text: string): Goal {
+  const page = /^page:(\d{1,3})$/.exec(text)?.[1];
+  if (page !== undefined) return { kind: 'page', page: Number(page) };
+  return text === 'back' || text === 'save' ? { kind: text } : { kind: 'forward' };
+}
+
+/** Where a post wants to go: on, a step back, nowhere (saving), or to a page that was there before. */
+export type Goal = { kind: 'forward' | 'back' | 'save' } | { kind: 'page'; page: number };
+
+/** A post of the form's page. */
+export type Posted = {
+  /** The inputs of all fields that were posted, by field id. */
+  texts: Map<string, readonly string[]>;
+  /** The fields that the person saw. */
+  shown: ReadonlySet<string>;
+  fileNames: ReadonlyMap<string, string>;
+  /** What is wrong with the files that came along. */
+  violations: readonly Violation[];
+  /** The page it was posted from. */
+  step: number;
+  goal: Goal;
+  issueToken: string;
+  honeypot: string;
+  /** Whether the page's script has posted it. */
+  fetched: boolean;
+};

@@ -1,0 +1,89 @@
+import { create } from '@bufbuild/protobuf';
+import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
+import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
+import { evaluate, isEmpty } from '../../domain/conditions/condition.ts';
+import type { Field } from '../../domain/definition/definition.ts';
+import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
+import type { Goal } from './posted.ts';
+
+/** The fields that a person may see, in order. */
+export function fieldsOf(session: HostedSession): Field[] {
+  const definition = definitionFromMessage(create(FormDefinitionSchema, { fields: session.fields }));
+  // The service has checked them and filled in every default before it stored them.
+  return (definition as { fields: Field[] }).fields;
+}
+
+/** The ids of the fields that the answers leave visible. An invisible field's answer counts nowhere. */
+export function visibleIds(fields: readonly Field[], answers: Answers): Set<string> {
+  const counted: Answers = {};
+  const visible = new Set<string>();
+  for (const { id, visibleWhen } of fields) {
+    if (visibleWhen !== undefined && !evaluate(visibleWhen, counted)) continue;
+    visible.add(id);
+    if (Object.hasOwn(answers, id)) counted[id] = answers[id];
+  }
+  return visible;
+}
+
+/** The pages that have something to ask, in order. A form whose every field is ruled out has page 1. */
+export function stepsOf(fields: readonly Field[], visible: ReadonlySet<string>): number[] {
+  const pages = new Set(fields.filter(({ id }) => visible.has(id)).map(({ page }) => page));
+  return pages.size === 0 ? [1] : [...pages].sort((left, right) => left - right);
+}
+
+/**
+ * The page on which a person goes on: the first one that lacks a required answer, but not past the
+ * one behind the last answer.
+ */
+export function resumeStep(fields: readonly Field[], answers: Answers): number {
+  const { steps, last, lacking } = progressOf(fields, answers);
+  const behind = steps.find((page) => page > last) ?? last;
+  return steps.findLast((page) => page <= Math.min(lacking, behind)) ?? steps[0] ?? 1;
+}
+
+/**
+ * Where a page begins. With answers kept, the address may name a step, but none behind one that
+ * lacks a required answer.
+ */
+export function stepFor(
+  fields: readonly Field[],
+  answers: Answers,
+  resumes: boolean,
+  asked: unknown,
+): number {
+  const { steps, lacking } = progressOf(fields, answers);
+  if (!resumes) return steps[0] ?? 1;
+  const step = Number(asked);
+  return steps.includes(step) && step <= lacking ? step : resumeStep(fields, answers);
+}
+
+/** The steps, the last one with an answer (0: none), and the first one that lacks a required one. */
+function progressOf(fields: readonly Field[], answers: Answers) {
+  const visible = visibleIds(fields, answers);
+  const shown = fields.filter(({ id }) => visible.has(id));
+  const isAnswered = ({ id }: Field) => Object.hasOwn(answers, id) && !isEmpty(answers[id]);
+  const missing = shown.filter((field) => field.required && !isAnswered(field));
+  return {
+    steps: stepsOf(fields, visible),
+    last: Math.max(0, ...shown.filter(isAnswered).map(({ page }) => page)),
+    lacking: Math.min(...missing.map(({ page }) => page)),
+  };
+}
+
+/** Where a post leads; undefined: there is no further step, so that the answers are whole. */
+export function stepAfter(goal: Goal, step: number, steps: readonly number[]): number | undefined {
+  switch (goal.kind) {
+    case 'back':
+      return steps.findLast((page) => page < step) ?? steps[0];
+    case 'page':
+      return steps.findLast((page) => page <= goal.page) ?? steps[0];
+    case 'forward':
+    case 'save':
+      return steps.find((page) => page > step);
+    default:
+      return goal satisfies never;
+  }
+}
+
+/** Answers by field id, as JSON. */
+export type Answers = Record<string, unknown>;

@@ -1,0 +1,103 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Theme } from '../../gen/forms/v1/definition_pb.js';
+import { attributes, Html, html } from '../text/html.ts';
+import type { Language } from '../text/words/language.ts';
+import { loadAssets } from './assets.ts';
+import { accentStyle, logoOf, modeOf } from './theme.ts';
+
+/** The files that the pages of this process ask for. */
+export const assets = loadAssets();
+
+/**
+ * A whole page and the headers it needs.
+ *
+ * Nothing on it may load, run or be sent but what the policy names: our own files, the style of the
+ * accent colour by its hash, a logo within the page. It is kept by no cache, and says nowhere where
+ * its reader came from, since its address is a secret.
+ */
+export function renderPage(content: PageContent): Page {
+  const { language, theme, title, root } = content;
+  const style = accentStyle(theme);
+  const logo = logoOf(theme);
+  const page = html`<!doctype html>
+<html${attributes({ lang: language.tag, dir: language.direction, 'data-mode': modeOf(theme) })}>
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<meta name="color-scheme" content="${{ light: 'light', dark: 'dark', auto: 'light dark' }[modeOf(theme)]}">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${root}${assets.style}">
+${style !== '' && html`<style>${new Html(style)}</style>`}
+${content.script === true && scripts(root)}
+</head>
+<body>
+<main>
+${logo !== undefined && html`<img class="logo" alt="" src="${logo}">`}
+${content.body}
+</main>
+</body>
+</html>
+`;
+  return { html: page.text, headers: headersOf(style, content.embedOrigins ?? []) };
+}
+
+/** How to reach the service's root from a page, wherever a proxy has put it: `../` for `/f/sess_1`. */
+export function rootOf(request: IncomingMessage): string {
+  const [path = ''] = (request.url ?? '').split('?', 1);
+  return '../'.repeat(Math.max(0, path.split('/').length - 2)) || './';
+}
+
+function scripts(root: string): Html {
+  return html`<script type="module" src="${root}${assets.script}"></script>
+${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
+}
+
+function headersOf(style: string, embedOrigins: readonly string[]): Record<string, string> {
+  const hash = createHash('sha256').update(style).digest('base64');
+  const frames = embedOrigins.filter(isOrigin);
+  const policy = [
+    "default-src 'none'",
+    `style-src 'self'${style === '' ? '' : ` 'sha256-${hash}'`}`,
+    "script-src 'self'",
+    "connect-src 'self'",
+    'img-src data:',
+    // Browsers hold a form's redirect to this too, and an author may send people to any https page.
+    "form-action 'self' https:",
+    "base-uri 'none'",
+    `frame-ancestors ${frames.length === 0 ? "'none'" : frames.join(' ')}`,
+  ];
+  return {
+    'content-security-policy': policy.join('; '),
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'cross-origin-opener-policy': 'same-origin',
+    'permissions-policy': 'camera=(), geolocation=(), microphone=()',
+    'x-robots-tag': 'noindex',
+    ...(frames.length === 0 ? { 'x-frame-options': 'DENY' } : {}),
+  };
+}
+
+/** A header takes no text that could end the directive it stands in. */
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[\w.:[\]-]+$/.test(text);
+}
+
+export type PageContent = {
+  language: Language;
+  /** The way to the service's root, from `rootOf`. */
+  root: string;
+  title: string;
+  body: Html;
+  theme?: Theme | undefined;
+  /** Who may frame the page; nobody if absent. */
+  embedOrigins?: readonly string[];
+  /** Whether the page has what the script is for. */
+  script?: boolean;
+};
+
+/** A page, without its status and media type. */
+export type Page = { html: string; headers: Record<string, string> };

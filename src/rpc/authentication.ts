@@ -1,0 +1,55 @@
+import type { Interceptor } from '@connectrpc/connect';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { holds } from '../domain/scopes.ts';
+import { type Access, accessOf } from './authorization.ts';
+import { bearerOf, type Caller, callerKey, clientAddressKey } from './context.ts';
+import { failed } from './errors.ts';
+
+/**
+ * Finds out who calls, from the `authorization` header, and lets nobody pass who may not.
+ *
+ * Another scheme than `Bearer` counts as no key: on public routes it belongs to somebody else.
+ */
+export function authenticate({ keys, requireApiKey }: AuthenticationOptions): Interceptor {
+  return (next) => async (req) => {
+    const access = accessFor(req);
+    const text = bearerOf(req.header.get('authorization'));
+    if (text !== undefined) {
+      const caller = await keys.find(text, req.contextValues.get(clientAddressKey));
+      if (caller === undefined)
+        throw failed(Reason.INVALID_KEY, 'The API key is unknown, expired or revoked');
+      checkScope(caller, access);
+      req.contextValues.set(callerKey, caller);
+    } else if (access.key === 'required') {
+      if (access.openWithoutKeys !== true || requireApiKey) {
+        throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
+      }
+      req.contextValues.set(callerKey, await keys.withoutKey());
+    }
+    return next(req);
+  };
+}
+
+/** What holds for this request: the RPC's access, or that of its managed form. */
+function accessFor(req: AnyRequest): Access {
+  const access = accessOf(req.method);
+  if (access.managed === undefined || req.stream) return access;
+  return 'managed' in req.message && req.message.managed === true ? access.managed : access;
+}
+
+function checkScope(caller: Caller, { key, scope }: Access): void {
+  if (key === 'none' || scope === undefined || holds(caller.scopes, scope)) return;
+  throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, { requiredScope: scope });
+}
+
+type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
+
+/** Knows whose a key is. */
+export type Authenticator = {
+  /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
+  find(text: string, clientAddress: string): Promise<Caller | undefined>;
+  /** The caller that stands for calls without a key where none is required. */
+  withoutKey(): Promise<Caller>;
+};
+
+export type AuthenticationOptions = { keys: Authenticator; requireApiKey: boolean };

@@ -1,0 +1,137 @@
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
+import { KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import type { Scope } from '../domain/scopes.ts';
+
+/** Who may call an RPC, and how often. Throws for an RPC that no table names: there is no default. */
+export function accessOf(method: DescMethod): Access {
+  const access = accessByMethod.get(method);
+  if (access === undefined) throw new TypeError(`Nothing says who may call ${method.name}`);
+  return access;
+}
+
+const needs = (scope: Scope): Access => ({ key: 'required', scope });
+const open: Access = { key: 'none' };
+
+/** Needs a key, but where keys are not required it answers without one, in the default project. */
+const mayOpen = (scope: Scope): Access => ({ key: 'required', scope, openWithoutKeys: true });
+
+const forms: AccessTable<typeof FormsService> = {
+  validateForm: mayOpen('forms:read'),
+  createForm: {
+    key: 'optional',
+    scope: 'forms:write',
+    limit: { name: 'create', calls: 100, per: 'hour' },
+  },
+  getActivation: open,
+  activateForm: { key: 'none', limit: { name: 'activate', calls: 30, per: 'hour', each: 'form' } },
+  getForm: needs('forms:read'),
+  listForms: needs('forms:read'),
+  publishFormVersion: needs('forms:write'),
+  archiveForm: needs('forms:write'),
+  changeFormOwner: needs('forms:write'),
+  getAgentSchema: mayOpen('forms:read'),
+};
+
+const submissions: AccessTable<typeof SubmissionsService> = {
+  createSubmission: {
+    key: 'none',
+    limit: { name: 'submit', calls: 60, per: 'minute', each: 'form' },
+    managed: mayOpen('submissions:write'),
+  },
+  createDemoSubmission: { key: 'none', limit: { name: 'demo', calls: 30, per: 'hour' } },
+  getSubmission: needs('submissions:read'),
+  listSubmissions: needs('submissions:read'),
+  exportSubmissions: needs('submissions:read'),
+  deleteSubmission: needs('submissions:delete'),
+};
+
+const sessions: AccessTable<typeof SessionsService> = {
+  createSession: mayOpen('sessions:write'),
+  getSession: mayOpen('sessions:read'),
+  updateSession: mayOpen('sessions:write'),
+  submitSession: mayOpen('sessions:write'),
+};
+
+const webhooks: AccessTable<typeof WebhooksService> = {
+  createWebhook: mayOpen('webhooks:write'),
+  listWebhooks: mayOpen('webhooks:read'),
+  getWebhook: mayOpen('webhooks:read'),
+  updateWebhook: needs('webhooks:write'),
+  deleteWebhook: mayOpen('webhooks:write'),
+  rotateWebhookSecret: needs('webhooks:write'),
+  testWebhook: needs('webhooks:write'),
+  listDeliveries: mayOpen('webhooks:read'),
+  listFormDeliveries: needs('submissions:read'),
+  replayDelivery: mayOpen('webhooks:write'),
+  replayDeliveries: needs('webhooks:write'),
+  listen: needs('webhooks:write'),
+};
+
+const keys: AccessTable<typeof KeysService> = {
+  createKey: needs('keys:write'),
+  listKeys: needs('keys:write'),
+  deleteKey: needs('keys:write'),
+};
+
+const hosted: AccessTable<typeof HostedService> = {
+  getHostedSession: open,
+  saveHostedAnswers: open,
+  submitHostedSession: open,
+};
+
+const uploads: AccessTable<typeof UploadsService> = {
+  createUpload: { key: 'none', limit: { name: 'upload', calls: 60, per: 'minute', each: 'form' } },
+  getUpload: needs('submissions:read'),
+};
+
+const mail: AccessTable<typeof MailService> = { getMailLink: open, followMailLink: open };
+
+const health: AccessTable<typeof Health> = { check: open };
+
+const accessByMethod = new Map<DescMethod, Access>([
+  ...entries(FormsService, forms),
+  ...entries(SubmissionsService, submissions),
+  ...entries(SessionsService, sessions),
+  ...entries(WebhooksService, webhooks),
+  ...entries(KeysService, keys),
+  ...entries(HostedService, hosted),
+  ...entries(UploadsService, uploads),
+  ...entries(MailService, mail),
+  ...entries(Health, health),
+]);
+
+function entries(service: DescService, table: Record<string, Access>): [DescMethod, Access][] {
+  return service.methods.flatMap((method) => {
+    const access = table[method.localName];
+    return access === undefined ? [] : [[method, access]];
+  });
+}
+
+/** Who may call an RPC. */
+export type Access = {
+  /**
+   * `required`: only with a key that has `scope`. `optional`: with such a key or none. `none`: any
+   * key or none. A key that is given is always checked.
+   */
+  key: 'none' | 'optional' | 'required';
+  scope?: Scope;
+  /** Whether a `required` key may be missing where the settings do not require keys. */
+  openWithoutKeys?: boolean;
+  /** How often one client address may call without a key. */
+  limit?: Limit;
+  /** What holds instead, except for `limit`, for requests that set `managed`. */
+  managed?: Access;
+};
+
+/** A rate of calls. Minutes are counted in this process, hours in the database over all. */
+export type Limit = { name: string; calls: number; per: 'minute' | 'hour'; each?: 'form' };
+
+type AccessTable<S extends DescService> = { [M in keyof S['method']]: Access };

@@ -1,0 +1,61 @@
+import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { failed } from './errors.ts';
+
+/**
+ * Who makes the call, on RPCs that need a key.
+ *
+ * Where keys are not required, a call without one acts in the default project and has no `keyId`.
+ */
+export function callerOf(context: WithValues): Caller {
+  const caller = context.values.get(callerKey);
+  if (caller === undefined) throw failed(Reason.MISSING_KEY, 'This call needs an API key');
+  return caller;
+}
+
+/** Who makes the call, on RPCs that need no key; undefined without one. */
+export function callerIfAny(context: WithValues): Caller | undefined {
+  return context.values.get(callerKey);
+}
+
+/** The address of the client, for limits; `unknown` if there is none, as in calls inside the process. */
+export function clientAddressOf(context: WithValues): string {
+  return context.values.get(clientAddressKey);
+}
+
+/**
+ * The context values to begin a call with that came over the network. `clientAddress` is the
+ * socket's, or what trusted proxies say: headers are not believed any more after this.
+ */
+export function contextOfClient(clientAddress: string): ContextValues {
+  return createContextValues().set(clientAddressKey, clientAddress);
+}
+
+/** The key that an `authorization` header holds; undefined without one, empty if it holds none. */
+export function bearerOf(header: string | null): string | undefined {
+  const match = header === null ? null : bearer.exec(header);
+  return match === null ? undefined : (match[1] ?? '');
+}
+
+const bearer = /^bearer(?: +(.*))?$/i;
+
+/** Set by the interceptor in authentication.ts. */
+export const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
+
+/** Set by the server or transport that took the call. */
+export const clientAddressKey = createContextKey('unknown', { description: 'client address' });
+
+/** The project that the first key, and calls without one, belong to. */
+export const DEFAULT_PROJECT = 'default';
+
+/** The owner of an API key, as services see it. */
+export type Caller = {
+  projectId: string;
+  /** The project's name. */
+  project: string;
+  /** Undefined for calls without a key where none is required. */
+  keyId: string | undefined;
+  scopes: readonly string[];
+};
+
+type WithValues = { readonly values: ContextValues };

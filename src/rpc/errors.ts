@@ -1,0 +1,86 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import type { Violation } from '../domain/violations.ts';
+
+/**
+ * There is no such thing, or it belongs to somebody else: the two are never told apart.
+ *
+ * `what` is the thing's name in words, such as `form`.
+ */
+export function notFound(what: string): ConnectError {
+  return failed(Reason.NOT_FOUND, `There is no such ${what}`);
+}
+
+/** The request can be read but does not fit. Paths are rooted at the REST body. */
+export function invalid(violations: Violation[]): ConnectError {
+  const [first] = violations;
+  const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : '';
+  return failed(Reason.INVALID, `${place}${first?.message ?? 'The request is not valid'}${more}`, {
+    violations,
+  });
+}
+
+/** Any other failure. The reason decides the code; `message` is for people and holds no secrets. */
+export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
+  const { code = codes[reason], violations = [], submissionId = '', requiredScope = '', retryAfter } = facts;
+  const value = {
+    reason,
+    violations,
+    submissionId,
+    requiredScope,
+    ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
+  };
+  const error = new ConnectError(message, code, undefined, [{ desc: FailureSchema, value }], facts.cause);
+  if (retryAfter !== undefined) error.metadata.set('retry-after', String(retryAfter));
+  const challenge = challengeOf(reason, requiredScope);
+  if (challenge !== undefined) error.metadata.set('www-authenticate', challenge);
+  return error;
+}
+
+/** What a failure to identify the caller says in `WWW-Authenticate` (RFC 6750, section 3). */
+function challengeOf(reason: FailureReason, scope: string): string | undefined {
+  if (reason === Reason.MISSING_KEY) return 'Bearer';
+  if (reason === Reason.INVALID_KEY) return 'Bearer error="invalid_token"';
+  if (reason !== Reason.INSUFFICIENT_SCOPE) return undefined;
+  return `Bearer error="insufficient_scope", scope="${scope}"`;
+}
+
+/** The code of each reason, as `errors.proto` promises. */
+const codes: Record<FailureReason, Code> = {
+  [Reason.BAD_REQUEST]: Code.InvalidArgument,
+  [Reason.MISSING_KEY]: Code.Unauthenticated,
+  [Reason.INVALID_KEY]: Code.Unauthenticated,
+  [Reason.INSUFFICIENT_SCOPE]: Code.PermissionDenied,
+  [Reason.INVALID_TOKEN]: Code.Unauthenticated,
+  [Reason.TOKEN_USED]: Code.Unauthenticated,
+  [Reason.ORIGIN_NOT_ALLOWED]: Code.PermissionDenied,
+  [Reason.NOT_FOUND]: Code.NotFound,
+  [Reason.METHOD]: Code.NotFound,
+  [Reason.CONFLICT]: Code.FailedPrecondition,
+  [Reason.EXPIRED]: Code.FailedPrecondition,
+  [Reason.CLOSED]: Code.FailedPrecondition,
+  [Reason.ARCHIVED]: Code.FailedPrecondition,
+  [Reason.TOO_LARGE]: Code.ResourceExhausted,
+  [Reason.MEDIA_TYPE]: Code.InvalidArgument,
+  [Reason.INVALID]: Code.InvalidArgument,
+  [Reason.RATE_LIMITED]: Code.ResourceExhausted,
+  [Reason.INTERNAL]: Code.Internal,
+  [Reason.UNAVAILABLE]: Code.Unavailable,
+};
+
+export type FailureReason = Exclude<Reason, Reason.UNSPECIFIED>;
+
+export type FailureFacts = {
+  violations?: Violation[];
+  /** The submission that a session already has. */
+  submissionId?: string;
+  /** The scope that the key lacks. */
+  requiredScope?: string;
+  /** When to try again, in whole seconds from now. */
+  retryAfter?: number;
+  /** Instead of the reason's own code: `AlreadyExists` for idempotency keys. */
+  code?: Code;
+  /** Kept for the log; never leaves the process. */
+  cause?: unknown;
+};

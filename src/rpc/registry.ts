@@ -1,0 +1,66 @@
+import type { DescService } from '@bufbuild/protobuf';
+import {
+  type ConnectRouter,
+  createServiceImplSpec,
+  type Interceptor,
+  type ServiceImpl,
+  type Transport,
+} from '@connectrpc/connect';
+import type { Log } from '../telemetry/log.ts';
+import { type Authenticator, authenticate } from './authentication.ts';
+import { callLimits } from './limits.ts';
+import { createLocalTransport } from './local-transport.ts';
+import { logCalls } from './logging.ts';
+import { type CountInDatabase, limitRates } from './rate-limits.ts';
+import { answerUnaryGrpc } from './unary-grpc.ts';
+import { refuseUnreadable } from './unreadable.ts';
+
+/**
+ * Puts services behind the one chain of interceptors that every call passes: logging, authentication
+ * with authorization, rate limits.
+ */
+export function createRpc(options: RpcOptions): Rpc {
+  const { services, keys, requireApiKey, rateLimits, describeTemporaryFault, now, log } = options;
+  const interceptors: Interceptor[] = [
+    logCalls({ log, now, describeTemporaryFault }),
+    authenticate({ keys, requireApiKey }),
+    ...(rateLimits ? [limitRates({ ...rateLimits, now })] : []),
+  ];
+  const specs = services.map(({ descriptor, implementation }) =>
+    createServiceImplSpec(descriptor, implementation),
+  );
+  return {
+    routes(router) {
+      for (const { descriptor, implementation } of services) {
+        router.service(descriptor, implementation, { ...callLimits, interceptors });
+      }
+      answerUnaryGrpc(router, { specs, interceptors });
+      refuseUnreadable(router);
+    },
+    transport: () => createLocalTransport(specs, interceptors),
+  };
+}
+
+export type Rpc = {
+  /** Registers all services with the server that takes RPCs from the network, interceptors included. */
+  routes(router: ConnectRouter): void;
+  /** A transport for callers in this process: the gateway and the hosted pages. */
+  transport(): Transport;
+};
+
+/** A service and what answers its calls. */
+type Service = { descriptor: DescService; implementation: ServiceImpl<DescService> };
+
+export type RpcOptions = {
+  services: readonly Service[];
+  keys: Authenticator;
+  /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
+  requireApiKey: boolean;
+  /** False: no rate is limited. `perKey` is the most calls a minute with one key; undefined: any number. */
+  rateLimits: false | { perKey: number | undefined; countInDatabase: CountInDatabase };
+  /** Says in a sentence why a call failed if the cause passes by itself; undefined for other errors. */
+  describeTemporaryFault: (error: unknown) => string | undefined;
+  /** Milliseconds since 1970. */
+  now: () => number;
+  log: Log;
+};

@@ -1,0 +1,52 @@
+import type { SecretBox, SecretKey } from '../domain/secrets.ts';
+import type { Database } from '../store/database/database.ts';
+import type { SubmissionWriter } from '../store/submission-writer.ts';
+import type { Log } from '../telemetry/log.ts';
+import type { FormReader } from './forms/form-reader.ts';
+import type { KeyReader } from './keys/key-reader.ts';
+import type { UploadStore } from './uploads/storage/upload-store.ts';
+
+/** What the services need from the process that runs them. */
+export type ServiceOptions = {
+  database: Database;
+  writer: SubmissionWriter;
+  /** Seals and opens webhook secrets. */
+  secrets: SecretBox;
+  /** Signs and checks links and page tokens. */
+  secretKey: SecretKey;
+  settings: ServiceSettings;
+  /** Milliseconds since 1970. */
+  now: () => number;
+  log: Log;
+  /** Tells the delivery loop that an event was committed. Called after the commit, never inside. */
+  nudge: () => void;
+  uploads: UploadStore;
+};
+
+/** The part of the configuration that services read. */
+export type ServiceSettings = {
+  /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
+  requireApiKey: boolean;
+  /** False: making a form needs a key. */
+  allowPublicCreate: boolean;
+  /** The name of the project of forms made without a key. */
+  publicProject: string;
+  /** The address of the API, without a slash at the end. */
+  baseUrl: string;
+  /** The address of the hosted pages, without a slash at the end. */
+  hostedUrl: string;
+  /** Lifts the rules that webhooks are https and public. */
+  allowPrivateWebhooks: boolean;
+  /** False: no rate is limited. */
+  rateLimit: boolean;
+  /** The most calls a minute with one key; undefined: any number. */
+  rateLimitPerKey: number | undefined;
+};
+
+/** What the services share with each other besides. */
+export type ServiceContext = ServiceOptions & {
+  forms: FormReader;
+  keys: KeyReader;
+  /** Aborted when the service stops: streams that would go on for ever end. */
+  stopping: AbortSignal;
+};

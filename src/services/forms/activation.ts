@@ -1,0 +1,103 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { ActivateFormRequest, FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { checksum } from '../../domain/canonical.ts';
+import { isId, newId } from '../../domain/ids.ts';
+import { hashSecret } from '../../domain/secrets.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
+import type { Database, Transaction } from '../../store/database/database.ts';
+import { insertEvents } from '../../store/events.ts';
+import { type Form, findAnyForm } from '../../store/forms.ts';
+import { type ActivationOutcome, activateForm } from '../../store/publishing.ts';
+import type { ServiceContext } from '../context.ts';
+import { followDelivery } from '../webhooks/delivery-webhook.ts';
+import { requireEmail } from './email-check.ts';
+import { formEvents } from './form-events.ts';
+import { formMessage } from './form-message.ts';
+
+/** The RPCs whose credential is the activation token. */
+export function activationMethods(service: ServiceContext): ActivationMethods {
+  const { database, now } = service;
+  return {
+    async getActivation({ formId, token }) {
+      const form = await draftOf(database, formId, token);
+      return { formName: form.name };
+    },
+
+    async activateForm(request) {
+      const { formId } = request;
+      await draftOf(database, formId, request.token);
+      requireEmail(request.email);
+      const webhookSecret = await database.transaction((tx) => publishDraft(tx, service, request, now()));
+      service.forms.forget(formId);
+      service.nudge();
+      const form = await findAnyForm(database, formId);
+      if (form === null) throw notFound('form');
+      return { form: formMessage(form), webhookSecret };
+    },
+  };
+}
+
+/** The draft that the token can publish now. A wrong token learns nothing about the form's state. */
+async function draftOf(database: Database, formId: string, token: string): Promise<Form> {
+  const form = isId('form', formId) ? await findAnyForm(database, formId) : null;
+  if (form === null) throw notFound('form');
+  if (token === '') {
+    const violation = { path: 'token', code: 'invalid_type', message: 'Required' } as const;
+    throw failed(Reason.BAD_REQUEST, 'The activation token is missing', { violations: [violation] });
+  }
+  if (form.activationHash !== hashSecret(token)) throw refusal('wrong_token');
+  if (form.activatedAt !== null || form.status !== 'draft') throw refusal('used');
+  if (form.activationExpiresAt <= (await database.now())) throw refusal('expired');
+  return form;
+}
+
+/**
+ * Publishes the draft as its first version, and decides anew whether the token may: another call
+ * may have been quicker. Returns the webhook secret if one was made, else ''.
+ */
+async function publishDraft(
+  tx: Transaction,
+  { secrets }: ServiceContext,
+  { formId, token, email }: ActivateFormRequest,
+  now: number,
+): Promise<string> {
+  const form = await findAnyForm(tx, formId);
+  const definition = form?.draftDefinition;
+  if (!form || !definition) throw refusal('used');
+  const at = new Date(now);
+  const version = { id: newId('ver', now), definition, checksum: checksum(definition), createdAt: at };
+  const outcome = await activateForm(tx, {
+    formId,
+    tokenHash: hashSecret(token),
+    ownerEmail: email,
+    version,
+  });
+  if (outcome !== 'activated') throw refusal(outcome);
+
+  const { delivery } = definition;
+  const further = delivery.type === 'email' ? (delivery.to ?? []) : [];
+  await insertEvents(tx, [
+    formEvents.activated(form, at, email),
+    ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
+  ]);
+  const secret = form.draftSecret === null ? undefined : secrets.open(form.draftSecret);
+  return followDelivery(tx, { form, delivery, secret, secrets, at });
+}
+
+function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {
+  switch (outcome) {
+    case 'not_found':
+      return notFound('form');
+    case 'wrong_token':
+      return failed(Reason.INVALID_TOKEN, 'The activation token is not right');
+    case 'expired':
+      return failed(Reason.INVALID_TOKEN, 'The activation token has expired');
+    case 'used':
+      return failed(Reason.TOKEN_USED, 'The activation token has been used');
+    default:
+      return outcome satisfies never;
+  }
+}
+
+type ActivationMethods = Pick<ServiceImpl<typeof FormsService>, 'getActivation' | 'activateForm'>;

@@ -1,0 +1,81 @@
+import { checksum } from '../../domain/canonical.ts';
+import { checkDefinition, type FormDefinition } from '../../domain/definition/definition.ts';
+import { demoFormId, newId } from '../../domain/ids.ts';
+import { hashSecret, newToken } from '../../domain/secrets.ts';
+import type { Database } from '../../store/database/database.ts';
+import { findAnyForm, insertForm } from '../../store/forms.ts';
+import { activateForm } from '../../store/publishing.ts';
+import { projectNamed } from '../keys/key-reader.ts';
+
+/**
+ * Makes sure that there is the form behind `POST /api/demo`, published, in a project of its own.
+ * It has no owner's address: its mail goes to the operator.
+ */
+export async function ensureDemoForm({
+  database,
+  now,
+}: {
+  database: Database;
+  now: () => number;
+}): Promise<void> {
+  if ((await findAnyForm(database, demoFormId)) !== null) return;
+  const { id: projectId } = await projectNamed(database, DEMO_PROJECT, now());
+  const definition = demoDefinition();
+  const tokenHash = hashSecret(newToken());
+  const at = new Date(now());
+
+  await database.transaction(async (tx) => {
+    // Instances that start at once take turns here; the second one finds the form made.
+    await tx.query('select id from projects where id = $1 for update', [projectId]);
+    if ((await findAnyForm(tx, demoFormId)) !== null) return;
+    await insertForm(tx, {
+      id: demoFormId,
+      projectId,
+      name: definition.name,
+      slug: definition.slug,
+      status: 'draft',
+      createdBy: 'system',
+      draftDefinition: definition,
+      draftSecret: null,
+      currentVersionId: null,
+      activationHash: tokenHash,
+      activationExpiresAt: new Date(at.getTime() + DAY_MS),
+      activatedAt: null,
+      ownerEmail: null,
+      ownerConfirmedAt: null,
+      pendingOwnerEmail: null,
+      archivedAt: null,
+      createdAt: at,
+      updatedAt: at,
+    });
+    const version = {
+      id: newId('ver', at.getTime()),
+      definition,
+      checksum: checksum(definition),
+      createdAt: at,
+    };
+    await activateForm(tx, { formId: demoFormId, tokenHash, ownerEmail: '', version });
+  });
+}
+
+function demoDefinition(): FormDefinition {
+  const checked = checkDefinition(
+    {
+      name: 'Demo',
+      slug: 'demo',
+      fields: [
+        { id: 'name', type: 'text', maxLength: 200 },
+        { id: 'email', type: 'email', required: true },
+        { id: 'message', type: 'textarea', required: true },
+      ],
+      delivery: { type: 'email', replyTo: 'email' },
+    },
+    { keyless: true, allowPrivateUrls: false },
+  );
+  if (!checked.ok) throw new TypeError(`The demo form is not valid: ${JSON.stringify(checked.violations)}`);
+  return checked.definition;
+}
+
+/** A key of this project, which a `*` key of the default project can make, reads what was sent. */
+const DEMO_PROJECT = 'demo';
+const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,0 +1,68 @@
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { failed, notFound } from '../../rpc/errors.ts';
+import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
+
+/**
+ * The form that a submission, session or upload is for.
+ *
+ * Throws `NOT_FOUND` for one that is not published, as for none at all, and says of an archived one
+ * that it is. With `projectId`, forms of other projects are not there.
+ */
+export async function publishedForm(
+  forms: FormReader,
+  formId: string,
+  projectId?: string,
+): Promise<PublishedForm> {
+  const form = await forms.find(formId);
+  if (form === undefined || (projectId !== undefined && form.projectId !== projectId)) throw notFound('form');
+  const { version } = form;
+  if (version === null || form.status === 'draft') throw notFound('form');
+  return { ...form, version };
+}
+
+/** Throws if the form takes no submissions any more. `now` is in milliseconds. */
+export function refuseIfShut(form: PublishedForm, now: number): void {
+  switch (gateOf(form, now)) {
+    case 'open':
+      return;
+    case 'archived':
+      throw failed(Reason.ARCHIVED, 'This form is archived');
+    case 'closed':
+      throw failed(Reason.CLOSED, 'This form takes no more submissions');
+  }
+}
+
+/** Whether a form takes submissions, as its current version's settings and its counts say. */
+export function gateOf(form: PublishedForm, now: number): Gate {
+  if (form.status === 'archived') return 'archived';
+  const { closesAt } = form.version.definition.settings;
+  if (closesAt !== undefined && now >= Date.parse(closesAt)) return 'closed';
+  return roomIn(form) > 0 ? 'open' : 'closed';
+}
+
+/**
+ * Drops the remembered counts of a form that is almost full, so that the next call counts again:
+ * a limit of one holds for the second call, and forms without a limit pay nothing.
+ */
+export function recountIfAlmostFull(forms: FormReader, form: PublishedForm): void {
+  if (roomIn(form) <= ALMOST_FULL) forms.forget(form.id);
+}
+
+/** How many more submissions fit. Spam fills a keyless form too, but never uses up an owner's own limit. */
+function roomIn(form: PublishedForm): number {
+  const { maxSubmissions = Number.POSITIVE_INFINITY } = form.version.definition.settings;
+  const ownRoom = maxSubmissions - form.accepted;
+  if (form.createdBy !== 'public') return ownRoom;
+  return Math.min(ownRoom, MAX_KEYLESS_SUBMISSIONS - form.accepted - form.spam);
+}
+
+/** What a stranger may store here without an account. */
+const MAX_KEYLESS_SUBMISSIONS = 10_000;
+
+/** More than one process takes in the second that a count is remembered. */
+const ALMOST_FULL = 1000;
+
+/** A form that has been published, archived since or not. */
+export type PublishedForm = LiveForm & { version: LiveVersion };
+
+export type Gate = 'open' | 'closed' | 'archived';

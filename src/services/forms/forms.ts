@@ -1,0 +1,133 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type {
+  ChangeFormOwnerRequest,
+  CreateFormRequest,
+  CreateFormResponseSchema,
+  FormsService,
+} from '../../../gen/forms/v1/forms_pb.js';
+import { answersSchema } from '../../domain/answers/json-schema.ts';
+import { definitionToMessage } from '../../domain/definition/definition-message.ts';
+import { isId, newId } from '../../domain/ids.ts';
+import { hashSecret, newToken } from '../../domain/secrets.ts';
+import { type Caller, callerIfAny, callerOf } from '../../rpc/context.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
+import { insertEvents } from '../../store/events.ts';
+import { archiveForm, type Form, insertForm, listForms, proposeOwner } from '../../store/forms.ts';
+import type { ServiceContext } from '../context.ts';
+import { projectNamed } from '../keys/key-reader.ts';
+import { pageAsked } from '../paging.ts';
+import { activationMethods } from './activation.ts';
+import { requireEmail } from './email-check.ts';
+import { formEvents } from './form-events.ts';
+import { definitionInUse, formOf } from './form-lookup.ts';
+import { definitionOf, formMessage } from './form-message.ts';
+import { publishFormVersion } from './publishing.ts';
+
+/** Makes forms, publishes them, and tells what they ask. */
+export function formsService(service: ServiceContext): ServiceImpl<typeof FormsService> {
+  const { database, settings } = service;
+  return {
+    ...activationMethods(service),
+
+    async validateForm(request, context) {
+      const { definition } = definitionOf(request.definition, {
+        keyless: callerOf(context).keyId === undefined,
+        allowPrivateUrls: settings.allowPrivateWebhooks,
+      });
+      return { definition: definitionToMessage(definition) };
+    },
+
+    createForm: (request, context) => createForm(service, request, callerIfAny(context)),
+
+    async getForm({ formId }, context) {
+      const form = await formOf(database, callerOf(context), formId);
+      return { form: formMessage(form, await definitionInUse(database, form)) };
+    },
+
+    async listForms(request, context) {
+      const page = await listForms(database, callerOf(context).projectId, pageAsked(request, 'form'));
+      return { forms: page.items.map((form) => formMessage(form)), nextPageToken: page.nextCursor ?? '' };
+    },
+
+    publishFormVersion: (request, context) => publishFormVersion(service, request, callerOf(context)),
+
+    async archiveForm({ formId }, context) {
+      const caller = callerOf(context);
+      const found = isId('form', formId) && (await archiveForm(database, caller.projectId, formId));
+      if (!found) throw notFound('form');
+      service.forms.forget(formId);
+      return { form: formMessage(await formOf(database, caller, formId)) };
+    },
+
+    changeFormOwner: (request, context) => changeFormOwner(service, request, callerOf(context)),
+
+    async getAgentSchema({ formId }, context) {
+      const form = await formOf(database, callerOf(context), formId);
+      const definition = await definitionInUse(database, form);
+      return { form: formMessage(form, definition), jsonSchema: answersSchema(definition) };
+    },
+  };
+}
+
+async function createForm(
+  { database, settings, secrets, now }: ServiceContext,
+  request: CreateFormRequest,
+  caller: Caller | undefined,
+): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
+  if (caller === undefined && !settings.allowPublicCreate) {
+    throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
+  }
+  const { definition, deliverySecret } = definitionOf(request.definition, {
+    keyless: caller === undefined,
+    allowPrivateUrls: settings.allowPrivateWebhooks,
+  });
+
+  const time = now();
+  const projectId = caller?.projectId ?? (await projectNamed(database, settings.publicProject, time)).id;
+  const activationToken = newToken();
+  const form: Form = {
+    id: newId('form', time),
+    projectId,
+    name: definition.name,
+    slug: definition.slug,
+    status: 'draft',
+    createdBy: caller?.keyId ?? 'public',
+    draftDefinition: definition,
+    draftSecret: deliverySecret === undefined ? null : secrets.seal(deliverySecret),
+    currentVersionId: null,
+    activationHash: hashSecret(activationToken),
+    activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),
+    activatedAt: null,
+    ownerEmail: null,
+    ownerConfirmedAt: null,
+    pendingOwnerEmail: null,
+    archivedAt: null,
+    createdAt: new Date(time),
+    updatedAt: new Date(time),
+  };
+  await insertForm(database, form);
+  return { form: formMessage(form, definition), activationToken };
+}
+
+async function changeFormOwner(service: ServiceContext, request: ChangeFormOwnerRequest, caller: Caller) {
+  const { database, now, nudge } = service;
+  const { formId, email } = request;
+  const form = await formOf(database, caller, formId);
+  if (form.ownerEmail === null) {
+    throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner');
+  }
+  requireEmail(email);
+
+  await database.transaction(async (tx) => {
+    await proposeOwner(tx, caller.projectId, formId, email);
+    await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+  });
+  nudge();
+  return { form: formMessage(form) };
+}
+
+/** How long an activation link works. */
+const ACTIVATION_DAYS = 7;
+const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,0 +1,82 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type {
+  PublishFormVersionRequest,
+  PublishFormVersionResponseSchema,
+} from '../../../gen/forms/v1/forms_pb.js';
+import { checksum } from '../../domain/canonical.ts';
+import type { Delivery } from '../../domain/definition/definition.ts';
+import { newId } from '../../domain/ids.ts';
+import type { Caller } from '../../rpc/context.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
+import { insertEvents } from '../../store/events.ts';
+import type { Form } from '../../store/forms.ts';
+import { publishVersion } from '../../store/publishing.ts';
+import type { ServiceContext } from '../context.ts';
+import { followDelivery } from '../webhooks/delivery-webhook.ts';
+import { formEvents } from './form-events.ts';
+import { definitionInUse, formOf } from './form-lookup.ts';
+import { definitionOf, formMessage, versionMessage } from './form-message.ts';
+
+/** Publishes a new definition of a published form; one that was published before gets its old version back. */
+export async function publishFormVersion(
+  service: ServiceContext,
+  request: PublishFormVersionRequest,
+  caller: Caller,
+): Promise<MessageInitShape<typeof PublishFormVersionResponseSchema>> {
+  const { database, settings, secrets, now } = service;
+  const { formId } = request;
+  const { createdBy } = await formOf(database, caller, formId);
+  const { definition, deliverySecret } = definitionOf(request.definition, {
+    keyless: createdBy === 'public',
+    allowPrivateUrls: settings.allowPrivateWebhooks,
+  });
+
+  const at = new Date(now());
+  const version = {
+    id: newId('ver', at.getTime()),
+    definition,
+    checksum: checksum(definition),
+    createdAt: at,
+  };
+  const published = await database.transaction(async (tx) => {
+    const before = await formOf(tx, caller, formId);
+    refuseUnlessPublished(before);
+    const delivered = (await definitionInUse(tx, before)).delivery;
+    const outcome = await publishVersion(tx, { projectId: caller.projectId, formId, version });
+    if (outcome.outcome !== 'published') throw notFound('form');
+
+    const { delivery } = definition;
+    const added = recipientsOf(delivery).filter((address) => !recipientsOf(delivered).includes(address));
+    if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
+    const change = { form: before, delivery, secret: deliverySecret, secrets, at };
+    return { version: outcome.version, webhookSecret: await followDelivery(tx, change) };
+  });
+  service.forms.forget(formId);
+  service.nudge();
+
+  const form = await formOf(database, caller, formId);
+  return {
+    form: formMessage(form, definition),
+    version: versionMessage(published.version),
+    webhookSecret: published.webhookSecret,
+  };
+}
+
+function refuseUnlessPublished({ status }: Form): void {
+  switch (status) {
+    case 'published':
+      return;
+    case 'draft':
+      throw failed(Reason.CONFLICT, 'The form is a draft: activate it first');
+    case 'archived':
+      throw failed(Reason.ARCHIVED, 'The form is archived');
+    default:
+      status satisfies never;
+  }
+}
+
+/** The addresses beside the owner's that a form is delivered to. */
+function recipientsOf(delivery: Delivery): string[] {
+  return delivery.type === 'email' ? (delivery.to ?? []) : [];
+}

@@ -1,0 +1,95 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type HostedSessionSchema, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
+import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { shownFields } from '../../domain/answers/shown-fields.ts';
+import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
+import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-message.ts';
+import { remembered } from '../../domain/memoize.ts';
+import type { Session } from '../../store/sessions.ts';
+import type { Gate, PublishedForm } from '../forms/form-gate.ts';
+import { withoutNulls } from '../sessions/session-request.ts';
+
+/** Whether a session takes answers. What ended the session itself is said before what shut its form. */
+export function hostedState(session: Session, gate: Gate): HostedState {
+  if (session.status === 'submitted') return HostedState.SUBMITTED;
+  if (session.status === 'expired') return HostedState.EXPIRED;
+  switch (gate) {
+    case 'open':
+      return HostedState.OPEN;
+    case 'closed':
+      return HostedState.CLOSED;
+    case 'archived':
+      return HostedState.ARCHIVED;
+    default:
+      return gate satisfies never;
+  }
+}
+
+/** What a page shows of a session that takes no answers any more: nobody's answers, no fields. */
+export function endedToMessage(
+  definition: FormDefinition,
+  form: PublishedForm,
+  state: HostedState,
+): HostedMessage {
+  const { locale = '' } = definition.settings;
+  const theme = themeToMessage(definition);
+  return {
+    state,
+    formName: definition.name,
+    locale,
+    ...(theme !== undefined && { theme }),
+    embedOrigins: form.version.definition.settings.embedOrigins,
+  };
+}
+
+/**
+ * What a page shows of a session that takes answers. Its fields and words are those of the version
+ * it began with, `definition`; how it behaves is the form's to say now.
+ */
+export function openToMessage(
+  definition: FormDefinition,
+  form: PublishedForm,
+  open: OpenPage,
+): HostedMessage {
+  const { allowPartial, spam } = form.version.definition.settings;
+  const fields = shownFields(definition.fields, heldAnswers(definition, open.session));
+  return {
+    ...endedToMessage(definition, form, HostedState.OPEN),
+    description: definition.description ?? '',
+    fields: fields.map((field) => fieldToMessage(withoutDefault(field))),
+    answers: open.answers,
+    allowPartial,
+    submitLabel: definition.settings.submitLabel ?? '',
+    honeypot: spam.honeypot === true,
+    issueToken: open.issueToken,
+    expireTime: timestampFromDate(open.session.expiresAt),
+    resumed: open.session.partialAnswers !== null,
+  };
+}
+
+/** A default is among the answers that the page begins with. */
+const withoutDefault = remembered((field: Field): Field => {
+  const { defaultValue: _, ...rest } = field;
+  return rest;
+});
+
+/** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */
+export function heldAnswers(definition: FormDefinition, session: Session): Answers {
+  const defaults: Answers = {};
+  for (const { id, defaultValue } of definition.fields) {
+    if (defaultValue !== undefined) defaults[id] = defaultValue;
+  }
+  return withoutNulls(mergeAnswers(defaults, session.prefill, session.partialAnswers ?? {}));
+}
+
+/** Answers without those of hidden fields: what may go to a browser. */
+export function shownAnswers(definition: FormDefinition, answers: Answers): Answers {
+  const hidden = new Set(definition.fields.flatMap(({ id, hidden }) => (hidden ? [id] : [])));
+  return Object.fromEntries(Object.entries(answers).filter(([id]) => !hidden.has(id)));
+}
+
+/** `answers` are those that may be shown, files described. */
+export type OpenPage = { session: Session; answers: Answers; issueToken: string };
+
+type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;

@@ -1,0 +1,28 @@
+import { type SecretKey, signLink, verifyLink } from '../../domain/secrets.ts';
+
+/** The signed time at which a session's page was made, in milliseconds. Worth nothing for another session. */
+export function issueToken(key: SecretKey, sessionId: string, now: number): string {
+  return signLink(key, PURPOSE, `${sessionId}:${now}`, null);
+}
+
+/**
+ * Whether a page was sent back sooner than a person could fill it. A token that is missing, forged
+ * or another session's is too quick as well: whoever has none has not waited for a page.
+ */
+export function isTooQuick(key: SecretKey, visit: Visit, minSeconds: number | undefined): boolean {
+  if (minSeconds === undefined || minSeconds === 0) return false;
+  const issued = issuedAt(key, visit);
+  return issued === undefined || visit.now < issued + minSeconds * 1000;
+}
+
+/** When a session's page was made, in milliseconds; undefined if the token does not prove it. */
+export function issuedAt(key: SecretKey, visit: Visit): number | undefined {
+  const opened = verifyLink(key, PURPOSE, visit.token, visit.now);
+  if (!opened.ok) return undefined;
+  const [sessionId, time] = opened.value.split(':');
+  return sessionId === visit.sessionId ? Number(time) : undefined;
+}
+
+const PURPOSE = 'issue';
+
+export type Visit = { token: string; sessionId: string; now: number };

@@ -1,0 +1,63 @@
+import type { SubmitHostedSessionRequest } from '../../../gen/forms/v1/hosted_pb.js';
+import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { canonicalJson } from '../../domain/canonical.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { isObject } from '../../domain/json.ts';
+import type { Session } from '../../store/sessions.ts';
+import { findSubmission } from '../../store/submissions.ts';
+import type { ServiceContext } from '../context.ts';
+import { publishedForm } from '../forms/form-gate.ts';
+import { endingOf } from '../submissions/completion.ts';
+import { alreadySubmitted } from '../submissions/submission-entry.ts';
+import { issuedAt } from './page-token.ts';
+
+/**
+ * Answers a page that is sent once more, by a second click or a reload, as it was answered first.
+ *
+ * It must be a page that was made before the submission, with the very same answers, and soon: whoever
+ * opens the link afterwards learns nothing of what was answered. Throws `FAILED_PRECONDITION` otherwise.
+ */
+export async function repeatedSubmission(
+  service: ServiceContext,
+  session: Session,
+  request: SubmitHostedSessionRequest,
+  requestHeader: Headers,
+) {
+  const { definition, compiled } = await service.forms.version(session.versionId);
+  const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
+  const given = readInputs(definition, request.inputs, { humanOnly: true });
+  const checked = compiled.checkAnswers(given, { base });
+  const submissionId = session.submissionId ?? '';
+  const first = await findSubmission(service.database, session.projectId, submissionId);
+  if (first === null || !checked.ok || !isOfThatPage(service, session, request.issueToken)) {
+    throw alreadySubmitted(submissionId);
+  }
+  if (comparable(definition, first.answers) !== comparable(definition, checked.answers)) {
+    throw alreadySubmitted(submissionId);
+  }
+  const form = await publishedForm(service.forms, session.formId);
+  const { redirectUrl = '' } = form.version.definition.settings;
+  return { submissionId, ending: endingOf(definition, first.answers, { redirectUrl, requestHeader }) };
+}
+
+function isOfThatPage(service: ServiceContext, { id, submittedAt }: Session, token: string): boolean {
+  const now = service.now();
+  const submitted = submittedAt?.getTime() ?? 0;
+  const issued = issuedAt(service.secretKey, { token, sessionId: id, now });
+  return issued !== undefined && issued <= submitted && now < submitted + REPEAT_MS;
+}
+
+/** Answers as one text in which a file is its upload's id, whatever else is told of it. */
+function comparable({ fields }: FormDefinition, answers: Answers): string {
+  const files = new Set(fields.flatMap(({ id, type }) => (type === 'file' ? [id] : [])));
+  const bare = (file: unknown) => (isObject(file) ? file.upload_id : file);
+  const entries = Object.entries(answers).map(([id, answer]) => {
+    if (!files.has(id)) return [id, answer];
+    return [id, Array.isArray(answer) ? answer.map(bare) : bare(answer)];
+  });
+  return canonicalJson(Object.fromEntries(entries));
+}
+
+/** A person who reloads the page of thanks does so within minutes. */
+const REPEAT_MS = 10 * 60 * 1000;

@@ -1,0 +1,80 @@
+import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import type { Violation } from '../../domain/violations.ts';
+import { notFound } from '../../rpc/errors.ts';
+import { lockSession, type Session, updateSession } from '../../store/sessions.ts';
+import type { ServiceContext } from '../context.ts';
+import type { PublishedForm } from '../forms/form-gate.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
+import { refuseIfOver } from '../sessions/sessions.ts';
+import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';
+import { heldAnswers, shownAnswers } from './hosted-message.ts';
+
+/**
+ * Keeps the answers that fit, if the form keeps partial answers, and names those that do not; with
+ * a `page`, also the answers that this page still lacks.
+ */
+export async function saveAnswers(service: ServiceContext, saving: Saving) {
+  const { session, form, version, page } = saving;
+  const { definition, compiled } = version;
+  const files = { id: form.id, definition };
+  const { fitting, violations } = await sortOut(service, saving);
+
+  const { allowPartial } = form.version.definition.settings;
+  const current = allowPartial ? await keep(service, session, fitting) : session;
+
+  const base = mergeAnswers(current.prefill, current.partialAnswers ?? {});
+  const whole = compiled.checkAnswers(fitting, { base });
+  const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
+  const refused = new Set(violations.map(fieldOf));
+  const lacking = whole.ok
+    ? []
+    : whole.violations.filter((each) => onPage.has(fieldOf(each)) && !refused.has(fieldOf(each)));
+
+  const partialAnswers = mergeAnswers(current.partialAnswers ?? {}, fitting);
+  const answers = shownAnswers(definition, heldAnswers(definition, { ...current, partialAnswers }));
+  return {
+    answers: await describeUnclaimed(service, files, answers),
+    violations: [...violations, ...lacking],
+    saved: allowPartial,
+  };
+}
+
+/** Divides what was given into answers that fit, each by itself, and the problems of the others. */
+async function sortOut(service: ServiceContext, { form, version, given }: Saving) {
+  const { definition, compiled } = version;
+  const checked = compiled.checkAnswers(given, { required: false });
+  const violations = checked.ok ? [] : checked.violations;
+  const rest = compiled.checkAnswers(without(given, violations), { required: false });
+  const fitting = rest.ok ? rest.answers : {};
+  const files = await claimUploads(service, { id: form.id, definition }, fitting);
+  return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };
+}
+
+async function keep(service: ServiceContext, { id }: Session, fitting: Answers): Promise<Session> {
+  return service.database.transaction(async (tx) => {
+    const locked = await lockSession(tx, id);
+    if (locked === null) throw notFound('session');
+    refuseIfOver(locked);
+    return updateSession(tx, id, { partialAnswers: mergeAnswers(locked.partialAnswers ?? {}, fitting) });
+  });
+}
+
+function without(answers: Answers, violations: Violation[]): Answers {
+  const refused = new Set(violations.map(fieldOf));
+  return Object.fromEntries(Object.entries(answers).filter(([id]) => !refused.has(id)));
+}
+
+/** The field that a violation of answers is about: ids hold no dots. */
+function fieldOf({ path }: Violation): string {
+  return path.split('.')[1] ?? '';
+}
+
+export type Saving = {
+  session: Session;
+  form: PublishedForm;
+  version: LiveVersion;
+  /** As the page sent them, without hidden fields. */
+  given: Answers;
+  /** 0: no page needs to be complete. */
+  page: number;
+};

@@ -1,0 +1,75 @@
+import type { DescService } from '@bufbuild/protobuf';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
+import { KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import type { ServiceContext, ServiceOptions } from './context.ts';
+import { ensureDemoForm } from './forms/demo-form.ts';
+import { createFormReader } from './forms/form-reader.ts';
+import { formsService } from './forms/forms.ts';
+import { healthService } from './health.ts';
+import { hostedService } from './hosted/hosted.ts';
+import { ensureFirstKey } from './keys/first-key.ts';
+import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
+import { keysService } from './keys/keys.ts';
+import { mailService } from './mail/mail.ts';
+import { sessionsService } from './sessions/sessions.ts';
+import { submissionsService } from './submissions/submissions.ts';
+import { uploadsService } from './uploads/uploads.ts';
+import { webhooksService } from './webhooks/webhooks.ts';
+
+/** Makes all services. Who may call what is in `rpc/authorization.ts`. */
+export function createServices(options: ServiceOptions): Services {
+  const { database, now, log, settings } = options;
+  const stopping = new AbortController();
+  const context: ServiceContext = {
+    ...options,
+    stopping: stopping.signal,
+    keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
+    forms: createFormReader({ database, now }),
+  };
+  return {
+    list: [
+      service(FormsService, formsService(context)),
+      service(SubmissionsService, submissionsService(context)),
+      service(SessionsService, sessionsService(context)),
+      service(HostedService, hostedService(context)),
+      service(UploadsService, uploadsService(context)),
+      service(KeysService, keysService(context)),
+      service(WebhooksService, webhooksService(context)),
+      service(MailService, mailService(context)),
+      service(Health, healthService(context)),
+    ],
+    keys: context.keys,
+    async prepare(bootstrapKey) {
+      await ensureDemoForm(options);
+      return ensureFirstKey(options, bootstrapKey);
+    },
+    endStreams: () => stopping.abort(),
+  };
+}
+
+function service<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
+  return { descriptor, implementation };
+}
+
+type Service = { descriptor: DescService; implementation: ServiceImpl<DescService> };
+
+export type Services = {
+  list: readonly Service[];
+  keys: KeyReader;
+  /**
+   * Makes what every installation has: the demo form and a first key. To be called before the servers
+   * listen; instances may do so at once. Returns the first key's text if it was made now and is to be
+   * shown, else undefined. `bootstrapKey` is registered instead of making one.
+   */
+  prepare: (bootstrapKey?: string) => Promise<string | undefined>;
+  /** Ends the streams that would go on for ever: to be called before the servers close. */
+  endStreams: () => void;
+};

@@ -1,0 +1,156 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Duration, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type {
+  CreateKeyRequest,
+  CreateKeyResponseSchema,
+  KeySchema,
+  KeysService,
+} from '../../../gen/forms/v1/keys_pb.js';
+import { isId, newId } from '../../domain/ids.ts';
+import { isScope, withinScopes } from '../../domain/scopes.ts';
+import { hashSecret, newApiKey } from '../../domain/secrets.ts';
+import { textProblem } from '../../domain/text.ts';
+import type { Violation } from '../../domain/violations.ts';
+import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
+import { invalid, notFound } from '../../rpc/errors.ts';
+import type { Database } from '../../store/database/database.ts';
+import { deleteKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
+import type { ServiceContext } from '../context.ts';
+import { wholeSeconds } from '../durations.ts';
+import { projectNamed } from './key-reader.ts';
+
+/** Makes, lists and revokes API keys. */
+export function keysService(service: ServiceContext): ServiceImpl<typeof KeysService> {
+  const { database, keys } = service;
+  return {
+    createKey: (request, context) => createKey(service, request, callerOf(context)),
+
+    async listKeys(_request, context) {
+      const { projectId, project } = callerOf(context);
+      const all = await allKeys(database, projectId);
+      return { keys: all.map((key) => keyMessage(key, project)) };
+    },
+
+    async deleteKey({ keyId }, context) {
+      const { projectId } = callerOf(context);
+      const found = isId('key', keyId) && (await deleteKey(database, projectId, keyId));
+      if (!found) throw notFound('key');
+      keys.forget();
+      return {};
+    },
+  };
+}
+
+async function createKey(
+  { database, now }: ServiceContext,
+  request: CreateKeyRequest,
+  caller: Caller,
+): Promise<MessageInitShape<typeof CreateKeyResponseSchema>> {
+  const { name, scopes } = request;
+  const project = request.project === '' ? caller.project : request.project;
+  const violations = [
+    ...nameProblems(name),
+    ...scopeProblems(scopes, caller),
+    ...projectProblems(project, caller),
+    ...lifeProblems(request.expiresIn),
+  ];
+  if (violations.length > 0) throw invalid(violations);
+
+  const time = now();
+  const secret = newApiKey();
+  const life = request.expiresIn && wholeSeconds(request.expiresIn);
+  const key: Key = {
+    id: newId('key', time),
+    projectId:
+      project === caller.project ? caller.projectId : (await projectNamed(database, project, time)).id,
+    name,
+    secretHash: hashSecret(secret),
+    last4: secret.slice(-4),
+    scopes,
+    createdAt: new Date(time),
+    expiresAt: life === undefined ? null : new Date(time + life * 1000),
+    lastUsedAt: null,
+  };
+  await insertKey(database, key);
+  return { key: keyMessage(key, project), secret };
+}
+
+function nameProblems(name: string): Violation[] {
+  const path = 'name';
+  if (name === '') return [{ path, code: 'invalid_type', message: 'Required' }];
+  const problem = textProblem(name);
+  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
+  if (name.length <= MAX_NAME_LENGTH) return [];
+  return [{ path, code: 'too_big', message: `Expected at most ${MAX_NAME_LENGTH} characters` }];
+}
+
+function scopeProblems(scopes: string[], caller: Caller): Violation[] {
+  if (scopes.length === 0) {
+    return [{ path: 'scopes', code: 'too_small', message: 'Expected at least one scope' }];
+  }
+  return scopes.flatMap((scope, index): Violation[] => {
+    const path = `scopes.${index}`;
+    if (!isScope(scope)) return [{ path, code: 'invalid_enum_value', message: 'There is no such scope' }];
+    if (scopes.indexOf(scope) < index) return [{ path, code: 'custom', message: 'The scope is named twice' }];
+    if (withinScopes([scope], caller.scopes)) return [];
+    return [{ path, code: 'custom', message: `Your own key lacks the scope ${scope}` }];
+  });
+}
+
+function projectProblems(project: string, caller: Caller): Violation[] {
+  const path = 'project';
+  if (project === caller.project) return [];
+  if (!projectName.test(project)) {
+    const message = "Expected 1 to 64 letters, digits, '.', '_' or '-'";
+    return [{ path, code: 'invalid_string', message }];
+  }
+  if (caller.project === DEFAULT_PROJECT && caller.scopes.includes('*')) return [];
+  const message = `Only a * key of the project ${DEFAULT_PROJECT} may name another project`;
+  return [{ path, code: 'custom', message }];
+}
+
+function lifeProblems(life: Duration | undefined): Violation[] {
+  const path = 'expires_in';
+  if (life === undefined) return [];
+  const seconds = wholeSeconds(life);
+  if (seconds === undefined) return [{ path, code: 'invalid_type', message: 'Expected whole seconds' }];
+  if (seconds < 1) return [{ path, code: 'too_small', message: 'Expected at least 1 second' }];
+  if (seconds <= MAX_LIFE_SECONDS) return [];
+  return [{ path, code: 'too_big', message: `Expected at most ${MAX_LIFE_SECONDS} seconds` }];
+}
+
+async function allKeys(database: Database, projectId: string): Promise<Key[]> {
+  const all: Key[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listKeys(database, projectId, { limit: KEYS_AT_ONCE, cursor });
+    all.push(...page.items);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return all;
+}
+
+function keyMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
+  const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt } = key;
+  return {
+    id,
+    name,
+    scopes,
+    project,
+    last4,
+    createTime: timestampFromDate(createdAt),
+    ...(expiresAt !== null && { expireTime: timestampFromDate(expiresAt) }),
+    ...(lastUsedAt !== null && { lastUseTime: timestampFromDate(lastUsedAt) }),
+  };
+}
+
+const MAX_NAME_LENGTH = 200;
+
+/** As PUBLIC_PROJECT. */
+const projectName = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** A hundred years: whoever wants more wants a key without an end. */
+const MAX_LIFE_SECONDS = 100 * 365 * 24 * 60 * 60;
+
+const KEYS_AT_ONCE = 500;

@@ -1,0 +1,72 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { MailLinkPurpose, type MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
+import { type MailLink, readMailLink } from '../../domain/mail-link.ts';
+import { failed } from '../../rpc/errors.ts';
+import type { Database, Queries } from '../../store/database/database.ts';
+import { releaseWaitingMail } from '../../store/deliveries.ts';
+import { confirmOwner, findAnyForm } from '../../store/forms.ts';
+import { confirmRecipient } from '../../store/mail-recipients.ts';
+import { stopMail } from '../../store/mail-stops.ts';
+import type { ServiceContext } from '../context.ts';
+
+/** Does what a mailed link stands for. The token in the link is the credential. */
+export function mailService({
+  database,
+  secretKey,
+  now,
+  nudge,
+}: ServiceContext): ServiceImpl<typeof MailService> {
+  return {
+    async getMailLink({ token }) {
+      return describe(database, linkOf(token));
+    },
+
+    async followMailLink({ token, stopScope }) {
+      const link = linkOf(token);
+      await follow(database, link, stopScope);
+      nudge();
+      return describe(database, link);
+    },
+  };
+
+  function linkOf(token: string): MailLink {
+    const result = readMailLink(secretKey, token, now());
+    if (result.ok) return result.link;
+    throw failed(
+      Reason.INVALID_TOKEN,
+      result.reason === 'expired' ? 'The link has expired' : 'The link is not right',
+    );
+  }
+}
+
+async function follow(database: Database, link: MailLink, stopScope: StopScope): Promise<void> {
+  const { purpose, formId, address } = link;
+  switch (purpose) {
+    case 'confirm-owner':
+    case 'change-owner':
+      if (!(await confirmOwner(database, formId, address))) {
+        throw failed(Reason.INVALID_TOKEN, 'The form has or awaits another owner now');
+      }
+      return releaseWaitingMail(database, { formId, address });
+    case 'confirm-recipient':
+      return confirmRecipient(database, { formId, address });
+    case 'stop':
+      return stopMail(database, { address, formId: stopScope === StopScope.ALL ? null : formId });
+    default:
+      return purpose satisfies never;
+  }
+}
+
+/** The form may be gone by now; then its name is empty. */
+async function describe(db: Queries, { purpose, formId, address }: MailLink) {
+  const form = await findAnyForm(db, formId);
+  return { purpose: purposes[purpose], address, formName: form?.name ?? '' };
+}
+
+const purposes: Record<MailLink['purpose'], MailLinkPurpose> = {
+  'confirm-owner': MailLinkPurpose.CONFIRM_OWNER,
+  'change-owner': MailLinkPurpose.CHANGE_OWNER,
+  'confirm-recipient': MailLinkPurpose.CONFIRM_RECIPIENT,
+  stop: MailLinkPurpose.STOP,
+};

@@ -1,0 +1,104 @@
+import type { Duration } from '@bufbuild/protobuf/wkt';
+import type { UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
+import { mergeAnswers } from '../../domain/answers/answers.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { jsonProblems } from '../../domain/text.ts';
+import type { Violation } from '../../domain/violations.ts';
+import { invalid } from '../../rpc/errors.ts';
+import type { Session, SessionChange } from '../../store/sessions.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
+
+/** How long a session that was not told otherwise takes answers, in seconds: as documented. */
+export const DEFAULT_LIFE = 3600;
+
+/** What is wrong with a span of time: it must be whole seconds from 1 to 30 days. */
+export function durationProblems(duration: Duration | undefined, path: string): Violation[] {
+  if (duration === undefined) return [];
+  const { seconds, nanos } = duration;
+  if (nanos !== 0) return [{ path, code: 'invalid_type', message: 'Expected whole seconds' }];
+  if (seconds < 1n) return [{ path, code: 'too_small', message: 'Must be at least 1' }];
+  if (seconds > BigInt(MAX_LIFE)) return [{ path, code: 'too_big', message: `Must be at most ${MAX_LIFE}` }];
+  return [];
+}
+
+/** What is wrong with metadata: any JSON that can be stored, up to 16 KiB. */
+export function metadataProblems(metadata: JsonObject | undefined): Violation[] {
+  if (metadata === undefined) return [];
+  const problems = jsonProblems(metadata, 'metadata');
+  if (problems.length > 0) return problems;
+  if (Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES) return [];
+  return [{ path: 'metadata', code: 'too_big', message: 'Must be at most 16 KiB as JSON' }];
+}
+
+/**
+ * What an update makes of a session as it stands, or every problem at once.
+ *
+ * The end of its life is counted from the instant the database read it, by the database's clock.
+ */
+export function changeOf(request: UpdateSessionRequest, session: Session, view: UpdateView): SessionChange {
+  const { compiled } = view.version;
+  const metadata = patched(session.metadata, request.metadata);
+  const prefill = compiled.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
+  const partial = compiled.checkAnswers(request.answers ?? {}, { required: false });
+  const end = endOf(request, session);
+  const violations = [
+    ...durationProblems(request.expiresIn, 'expires_in'),
+    ...durationProblems(request.extendBy, 'extend_by'),
+    ...endProblems(request, session, end),
+    ...metadataProblems(request.metadata === undefined ? undefined : metadata),
+    ...(prefill.ok ? [] : prefill.violations),
+    ...(partial.ok ? [] : partial.violations),
+    ...(request.answers === undefined || view.allowPartial ? [] : [partialRefused]),
+  ];
+  if (violations.length > 0 || !prefill.ok || !partial.ok) throw invalid(violations);
+
+  return {
+    ...(end !== undefined && { expiresAt: new Date(end) }),
+    ...(request.prefill !== undefined && { prefill: patched(session.prefill, prefill.answers) }),
+    ...(request.metadata !== undefined && { metadata }),
+    ...(request.answers !== undefined && {
+      partialAnswers: mergeAnswers(session.partialAnswers ?? {}, partial.answers),
+    }),
+  };
+}
+
+/** Lays a change over an object: null removes. */
+function patched(object: JsonObject, change: JsonObject = {}): JsonObject {
+  return withoutNulls({ ...object, ...change });
+}
+
+/** An object without the properties that are null: in answers, those that are cleared. */
+export function withoutNulls(object: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
+}
+
+/** In milliseconds; undefined if it stays. */
+function endOf({ expiresIn, extendBy }: UpdateSessionRequest, session: Session): number | undefined {
+  if (expiresIn !== undefined) return session.readAt.getTime() + Number(expiresIn.seconds) * 1000;
+  if (extendBy !== undefined) return session.expiresAt.getTime() + Number(extendBy.seconds) * 1000;
+  return undefined;
+}
+
+function endProblems(request: UpdateSessionRequest, session: Session, end: number | undefined): Violation[] {
+  if (request.extendBy === undefined || end === undefined) return [];
+  if (request.expiresIn !== undefined) {
+    return [{ path: 'extend_by', code: 'custom', message: 'Expected either expires_in or extend_by' }];
+  }
+  if (end <= session.readAt.getTime() + MAX_LIFE * 1000) return [];
+  return [{ path: 'extend_by', code: 'too_big', message: 'Must end at most 30 days from now' }];
+}
+
+const partialRefused: Violation = {
+  path: 'answers',
+  code: 'custom',
+  message: 'This form keeps no partial answers: its setting allowPartial is off',
+};
+
+/** The longest life of a session, in seconds: 30 days. */
+const MAX_LIFE = 2_592_000;
+
+/** The documented limit of a session's metadata. */
+const MAX_METADATA_BYTES = 16 * 1024;
+
+/** What an update is judged by: the session's version, and the form's setting. */
+export type UpdateView = { version: LiveVersion; allowPartial: boolean };

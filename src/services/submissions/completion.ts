@@ -1,0 +1,31 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { EndingSchema } from '../../../gen/forms/v1/submissions_pb.js';
+import { preferredLanguages } from '../../domain/accept-language.ts';
+import type { Answers } from '../../domain/answers/answers.ts';
+import { answersInWords } from '../../domain/answers/answers-in-words.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { themeToMessage } from '../../domain/definition/definition-message.ts';
+
+/**
+ * What a person sees after submitting: the words of `definition`, which they filled, and a copy of
+ * their answers without hidden ones. `redirectUrl` empty shows a page. Where the form has no language
+ * of its own, the copy is in the one that the request's `Accept-Language` prefers.
+ */
+export function endingOf(definition: FormDefinition, answers: Answers, to: Reader): Ending {
+  const { successMessage = '', locale = '' } = definition.settings;
+  const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
+  const theme = themeToMessage(definition);
+  return {
+    successMessage,
+    redirectUrl: to.redirectUrl,
+    formName: definition.name,
+    locale,
+    ...(theme !== undefined && { theme }),
+    answers: answersInWords(definition, answers, { preferred }).map(({ label, text }) => ({ label, text })),
+  };
+}
+
+/** Whoever has submitted, and where they are to be sent. */
+type Reader = { redirectUrl: string; requestHeader: Headers };
+
+type Ending = MessageInitShape<typeof EndingSchema>;

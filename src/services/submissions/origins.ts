@@ -1,0 +1,40 @@
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { failed } from '../../rpc/errors.ts';
+
+/**
+ * Refuses a browser whose page may not post to a form. Callers that are no browser send no
+ * `origin`; `null`, which sandboxed pages and files send, is nobody's origin. The service's own
+ * pages always may.
+ */
+export function checkOrigin(header: Headers, allowedOrigins: readonly string[], own: OwnAddresses): void {
+  const origin = header.get('origin');
+  if (origin === null || allowedOrigins.length === 0 || allowedOrigins.includes(origin)) return;
+  if (origin === originOf(own.baseUrl) || origin === originOf(own.hostedUrl)) return;
+  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'Pages of this origin may not post to this form');
+}
+
+/**
+ * The address to send the user of an HTML form to, or an empty text if it may not be followed: it
+ * must be http(s), and of the page's own origin or one that the form allows. Else anybody could use
+ * a form as a link that leads elsewhere. A relative address is the page's own.
+ */
+export function followable(next: string, header: Headers, allowedOrigins: readonly string[]): string {
+  const page = pageOrigin(header);
+  if (next === '' || !URL.canParse(next, page)) return '';
+  const url = new URL(next, page);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') return '';
+  return url.origin === page || allowedOrigins.includes(url.origin) ? url.href : '';
+}
+
+function pageOrigin(header: Headers): string | undefined {
+  const origin = header.get('origin');
+  return originOf(origin === null || origin === 'null' ? (header.get('referer') ?? '') : origin);
+}
+
+/** Undefined for what is no address, and for those whose origin is opaque. */
+function originOf(address: string): string | undefined {
+  const origin = URL.canParse(address) ? new URL(address).origin : 'null';
+  return origin === 'null' ? undefined : origin;
+}
+
+export type OwnAddresses = { baseUrl: string; hostedUrl: string };

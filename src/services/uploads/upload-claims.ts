@@ -1,0 +1,126 @@
+import type { Answers } from '../../domain/answers/answers.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { isObject, type Json, type JsonObject } from '../../domain/json.ts';
+import type { Violation } from '../../domain/violations.ts';
+import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
+import type { ServiceOptions } from '../context.ts';
+
+/**
+ * Puts what is known of each file in place of the `{upload_id}` in checked answers, and names the
+ * uploads that the submission is to claim.
+ *
+ * There is a violation at each file that was not uploaded for this field of this form, that a
+ * submission has, or that is named twice.
+ */
+export async function claimUploads(
+  service: UploadDeps,
+  form: FormWithFiles,
+  answers: Answers,
+  root: 'answers' | 'prefill' = 'answers',
+): Promise<ClaimedUploads> {
+  const claims = claimsIn(form.definition, answers, root);
+  if (claims.length === 0) return { answers, uploadIds: [], violations: [] };
+
+  const uploads = await knownUploads(service, form.id, claims);
+  const violations: Violation[] = [];
+  const uploadIds = new Set<string>();
+  for (const { id, fieldId, path } of claims) {
+    if (uploads.get(id)?.fieldId !== fieldId) {
+      violations.push(refused(path, 'There is no such upload for this field'));
+    } else if (uploadIds.has(id)) {
+      violations.push(refused(path, 'This upload is named twice'));
+    }
+    uploadIds.add(id);
+  }
+  const described = describeUploads(form.definition, answers, uploads, service.settings.baseUrl);
+  return { answers: described, uploadIds: [...uploadIds], violations };
+}
+
+/** As `claimUploads`, for showing answers that are not submitted yet: unknown files are left as they are. */
+export async function describeUnclaimed(
+  service: UploadDeps,
+  form: FormWithFiles,
+  answers: Answers,
+): Promise<Answers> {
+  const claims = claimsIn(form.definition, answers, 'answers');
+  if (claims.length === 0) return answers;
+  const uploads = await knownUploads(service, form.id, claims);
+  return describeUploads(form.definition, answers, uploads, service.settings.baseUrl);
+}
+
+/** The address under which an upload is read back, with a key. */
+function uploadUrl(baseUrl: string, uploadId: string): string {
+  return `${baseUrl}/v1/uploads/${uploadId}`;
+}
+
+async function knownUploads(
+  { database }: UploadDeps,
+  formId: string,
+  claims: Claim[],
+): Promise<Map<string, Upload>> {
+  const found = await findUnclaimedUploads(database, formId, [...new Set(claims.map(({ id }) => id))]);
+  return new Map(found.map((upload) => [upload.id, upload]));
+}
+
+function claimsIn(definition: FormDefinition, answers: Answers, root: string): Claim[] {
+  const claims: Claim[] = [];
+  for (const { id: fieldId, type } of definition.fields) {
+    if (type !== 'file' || !Object.hasOwn(answers, fieldId)) continue;
+    const answer = answers[fieldId];
+    const files = Array.isArray(answer) ? answer : [answer];
+    for (const [index, file] of files.entries()) {
+      const id = uploadIdOf(file);
+      const place = Array.isArray(answer) ? `${root}.${fieldId}.${index}` : `${root}.${fieldId}`;
+      if (id !== undefined) claims.push({ id, fieldId, path: `${place}.upload_id` });
+    }
+  }
+  return claims;
+}
+
+function describeUploads(
+  definition: FormDefinition,
+  answers: Answers,
+  uploads: Map<string, Upload>,
+  baseUrl: string,
+): Answers {
+  const describe = (file: Json): Json => {
+    const upload = uploads.get(uploadIdOf(file) ?? '');
+    return upload === undefined ? file : fileAnswer(upload, baseUrl);
+  };
+  const described = { ...answers };
+  for (const { id, type } of definition.fields) {
+    const answer = Object.hasOwn(answers, id) ? answers[id] : undefined;
+    if (type !== 'file' || answer === undefined) continue;
+    described[id] = Array.isArray(answer) ? answer.map(describe) : describe(answer);
+  }
+  return described;
+}
+
+function fileAnswer(upload: Upload, baseUrl: string): JsonObject {
+  return {
+    upload_id: upload.id,
+    filename: upload.filename,
+    content_type: upload.contentType,
+    size: upload.size,
+    sha256: upload.sha256,
+    url: uploadUrl(baseUrl, upload.id),
+  };
+}
+
+function uploadIdOf(file: Json | undefined): string | undefined {
+  return isObject(file) && typeof file.upload_id === 'string' ? file.upload_id : undefined;
+}
+
+function refused(path: string, message: string): Violation {
+  return { path, code: 'custom', message };
+}
+
+/** A form, and the version whose fields the answers are for. */
+export type FormWithFiles = { id: string; definition: FormDefinition };
+
+export type ClaimedUploads = { answers: Answers; uploadIds: string[]; violations: Violation[] };
+
+type UploadDeps = Pick<ServiceOptions, 'database' | 'settings'>;
+
+/** One place in the answers that names an upload. */
+type Claim = { id: string; fieldId: string; path: string };

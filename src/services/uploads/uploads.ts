@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type {
+  CreateUploadRequest,
+  GetUploadRequest,
+  UploadSchema,
+  UploadsService,
+} from '../../../gen/forms/v1/uploads_pb.js';
+import { safeFilename } from '../../domain/answers/filename.ts';
+import { acceptsFile, sniffMediaType } from '../../domain/answers/media-type.ts';
+import type { Field } from '../../domain/definition/definition.ts';
+import { isId, newId } from '../../domain/ids.ts';
+import type { Violation } from '../../domain/violations.ts';
+import { type Caller, callerOf } from '../../rpc/context.ts';
+import { failed, invalid, notFound } from '../../rpc/errors.ts';
+import { findAnySession } from '../../store/sessions.ts';
+import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
+import type { ServiceContext } from '../context.ts';
+import { type PublishedForm, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
+import { openSession } from '../sessions/sessions.ts';
+import { checkOrigin } from '../submissions/origins.ts';
+
+/** Takes files for the file fields of published forms, and gives them back. */
+export function uploadsService(service: ServiceContext): ServiceImpl<typeof UploadsService> {
+  return {
+    createUpload: (request, context) => createUpload(service, request, context),
+    getUpload: (request, context) => getUpload(service, request, callerOf(context)),
+  };
+}
+
+/** The bytes are stored before their row, so that a row never names a file that is not there. */
+async function createUpload(service: ServiceContext, request: CreateUploadRequest, context: HandlerContext) {
+  const { form, version, byHuman } = await targetOf(service, request, context);
+  const now = service.now();
+  refuseIfShut(form, now);
+  const { fieldId, content } = request;
+  if (content.length > MAX_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
+  const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
+  if (field === undefined || (byHuman && field.hidden))
+    throw invalid([refused('field', 'There is no such file field')]);
+
+  const filename = safeFilename(request.filename);
+  const contentType = sniffMediaType(content, filename);
+  const violations = fileProblems(field, form, { filename, contentType, size: content.length });
+  if (violations.length > 0) throw invalid(violations);
+
+  const upload: Upload = {
+    id: newId('upl', now),
+    projectId: form.projectId,
+    formId: form.id,
+    fieldId,
+    filename,
+    contentType,
+    size: content.length,
+    sha256: createHash('sha256').update(content).digest('hex'),
+    createdAt: new Date(now),
+    submissionId: null,
+  };
+  await service.uploads.put(upload.id, content);
+  await insertUpload(service.database, upload);
+  return { upload: uploadToMessage(upload) };
+}
+
+/** A file that no submission has claimed is nobody's to read. */
+async function getUpload(service: ServiceContext, { uploadId }: GetUploadRequest, caller: Caller) {
+  const upload = isId('upl', uploadId)
+    ? await findUpload(service.database, caller.projectId, uploadId)
+    : null;
+  if (upload === null || upload.submissionId === null) throw notFound('upload');
+  const content = await service.uploads.get(upload.id);
+  if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
+  return { upload: uploadToMessage(upload), content };
+}
+
+/** Sessions are filled on the hosted page, by whoever knows their id; forms from pages that may post to them. */
+async function targetOf(
+  service: ServiceContext,
+  { target }: CreateUploadRequest,
+  context: HandlerContext,
+): Promise<Target> {
+  switch (target.case) {
+    case 'formId': {
+      const form = await publishedForm(service.forms, target.value);
+      checkOrigin(context.requestHeader, form.version.definition.settings.allowedOrigins, service.settings);
+      return { form, version: form.version, byHuman: false };
+    }
+    case 'sessionId': {
+      const session = isId('sess', target.value)
+        ? await findAnySession(service.database, target.value)
+        : null;
+      if (session === null) throw notFound('session');
+      return { ...(await openSession(service, session)), byHuman: true };
+    }
+    case undefined:
+      throw invalid([refused('', 'Expected a form or a session')]);
+    default:
+      return target satisfies never;
+  }
+}
+
+function fileProblems(field: Field, form: PublishedForm, file: FileFacts): Violation[] {
+  if (form.createdBy === 'public') return [refused('file', 'Forms made without a key take no files')];
+  const { maxBytes = MAX_BYTES, accept } = field;
+  if (file.size === 0) return [{ path: 'file', code: 'too_small', message: 'The file is empty' }];
+  if (file.size > maxBytes) {
+    return [{ path: 'file', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }];
+  }
+  if (acceptsFile(accept, file.contentType, file.filename)) return [];
+  return [refused('file', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
+}
+
+function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
+  const { id, filename, contentType, size, sha256, createdAt } = upload;
+  return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
+}
+
+function refused(path: string, message: string): Violation {
+  return { path, code: 'custom', message };
+}
+
+/** The documented limit of one file. */
+const MAX_BYTES = 10 * 1024 * 1024;
+
+type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
+type FileFacts = { filename: string; contentType: string; size: number };

@@ -1,0 +1,104 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { DeliveryStatus, WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
+import { isId } from '../../domain/ids.ts';
+import { type Caller, callerOf } from '../../rpc/context.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
+import type { Queries } from '../../store/database/database.ts';
+import {
+  findDelivery,
+  type LoggedDelivery,
+  listDeliveries,
+  replayDelivery,
+  replayFailedDeliveries,
+} from '../../store/deliveries.ts';
+import type { ServiceContext } from '../context.ts';
+import { formOf } from '../forms/form-lookup.ts';
+import { pageAsked } from '../paging.ts';
+import { webhookOf } from './webhook-lookup.ts';
+import { deliveryMessage, statusAsked } from './webhook-message.ts';
+
+/** The RPCs that show the log of deliveries and send them again. */
+export function deliveryMethods(service: ServiceContext): DeliveryMethods {
+  const { database, nudge } = service;
+  return {
+    async listDeliveries(request, context) {
+      const { id } = await webhookOf(database, callerOf(context), request.webhookId);
+      return logPage(database, { webhookId: id }, request);
+    },
+
+    async listFormDeliveries(request, context) {
+      const { id } = await formOf(database, callerOf(context), request.formId);
+      return logPage(database, { formId: id }, request);
+    },
+
+    async replayDelivery({ deliveryId }, context) {
+      const caller = callerOf(context);
+      const before = await webhookDeliveryOf(database, caller, deliveryId);
+      const replayed = await replayDelivery(database, { projectId: caller.projectId, id: deliveryId });
+      if (!replayed) {
+        if (before.delivery.status !== 'pending') throw notFound('delivery');
+        throw failed(Reason.CONFLICT, 'The delivery is pending: it will be sent anyway');
+      }
+      nudge();
+      return { delivery: deliveryMessage(await webhookDeliveryOf(database, caller, deliveryId)) };
+    },
+
+    async replayDeliveries({ webhookId, createdAfter, createdBefore }, context) {
+      const { id } = await webhookOf(database, callerOf(context), webhookId);
+      const count = await replayFailedDeliveries(database, {
+        webhookId: id,
+        ...(createdAfter !== undefined && { createdAfter: instantOf(createdAfter) }),
+        ...(createdBefore !== undefined && { createdBefore: instantOf(createdBefore) }),
+      });
+      nudge();
+      return { count };
+    },
+  };
+}
+
+async function logPage(
+  database: Queries,
+  of: { webhookId: string } | { formId: string },
+  request: LogRequest,
+) {
+  const { limit, cursor } = pageAsked(request, 'dlv');
+  const status = statusAsked(request.status);
+  const rows = await listDeliveries(database, {
+    ...of,
+    ...(status !== undefined && { status }),
+    ...(cursor !== undefined && { before: cursor }),
+    limit: limit + 1,
+  });
+  const deliveries = rows.slice(0, limit);
+  const last = rows.length > limit ? deliveries.at(-1) : undefined;
+  return { deliveries: deliveries.map(deliveryMessage), nextPageToken: last?.delivery.id ?? '' };
+}
+
+/** A delivery to a webhook of the caller's project; those of a deleted webhook and mails are not found. */
+async function webhookDeliveryOf(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
+  const { projectId } = caller;
+  const logged = isId('dlv', deliveryId) ? await findDelivery(db, { projectId, id: deliveryId }) : null;
+  if (logged === null || logged.delivery.webhookId === null) throw notFound('delivery');
+  await webhookOf(db, caller, logged.delivery.webhookId).catch(() => {
+    throw notFound('delivery');
+  });
+  return logged;
+}
+
+/** A time beyond what dates hold reads as the nearest that they do. */
+function instantOf(time: Timestamp): Date {
+  return new Date(Math.min(Math.max(timestampMs(time), -MAX_DATE_MS), MAX_DATE_MS));
+}
+
+/** ECMA-262, 21.4.1.1. */
+const MAX_DATE_MS = 8.64e15;
+
+type LogRequest = { pageSize: number; pageToken: string; status: DeliveryStatus };
+
+type DeliveryMethods = Pick<
+  ServiceImpl<typeof WebhooksService>,
+  'listDeliveries' | 'listFormDeliveries' | 'replayDelivery' | 'replayDeliveries'
+>;

@@ -1,0 +1,94 @@
+import type { Delivery } from '../../domain/definition/definition.ts';
+import { newId } from '../../domain/ids.ts';
+import { newWebhookSecret, type SecretBox } from '../../domain/secrets.ts';
+import type { Transaction } from '../../store/database/database.ts';
+import type { Form } from '../../store/forms.ts';
+import {
+  findDefinitionWebhook,
+  insertWebhook,
+  rotateWebhookSecret,
+  updateWebhook,
+  type Webhook,
+} from '../../store/webhooks.ts';
+
+/**
+ * Makes the form's own webhook be what its definition says, as part of the transaction that makes
+ * the definition current. Deliveries made before keep their URL.
+ *
+ * Returns the signing secret if one was made, which is to be shown this once; else ''. `secret` is
+ * the one that came with the definition.
+ */
+export async function followDelivery(tx: Transaction, change: DeliveryChange): Promise<string> {
+  const { form, delivery, secret, secrets, at } = change;
+  const webhook = await findDefinitionWebhook(tx, form.id);
+  if (delivery.type === 'email') {
+    if (webhook?.active) await turnOff(tx, webhook, at);
+    return '';
+  }
+  if (webhook === null) {
+    const signing = secret ?? newWebhookSecret();
+    await insertWebhook(tx, newWebhook(form, delivery.url, secrets.seal(signing), at));
+    return secret === undefined ? signing : '';
+  }
+  const { id, projectId } = webhook;
+  await updateWebhook(tx, projectId, id, {
+    url: delivery.url,
+    ...(webhook.disabledReason === DELIVERED_BY_MAIL && turnedOn),
+  });
+  if (secret !== undefined) {
+    const sealed = secrets.seal(secret);
+    await rotateWebhookSecret(tx, { projectId, webhookId: id, secret: sealed, effectiveAt: at, now: at });
+  }
+  return '';
+}
+
+async function turnOff(tx: Transaction, { projectId, id }: Webhook, at: Date): Promise<void> {
+  const off = { active: false, disabledAt: at, disabledReason: DELIVERED_BY_MAIL };
+  await updateWebhook(tx, projectId, id, off);
+}
+
+function newWebhook(form: Form, url: string, secret: string, createdAt: Date): Webhook {
+  return {
+    ...freshWebhook,
+    id: newId('wh', createdAt.getTime()),
+    projectId: form.projectId,
+    formId: form.id,
+    url,
+    events: ['submission.created'],
+    secret,
+    keyless: form.createdBy === 'public',
+    fromDefinition: true,
+    createdAt,
+  };
+}
+
+/** What a webhook is when it is turned on (again): nothing of its past counts. */
+export const turnedOn = {
+  active: true,
+  disabledAt: null,
+  disabledReason: null,
+  failingSince: null,
+} as const;
+
+/** What is the same in all webhooks when they are made. */
+export const freshWebhook = {
+  ...turnedOn,
+  nextSecret: null,
+  nextSecretAt: null,
+  previousSecret: null,
+  previousSecretUntil: null,
+  lastSuccessAt: null,
+  failuresBeforeSuccess: 0,
+  deletedAt: null,
+} as const;
+
+/** Read by people; it also tells that the definition, not a person or failures, turned it off. */
+const DELIVERED_BY_MAIL = 'The form is delivered by e-mail now';
+
+export type DeliveryChange = {
+  form: Form;
+  delivery: Delivery;
+  secret: string | undefined;
+  secrets: SecretBox;
+  at: Date;
+};

@@ -1,0 +1,90 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { ListenRequest, ListenResponseSchema } from '../../../gen/forms/v1/webhooks_pb.js';
+import { isId } from '../../domain/ids.ts';
+import { bearerOf, callerOf, clientAddressOf } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
+import type { EmittedEvent } from '../../store/events.ts';
+import type { ServiceContext } from '../context.ts';
+import { formOf } from '../forms/form-lookup.ts';
+import { createEventTail } from './event-tail.ts';
+
+/**
+ * Makes the stream of events for whoever listens. It looks for events twice a second while somebody
+ * does; ends when the service stops; and fails once the caller's key is no longer valid.
+ */
+export function createListen(service: ServiceContext): Listen {
+  let streams = 0;
+  return async function* listen(request, context) {
+    const tail = await tailOf(service, request, context);
+    if (streams >= MAX_STREAMS) {
+      throw failed(Reason.RATE_LIMITED, 'Too many listen already', { retryAfter: RETRY_AFTER_SECONDS });
+    }
+    streams += 1;
+    try {
+      const ended = AbortSignal.any([context.signal, service.stopping]);
+      yield { cursor: await tail.begin() };
+      for (let quietSince = service.now(); !ended.aborted; ) {
+        await checkKey(service, context);
+        for await (const { event, cursor } of tail.look()) {
+          yield { cursor, event: eventMessage(event) };
+          quietSince = service.now();
+        }
+        if (service.now() - quietSince >= QUIET_MS) {
+          yield { cursor: tail.cursor() };
+          quietSince = service.now();
+        }
+        await sleep(LOOK_MS, undefined, { signal: ended }).catch(() => undefined);
+      }
+    } finally {
+      streams -= 1;
+    }
+  };
+}
+
+/** A person waits for what they have just submitted. */
+const LOOK_MS = 500;
+
+/** Proxies end connections that are silent for a minute. */
+const QUIET_MS = 15_000;
+
+/** Of one process; each costs two cheap queries a second. */
+const MAX_STREAMS = 100;
+const RETRY_AFTER_SECONDS = 10;
+
+async function tailOf(
+  { database, now }: ServiceContext,
+  { formId, cursor }: ListenRequest,
+  context: HandlerContext,
+) {
+  const caller = callerOf(context);
+  if (cursor !== '' && !isId('evt', cursor)) {
+    const message = 'Expected the cursor of an earlier message';
+    throw failed(Reason.BAD_REQUEST, `cursor: ${message}`, {
+      violations: [{ path: 'cursor', code: 'invalid_string', message }],
+    });
+  }
+  if (formId !== '') await formOf(database, caller, formId);
+  const from = cursor === '' ? undefined : cursor;
+  return createEventTail({ database, now, projectId: caller.projectId, formId, cursor: from });
+}
+
+/** A key may be revoked while its owner listens. */
+async function checkKey({ keys }: ServiceContext, context: HandlerContext): Promise<void> {
+  const key = bearerOf(context.requestHeader.get('authorization')) ?? '';
+  if ((await keys.find(key, clientAddressOf(context))) === undefined) {
+    throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
+  }
+}
+
+function eventMessage({ id, type, formId, body, createdAt }: EmittedEvent) {
+  return { id, type, formId, body, createTime: timestampFromDate(createdAt) };
+}
+
+type Listen = (
+  request: ListenRequest,
+  context: HandlerContext,
+) => AsyncIterable<MessageInitShape<typeof ListenResponseSchema>>;

@@ -1,0 +1,44 @@
+import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { checkWebhookUrl } from '../../domain/public-address.ts';
+import { textProblem } from '../../domain/text.ts';
+import { required, type Violation } from '../../domain/violations.ts';
+import { eventName } from './webhook-message.ts';
+
+/** What is wrong with the URL of a webhook, at `url`. */
+export function urlProblems(url: string, allowPrivate: boolean): Violation[] {
+  if (url === '') return [required('url')];
+  const message = textProblem(url) ?? checkWebhookUrl(url, { allowPrivate });
+  return message === undefined ? [] : [{ path: 'url', code: 'invalid_string', message }];
+}
+
+/** What is wrong with the events a webhook shall receive, at `events`. */
+export function eventProblems(events: WebhookEvent[]): Violation[] {
+  if (events.length === 0) {
+    return [{ path: 'events', code: 'too_small', message: 'Expected at least one event' }];
+  }
+  return events.flatMap((event, index): Violation[] => {
+    const path = `events.${index}`;
+    if (eventName(event) === undefined) {
+      const message = 'Expected "submission.created" or "session.expired"';
+      return [{ path, code: 'invalid_enum_value', message }];
+    }
+    if (events.indexOf(event) === index) return [];
+    return [{ path, code: 'custom', message: 'The event is named twice' }];
+  });
+}
+
+/** What is wrong with a signing secret, at `secret`; an empty one is none. */
+export function secretProblems(secret: string): Violation[] {
+  const path = 'secret';
+  if (secret === '') return [];
+  const problem = textProblem(secret);
+  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
+  if (secret.length < MIN_SECRET_LENGTH) {
+    return [{ path, code: 'too_small', message: `Expected at least ${MIN_SECRET_LENGTH} characters` }];
+  }
+  if (secret.length <= MAX_SECRET_LENGTH) return [];
+  return [{ path, code: 'too_big', message: `Expected at most ${MAX_SECRET_LENGTH} characters` }];
+}
+
+const MIN_SECRET_LENGTH = 8;
+const MAX_SECRET_LENGTH = 256;

@@ -1,0 +1,97 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import {
+  type AttemptSchema,
+  DeliveryChannel,
+  type DeliverySchema,
+  DeliveryStatus,
+  WebhookEvent,
+  type WebhookSchema,
+} from '../../../gen/forms/v1/webhooks_pb.js';
+import type { registrableEvents } from '../../domain/events/payload.ts';
+import type { Attempt } from '../../store/attempts.ts';
+import type { Delivery, LoggedDelivery } from '../../store/deliveries.ts';
+import type { Webhook } from '../../store/webhooks.ts';
+
+/** A webhook as callers see it, without its secrets. */
+export function webhookMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
+  const { id, url, events, formId, active, createdAt, disabledAt, disabledReason } = webhook;
+  return {
+    id,
+    url,
+    events: events.flatMap((name) => eventOf(name) ?? []),
+    formId: formId ?? '',
+    active,
+    createTime: timestampFromDate(createdAt),
+    ...(disabledAt !== null && { disableTime: timestampFromDate(disabledAt) }),
+    disabledReason: disabledReason ?? '',
+  };
+}
+
+/** A delivery with its attempts as callers see it. */
+export function deliveryMessage({
+  delivery,
+  attempts,
+}: LoggedDelivery): MessageInitShape<typeof DeliverySchema> {
+  const { id, channel, webhookId, receiver, eventId, kind, status, attemptCount } = delivery;
+  const { createdAt, lastAttemptAt, dueAt, deliveredAt, responseStatus, error } = delivery;
+  return {
+    id,
+    channel: channel === 'webhook' ? DeliveryChannel.WEBHOOK : DeliveryChannel.MAIL,
+    webhookId: webhookId ?? '',
+    address: channel === 'mail' ? receiver : '',
+    eventId: eventId ?? '',
+    event: kind,
+    status: deliveryStatuses[status],
+    attemptCount,
+    createTime: timestampFromDate(createdAt),
+    ...(lastAttemptAt !== null && { lastAttemptTime: timestampFromDate(lastAttemptAt) }),
+    ...(status === 'pending' && dueAt !== null && { nextAttemptTime: timestampFromDate(dueAt) }),
+    ...(deliveredAt !== null && { deliverTime: timestampFromDate(deliveredAt) }),
+    ...(responseStatus !== null && { responseStatus }),
+    error: error ?? '',
+    attempts: attempts.map(attemptMessage),
+  };
+}
+
+function attemptMessage(attempt: Attempt): MessageInitShape<typeof AttemptSchema> {
+  const { id, number, status, responseStatus, error, responseBody, durationMs, startedAt } = attempt;
+  return {
+    id,
+    number,
+    status: deliveryStatuses[status],
+    ...(responseStatus !== null && { responseStatus }),
+    error: error ?? '',
+    duration: durationFromMs(durationMs),
+    startTime: timestampFromDate(startedAt),
+    responseBody: responseBody ?? '',
+  };
+}
+
+/** The stored name of an event that a webhook can receive; undefined if there is no such event. */
+export function eventName(event: WebhookEvent): RegistrableEvent | undefined {
+  return events.find(([value]) => value === event)?.[1];
+}
+
+function eventOf(name: string): WebhookEvent | undefined {
+  return events.find(([, stored]) => stored === name)?.[0];
+}
+
+/** The stored status that a list is asked for; undefined: all. */
+export function statusAsked(status: DeliveryStatus): Delivery['status'] | undefined {
+  const known = ['pending', 'delivered', 'failed'] as const;
+  return known.find((name) => deliveryStatuses[name] === status);
+}
+
+const events: [WebhookEvent, RegistrableEvent][] = [
+  [WebhookEvent.SUBMISSION_CREATED, 'submission.created'],
+  [WebhookEvent.SESSION_EXPIRED, 'session.expired'],
+];
+
+const deliveryStatuses: Record<Delivery['status'], DeliveryStatus> = {
+  pending: DeliveryStatus.PENDING,
+  delivered: DeliveryStatus.DELIVERED,
+  failed: DeliveryStatus.FAILED,
+};
+
+type RegistrableEvent = (typeof registrableEvents)[number];

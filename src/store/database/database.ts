@@ -1,0 +1,123 @@
+import { CompiledQuery } from 'kysely';
+import type { Log } from '../../telemetry/log.ts';
+import type { Engine } from './engine.ts';
+import { passingFault } from './faults.ts';
+import { type EntityManager, type Queries, type Row, type Transaction, timeOf } from './queries.ts';
+import { retrying } from './retry.ts';
+
+/**
+ * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
+ * tables up to date. Instances that start at the same time do so one after the other.
+ *
+ * @throws StartError with one line for the person who starts the service.
+ */
+export async function openDatabase(options: DatabaseOptions): Promise<Database> {
+  const { databaseUrl } = options;
+  const engine =
+    databaseUrl === undefined ? await openEmbedded(options) : await openServer(databaseUrl, options);
+  try {
+    await engine.migrate();
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+  return databaseOn(engine);
+}
+
+/** The engine that is not used is not loaded. */
+async function openEmbedded({ dataDir, dump }: DatabaseOptions): Promise<Engine> {
+  const { openPglite } = await import('./pglite.ts');
+  return openPglite({ ...(dataDir !== undefined && { dataDir }), ...(dump !== undefined && { dump }) });
+}
+
+async function openServer(
+  databaseUrl: string,
+  { poolSize = DEFAULT_POOL_SIZE, log }: DatabaseOptions,
+): Promise<Engine> {
+  const { openPostgres } = await import('./postgres.ts');
+  return openPostgres({ databaseUrl, poolSize, log });
+}
+
+/** Enough to keep two cores of a server busy; group commit needs few. */
+const DEFAULT_POOL_SIZE = 10;
+
+function databaseOn(engine: Engine): Database {
+  return {
+    engine: engine.name,
+    read: (work) => retrying(() => work(engine.em.fork()), { repeatable: true }),
+    write: (work) => retrying(() => work(engine.em.fork()), { repeatable: false }),
+    query: (sql, params = [], { repeatable = false, prepared } = {}) =>
+      retrying(() => engine.query(sql, params, prepared), { repeatable }),
+    transaction: (work) =>
+      retrying(() => engine.em.fork().transactional((em) => work(queriesIn(em))), { repeatable: false }),
+    listen: (channel, handler) => engine.listen(channel, handler),
+    notify: async (channel) => {
+      await engine.query('select pg_notify($1, $2)', [channel, '']);
+    },
+    now: async () => {
+      const [row] = await retrying(() => engine.query('select now() as now', []), { repeatable: true });
+      return timeOf(row?.now);
+    },
+    isReady: async () => {
+      try {
+        await engine.query('select 1', []);
+        return true;
+      } catch (error) {
+        if (passingFault(error) === undefined) throw error;
+        return false;
+      }
+    },
+    schemaDifference: () => engine.schemaDifference(),
+    close: () => engine.close(),
+  };
+}
+
+/** The queries of one transaction. Nothing is repeated inside: the transaction is repeated as a whole. */
+function queriesIn(em: EntityManager): Transaction {
+  return {
+    inTransaction: true,
+    read: (work) => work(em),
+    write: (work) => work(em),
+    query: async (sql, params = []) => {
+      const result = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(sql, params));
+      return result.rows;
+    },
+  };
+}
+
+/** An open database. */
+export type Database = Queries & {
+  engine: 'pglite' | 'postgres';
+  /**
+   * Runs `work` in a transaction, which is repeated as a whole after a deadlock and the like: `work` must
+   * have no effect outside. On the embedded engine a query beside `tx` in `work` would wait for ever.
+   */
+  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+  /**
+   * Calls `handler` for each `notify` of the channel by any process, and once after each time the
+   * listening connection was lost. Returns what stops it.
+   */
+  listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
+  /** Wakes all that listen. Outside transactions only: inside, it would serialize commits. */
+  notify(channel: string): Promise<void>;
+  /** The database's clock. */
+  now(): Promise<Date>;
+  /** Whether the database answers. */
+  isReady(): Promise<boolean>;
+  /** What the tables lack of what the entities describe, as SQL; empty unless a migration was forgotten. */
+  schemaDifference(): Promise<string>;
+  close(): Promise<void>;
+};
+
+export type DatabaseOptions = {
+  databaseUrl?: string;
+  /** Holds the embedded database; without it and without `databaseUrl`, the database is in memory. */
+  dataDir?: string;
+  /** The dump of an embedded database to begin with. */
+  dump?: Blob;
+  /** The most connections to a server. */
+  poolSize?: number;
+  log: Log;
+};
+
+export type { Queries, Transaction } from './queries.ts';

@@ -1,0 +1,95 @@
+import { Agent } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { publicConnector, resolveWith } from '../../src/delivery/webhook/connector.ts';
+import { faultInWords } from '../../src/delivery/webhook/fault-messages.ts';
+import { startDnsServer } from '../support/dns-server.ts';
+import { startReceiver } from '../support/receiver.ts';
+
+const hostileHosts = `
+  127.0.0.1 127.1 127.0.1 127.255.255.254 0 0.0.0.0 0x7f.1 0x7f000001 0177.0.0.1 2130706433
+  017700000001 127.0.0.1. 127。0。0。1 １２７.0.0.1 0x7f.0x0.0x0.0x1 00000177.1 [::1] [::] [0:0:0:0:0:0:0:1]
+  [::ffff:127.0.0.1] [::ffff:7f00:1] [::127.0.0.1] [::ffff:0:127.0.0.1] [64:ff9b::127.0.0.1]
+  [64:ff9b:1::127.0.0.1] [2002:7f00:1::] [::7f00:1] [2001:0:7f00:1::] [fe80::1] [fec0::1] [fc00::1]
+  [fd00::1] [ff02::1] [100::1] 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254 100.64.0.1 198.18.0.1
+  224.0.0.1 [::ffff:10.0.0.1] [::ffff:169.254.169.254] [64:ff9b::a9fe:a9fe] [2002:a9fe:a9fe::]
+  [2001:db8::1] 255.255.255.255 240.0.0.1 192.0.0.1 192.0.2.1 198.51.100.1 203.0.113.1 192.88.99.1
+  127.0.0.2 127.1.1.1 0x7f.0.1 0x7F.0x0.0x0.0x1 0177.1 0177.0.0.01 2130706434 017700000002 0.0.0.1 0.1.2.3
+  10.255.255.255 0xa.1 012.1 167772161 172.31.255.255 172.16.1 0xac100001 192.168.1.1 192.168.257
+  0xc0a80101 3232235777 169.254.1.1 0xa9fea9fe 2852039166 0251.0376.0251.0376 100.127.255.255
+  198.19.255.255 239.255.255.255 255.255.255.254 240.1.1.1 [::ffff:192.168.0.1] [::ffff:c0a8:1]
+  [::ffff:a00:1] [::ffff:ac10:1] [::ffff:100.64.0.1] [0:0:0:0:0:ffff:127.0.0.1]
+  [0000:0000:0000:0000:0000:ffff:7f00:0001] [64:ff9b::a00:1] [64:ff9b::c0a8:1] [64:ff9b::10.0.0.1]
+  [64:ff9b:1::a00:1] [2002:a00:1::] [2002:c0a8:1::] [2002:ac10:1::1] [2001::1] [2001:2::1] [3fff::1]
+  [febf::1] [fd00:ec2::254] [ff05::1] [::2] [5f00::1]
+`
+  .trim()
+  .split(/\s+/);
+
+describe('the connector for public addresses', () => {
+  it('refuses every spelling of an address that is not public, before a packet leaves', async () => {
+    await using canary = await startReceiver();
+    await using dns = await startDnsServer(() => ['127.0.0.1']);
+    const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 2_000) });
+
+    for (const host of hostileHosts) {
+      const outcome = await reach(agent, `http://${host}:${canary.port}/`);
+      expect([host, outcome]).toEqual([host, 'The host has no public address.']);
+    }
+
+    expect(hostileHosts.length).toBeGreaterThanOrEqual(100);
+    expect(canary.connections()).toBe(0);
+    await agent.destroy();
+  });
+
+  it('refuses names that lead to such an address, also among public ones', async () => {
+    await using canary = await startReceiver();
+    const answers: Record<string, string[]> = {
+      'loopback.test': ['127.0.0.1'],
+      'mixed.test': ['93.184.216.34', '127.0.0.1'],
+      'metadata.test': ['169.254.169.254'],
+    };
+    await using dns = await startDnsServer((name) => answers[name] ?? []);
+    const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 2_000) });
+
+    for (const host of Object.keys(answers)) {
+      expect(await reach(agent, `http://${host}:${canary.port}/`)).toBe('The host has no public address.');
+    }
+    expect(await reach(agent, `http://nothing.test:${canary.port}/`)).toBe('The host name is not known.');
+
+    expect(canary.connections()).toBe(0);
+    await agent.destroy();
+  });
+
+  it('connects to the address that it checked, whatever the name server says next', async () => {
+    await using canary = await startReceiver();
+    await using dns = await startDnsServer((_, before) => (before === 0 ? ['192.88.98.1'] : ['127.0.0.1']));
+    const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 300) });
+
+    const first = await reach(agent, `http://rebind.test:${canary.port}/`);
+    const asked = dns.timesAsked('rebind.test');
+    const second = await reach(agent, `http://rebind.test:${canary.port}/`);
+
+    expect(first).not.toBe('reached');
+    expect(asked).toBe(1);
+    expect(second).toBe('The host has no public address.');
+    expect(canary.connections()).toBe(0);
+    await agent.destroy();
+  });
+
+  it('never tells the address in the recorded error', async () => {
+    const error = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:80'), { code: 'ECONNREFUSED' });
+
+    expect(faultInWords(new AggregateError([error]))).toBe('The connection was refused.');
+    expect(faultInWords(new Error('connect to 10.1.2.3'))).toBe('The connection failed.');
+  });
+});
+
+async function reach(agent: Agent, url: string): Promise<string> {
+  const { origin, pathname: path } = new URL(url);
+  try {
+    await agent.request({ origin, path, method: 'POST', body: '{}' });
+    return 'reached';
+  } catch (error) {
+    return faultInWords(error);
+  }
+}

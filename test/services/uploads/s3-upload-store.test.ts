@@ -1,0 +1,114 @@
+import { ConnectError } from '@connectrpc/connect';
+import { describe, expect, it } from 'vitest';
+import { newId } from '../../../src/domain/ids.ts';
+import { parseS3Url } from '../../../src/services/uploads/storage/s3-location.ts';
+import { s3UploadStore } from '../../../src/services/uploads/storage/s3-upload-store.ts';
+import { startS3Server } from '../../support/s3-server.ts';
+import { startService } from '../../support/server.ts';
+
+describe('s3UploadStore', () => {
+  it('gives back what was put, byte for byte, and nothing after it is removed', async () => {
+    await using server = await startS3Server();
+    const store = s3UploadStore(parseS3Url(server.url), Date.now);
+    const id = newId('upl', Date.now());
+    const content = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256));
+
+    await store.put(id, content);
+    const kept = await store.get(id);
+    const names = [...server.objects.keys()];
+    await store.remove(id);
+    await store.remove(id);
+
+    expect(Buffer.from(kept ?? []).equals(content)).toBe(true);
+    expect(names).toEqual([`/bucket/files/${id}`]);
+    expect(await store.get(id)).toBeUndefined();
+  });
+
+  it('tries again what fails for a moment', async () => {
+    await using server = await startS3Server({ failures: 2 });
+    const store = s3UploadStore(parseS3Url(server.url), Date.now);
+    const id = newId('upl', Date.now());
+
+    await store.put(id, Buffer.from('content'));
+
+    expect(server.objects.size).toBe(1);
+  });
+
+  it('says that the store is out of reach, and why to the log only', async () => {
+    await using server = await startS3Server();
+    const location = parseS3Url(server.url);
+    const id = newId('upl', Date.now());
+    const refused = s3UploadStore({ ...location, secretAccessKey: 'wrong' }, Date.now).put(
+      id,
+      Buffer.from('x'),
+    );
+    const gone = s3UploadStore({ ...location, address: 'http://127.0.0.1:1/bucket' }, Date.now).get(id);
+
+    for (const [call, why] of [
+      [refused, /403: .*SignatureDoesNotMatch/],
+      [gone, /ECONNREFUSED/],
+    ] as const) {
+      const error = ConnectError.from(await call.catch((reason: unknown) => reason));
+      expect(error.rawMessage).toBe('The store of files is out of reach; try again soon');
+      expect(String(error.cause)).toMatch(why);
+    }
+    expect(server.objects.size).toBe(0);
+  });
+
+  it('refuses names that are not ids', async () => {
+    const store = s3UploadStore(parseS3Url('s3://a:b@localhost/bucket'), Date.now);
+
+    await expect(store.get('../other-bucket/secret')).rejects.toThrow('Not the id');
+  });
+});
+
+describe('UPLOADS_URL', () => {
+  it('keeps the files of submissions in that store', async () => {
+    await using server = await startS3Server();
+    await using service = await startService({ env: { UPLOADS_URL: server.url } });
+    const form = await service.givenPublishedForm({ fields: [{ id: 'cv', type: 'file' }] });
+    const data = new FormData();
+    data.set('cv', new File(['a short life'], 'cv.txt', { type: 'text/plain' }));
+
+    const sent = await service.call('POST', `/api/forms/${form.id}/submissions`, data, {
+      headers: { accept: 'application/json' },
+    });
+    const { submission } = (await service.get(`/v1/submissions/${sent.json.submission_id}`)).json;
+    const read = await service.get(new URL(submission.answers.cv.url).pathname);
+    await service.delete(`/v1/submissions/${sent.json.submission_id}`);
+
+    expect([sent.status, read.status, read.text]).toEqual([201, 200, 'a short life']);
+    expect(server.objects.size).toBe(0);
+  });
+});
+
+describe('parseS3Url', () => {
+  it.each([
+    [
+      's3://AKIA:a%2Fb%2Bc@s3.eu-central-1.amazonaws.com/forms?region=eu-central-1',
+      ['https://s3.eu-central-1.amazonaws.com/forms', 'eu-central-1', 'AKIA', 'a/b+c'],
+    ],
+    [
+      's3://k:s@minio:9000/forms/uploads/?tls=false',
+      ['http://minio:9000/forms/uploads', 'us-east-1', 'k', 's'],
+    ],
+  ])('reads %s', (text, expected) => {
+    const { address, region, accessKeyId, secretAccessKey } = parseS3Url(text);
+
+    expect([address, region, accessKeyId, secretAccessKey]).toEqual(expected);
+  });
+
+  it.each([
+    'https://k:s@host/bucket',
+    's3://host/bucket',
+    's3://k@host/bucket',
+    's3://k:s@host',
+    's3://k:s@host/UPPER',
+    's3://k:s@host/bucket/../other/a b',
+    's3://k:s@host/bucket?region=EU',
+    's3://k:s@host/bucket?ssl=false',
+    's3://k:%ff@host/bucket',
+  ])('refuses %s without quoting it', (text) => {
+    expect(() => parseS3Url(text)).toThrow(/^expected s3:\/\/KEY:SECRET@host/);
+  });
+});

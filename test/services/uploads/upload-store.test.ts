@@ -1,0 +1,34 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { newId } from '../../../src/domain/ids.ts';
+import { localUploadStore } from '../../../src/services/uploads/storage/upload-store.ts';
+
+async function givenFolder() {
+  const folder = await mkdtemp(join(tmpdir(), 'uploads-'));
+  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true }) };
+}
+
+it('gives back what was put, and nothing after it is removed', async () => {
+  await using given = await givenFolder();
+  const store = localUploadStore(join(given.folder, 'made', 'later'));
+  const id = newId('upl', Date.now());
+
+  await store.put(id, Buffer.from('content'));
+  const kept = await store.get(id);
+  await store.remove(id);
+  await store.remove(id);
+
+  expect(Buffer.from(kept ?? []).toString()).toBe('content');
+  expect(await store.get(id)).toBeUndefined();
+});
+
+it('refuses names that are not ids', async () => {
+  await using given = await givenFolder();
+  const store = localUploadStore(join(given.folder, 'inner'));
+
+  await expect(store.put('../../escaped', Buffer.from('x'))).rejects.toThrow('Not the id');
+
+  expect(await readdir(given.folder)).toEqual([]);
+});

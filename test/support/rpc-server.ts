@@ -1,0 +1,40 @@
+import {
+  type ConnectRouter,
+  createContextValues,
+  createServiceImplSpec,
+  type ServiceImpl,
+} from '@connectrpc/connect';
+import { pino } from 'pino';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { createRpcHandler } from '../../src/rpc/server.ts';
+import { answerUnaryGrpc } from '../../src/rpc/unary-grpc.ts';
+import { listen } from '../../src/server.ts';
+
+/**
+ * Serves a Health service of the test's own on HTTP/1.1 and HTTP/2, without the interceptors of the
+ * real services; `change` may do more to the router.
+ */
+export async function startDoor(check: Check, change: (router: ConnectRouter) => void = () => undefined) {
+  const logged: string[] = [];
+  const spec = createServiceImplSpec<typeof Health>(Health, { check });
+  const door = createRpcHandler({
+    routes(router) {
+      router.service(Health, { check });
+      answerUnaryGrpc(router, { specs: [spec], interceptors: [] });
+      change(router);
+    },
+    contextValues: createContextValues,
+    fallback: (_request, response) => response.destroy(),
+    log: pino({}, { write: (line) => logged.push(line) }),
+  });
+  const listeners = await listen({ host: '127.0.0.1', port: 0, grpcPort: 0, http: door, grpc: door });
+  return {
+    url: `http://127.0.0.1:${listeners.port}`,
+    grpcUrl: `http://127.0.0.1:${listeners.grpcPort}`,
+    /** The lines of the door's log. */
+    logged,
+    [Symbol.asyncDispose]: () => listeners.close(0),
+  };
+}
+
+type Check = NonNullable<ServiceImpl<typeof Health>['check']>;
