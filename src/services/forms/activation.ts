@@ -16,8 +16,8 @@ import { formEvents } from './form-events.ts';
 import { formMessage } from './form-message.ts';
 
 /** The RPCs whose credential is the activation token. */
-export function activationMethods(service: ServiceContext): ActivationMethods {
-  const { database, now } = service;
+export function activationMethods(context: ServiceContext): ActivationMethods {
+  const { database, now } = context;
   return {
     async getActivation({ formId, token }) {
       const form = await draftOf(database, formId, token);
@@ -28,9 +28,9 @@ export function activationMethods(service: ServiceContext): ActivationMethods {
       const { formId } = request;
       await draftOf(database, formId, request.token);
       requireEmail(request.email);
-      const webhookSecret = await database.transaction((tx) => publishDraft(tx, service, request, now()));
-      service.forms.forget(formId);
-      service.nudge();
+      const webhookSecret = await database.transaction((tx) => publishDraft(tx, context, request, now()));
+      context.forms.forget(formId);
+      context.nudge();
       const form = await findAnyForm(database, formId);
       if (form === null) throw notFound('form');
       return { form: formMessage(form), webhookSecret };

@@ -26,45 +26,45 @@ import { definitionOf, formMessage } from './form-message.ts';
 import { publishFormVersion } from './publishing.ts';
 
 /** Makes forms, publishes them, and tells what they ask. */
-export function formsService(service: ServiceContext): ServiceImpl<typeof FormsService> {
-  const { database, settings } = service;
+export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
+  const { database, settings } = context;
   return {
-    ...activationMethods(service),
+    ...activationMethods(context),
 
-    async validateForm(request, context) {
+    async validateForm(request, call) {
       const { definition } = definitionOf(request.definition, {
-        keyless: callerOf(context).keyId === undefined,
+        keyless: callerOf(call).keyId === undefined,
         allowPrivateUrls: settings.allowPrivateWebhooks,
       });
       return { definition: definitionToMessage(definition) };
     },
 
-    createForm: (request, context) => createForm(service, request, callerIfAny(context)),
+    createForm: (request, call) => createForm(context, request, callerIfAny(call)),
 
-    async getForm({ formId }, context) {
-      const form = await formOf(database, callerOf(context), formId);
+    async getForm({ formId }, call) {
+      const form = await formOf(database, callerOf(call), formId);
       return { form: formMessage(form, await definitionInUse(database, form)) };
     },
 
-    async listForms(request, context) {
-      const page = await listForms(database, callerOf(context).projectId, pageAsked(request, 'form'));
+    async listForms(request, call) {
+      const page = await listForms(database, callerOf(call).projectId, pageAsked(request, 'form'));
       return { forms: page.items.map((form) => formMessage(form)), nextPageToken: page.nextCursor ?? '' };
     },
 
-    publishFormVersion: (request, context) => publishFormVersion(service, request, callerOf(context)),
+    publishFormVersion: (request, call) => publishFormVersion(context, request, callerOf(call)),
 
-    async archiveForm({ formId }, context) {
-      const caller = callerOf(context);
+    async archiveForm({ formId }, call) {
+      const caller = callerOf(call);
       const found = isId('form', formId) && (await archiveForm(database, caller.projectId, formId));
       if (!found) throw notFound('form');
-      service.forms.forget(formId);
+      context.forms.forget(formId);
       return { form: formMessage(await formOf(database, caller, formId)) };
     },
 
-    changeFormOwner: (request, context) => changeFormOwner(service, request, callerOf(context)),
+    changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
 
-    async getAgentSchema({ formId }, context) {
-      const form = await formOf(database, callerOf(context), formId);
+    async getAgentSchema({ formId }, call) {
+      const form = await formOf(database, callerOf(call), formId);
       const definition = await definitionInUse(database, form);
       return { form: formMessage(form, definition), jsonSchema: answersSchema(definition) };
     },
@@ -111,8 +111,8 @@ async function createForm(
   return { form: formMessage(form, definition), activationToken };
 }
 
-async function changeFormOwner(service: ServiceContext, request: ChangeFormOwnerRequest, caller: Caller) {
-  const { database, now, nudge } = service;
+async function changeFormOwner(context: ServiceContext, request: ChangeFormOwnerRequest, caller: Caller) {
+  const { database, now, nudge } = context;
   const { formId, email } = request;
   const form = await formOf(database, caller, formId);
   if (form.ownerEmail === null) {

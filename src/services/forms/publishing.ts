@@ -20,11 +20,11 @@ import { definitionOf, formMessage, versionMessage } from './form-message.ts';
 
 /** Publishes a new definition of a published form; one that was published before gets its old version back. */
 export async function publishFormVersion(
-  service: ServiceContext,
+  context: ServiceContext,
   request: PublishFormVersionRequest,
   caller: Caller,
 ): Promise<MessageInitShape<typeof PublishFormVersionResponseSchema>> {
-  const { database, settings, secrets, now } = service;
+  const { database, settings, secrets, now } = context;
   const { formId } = request;
   const { createdBy } = await formOf(database, caller, formId);
   const { definition, deliverySecret } = definitionOf(request.definition, {
@@ -52,8 +52,8 @@ export async function publishFormVersion(
     const change = { form: before, delivery, secret: deliverySecret, secrets, at };
     return { version: outcome.version, webhookSecret: await followDelivery(tx, change) };
   });
-  service.forms.forget(formId);
-  service.nudge();
+  context.forms.forget(formId);
+  context.nudge();
 
   const form = await formOf(database, caller, formId);
   return {

@@ -24,39 +24,39 @@ import { repeatedSubmission } from './repeated-submission.ts';
 import { saveAnswers } from './saving.ts';
 
 /** Shows a session to a person and takes their answers. The session id is the credential. */
-export function hostedService(service: ServiceContext): ServiceImpl<typeof HostedService> {
+export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
-    getHostedSession: (request) => getHostedSession(service, request),
-    saveHostedAnswers: (request) => saveHostedAnswers(service, request),
-    submitHostedSession: (request, { requestHeader }) => submitHostedSession(service, request, requestHeader),
+    getHostedSession: (request) => getHostedSession(context, request),
+    saveHostedAnswers: (request) => saveHostedAnswers(context, request),
+    submitHostedSession: (request, { requestHeader }) => submitHostedSession(context, request, requestHeader),
   };
 }
 
-async function getHostedSession(service: ServiceContext, { sessionId }: GetHostedSessionRequest) {
-  const session = await anySession(service, sessionId);
-  const form = await publishedForm(service.forms, session.formId);
-  const { definition } = await service.forms.version(session.versionId);
-  const now = service.now();
+async function getHostedSession(context: ServiceContext, { sessionId }: GetHostedSessionRequest) {
+  const session = await anySession(context, sessionId);
+  const form = await publishedForm(context.forms, session.formId);
+  const { definition } = await context.forms.version(session.versionId);
+  const now = context.now();
   const state = hostedState(session, gateOf(form, now));
   if (state !== HostedState.OPEN) return { session: endedToMessage(definition, form, state) };
 
-  if (session.openedAt === null) await markSessionOpened(service.database, session.id);
+  if (session.openedAt === null) await markSessionOpened(context.database, session.id);
   const held = shownAnswers(definition, heldAnswers(definition, session));
-  const answers = await describeUnclaimed(service, { id: form.id, definition }, held);
-  const token = issueToken(service.secretKey, session.id, now);
+  const answers = await describeUnclaimed(context, { id: form.id, definition }, held);
+  const token = issueToken(context.secretKey, session.id, now);
   return { session: openToMessage(definition, form, { session, answers, issueToken: token }) };
 }
 
 async function saveHostedAnswers(
-  service: ServiceContext,
+  context: ServiceContext,
   { sessionId, inputs, page }: SaveHostedAnswersRequest,
 ) {
-  const session = await anySession(service, sessionId);
-  const { form, version } = await openSession(service, session);
-  refuseIfShut(form, service.now());
+  const session = await anySession(context, sessionId);
+  const { form, version } = await openSession(context, session);
+  refuseIfShut(form, context.now());
   const given = readInputs(version.definition, inputs, { humanOnly: true });
   checkSize(form, given);
-  return saveAnswers(service, { session, form, version, given, page });
+  return saveAnswers(context, { session, form, version, given, page });
 }
 
 /**
@@ -64,14 +64,14 @@ async function saveHostedAnswers(
  * what gave it away.
  */
 async function submitHostedSession(
-  service: ServiceContext,
+  context: ServiceContext,
   request: SubmitHostedSessionRequest,
   requestHeader: Headers,
 ) {
-  const session = await anySession(service, request.sessionId);
-  if (session.status === 'submitted') return repeatedSubmission(service, session, request, requestHeader);
-  const { form, version } = await openSession(service, session);
-  const now = service.now();
+  const session = await anySession(context, request.sessionId);
+  if (session.status === 'submitted') return repeatedSubmission(context, session, request, requestHeader);
+  const { form, version } = await openSession(context, session);
+  const now = context.now();
   refuseIfShut(form, now);
   const { definition, compiled } = version;
   const given = readInputs(definition, request.inputs, { humanOnly: true });
@@ -79,19 +79,19 @@ async function submitHostedSession(
   const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
   const checked = compiled.checkAnswers(given, { base });
   if (!checked.ok) throw invalid(checked.violations);
-  const claimed = await claimUploads(service, { id: form.id, definition }, checked.answers);
+  const claimed = await claimUploads(context, { id: form.id, definition }, checked.answers);
   if (claimed.violations.length > 0) throw invalid(claimed.violations);
 
   const { redirectUrl = '', spam: guards } = form.version.definition.settings;
   const visit = { token: request.issueToken, sessionId: session.id, now };
-  const spam = request.honeypot !== '' || isTooQuick(service.secretKey, visit, guards.minSeconds);
+  const spam = request.honeypot !== '' || isTooQuick(context.secretKey, visit, guards.minSeconds);
   const entry = { form, version, session, ...claimed, source: 'hosted', byHuman: true, spam };
-  const submissionId = await storeSubmission(service, form, newSubmission(entry, now));
+  const submissionId = await storeSubmission(context, form, newSubmission(entry, now));
   return { submissionId, ending: endingOf(definition, claimed.answers, { redirectUrl, requestHeader }) };
 }
 
-async function anySession(service: ServiceContext, sessionId: string): Promise<Session> {
-  const session = isId('sess', sessionId) ? await findAnySession(service.database, sessionId) : null;
+async function anySession(context: ServiceContext, sessionId: string): Promise<Session> {
+  const session = isId('sess', sessionId) ? await findAnySession(context.database, sessionId) : null;
   if (session === null) throw notFound('session');
   return session;
 }

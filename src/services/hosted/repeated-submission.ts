@@ -19,32 +19,32 @@ import { issuedAt } from './page-token.ts';
  * opens the link afterwards learns nothing of what was answered. Throws `FAILED_PRECONDITION` otherwise.
  */
 export async function repeatedSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   session: Session,
   request: SubmitHostedSessionRequest,
   requestHeader: Headers,
 ) {
-  const { definition, compiled } = await service.forms.version(session.versionId);
+  const { definition, compiled } = await context.forms.version(session.versionId);
   const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
   const given = readInputs(definition, request.inputs, { humanOnly: true });
   const checked = compiled.checkAnswers(given, { base });
   const submissionId = session.submissionId ?? '';
-  const first = await findSubmission(service.database, session.projectId, submissionId);
-  if (first === null || !checked.ok || !isOfThatPage(service, session, request.issueToken)) {
+  const first = await findSubmission(context.database, session.projectId, submissionId);
+  if (first === null || !checked.ok || !isOfThatPage(context, session, request.issueToken)) {
     throw alreadySubmitted(submissionId);
   }
   if (comparable(definition, first.answers) !== comparable(definition, checked.answers)) {
     throw alreadySubmitted(submissionId);
   }
-  const form = await publishedForm(service.forms, session.formId);
+  const form = await publishedForm(context.forms, session.formId);
   const { redirectUrl = '' } = form.version.definition.settings;
   return { submissionId, ending: endingOf(definition, first.answers, { redirectUrl, requestHeader }) };
 }
 
-function isOfThatPage(service: ServiceContext, { id, submittedAt }: Session, token: string): boolean {
-  const now = service.now();
+function isOfThatPage(context: ServiceContext, { id, submittedAt }: Session, token: string): boolean {
+  const now = context.now();
   const submitted = submittedAt?.getTime() ?? 0;
-  const issued = issuedAt(service.secretKey, { token, sessionId: id, now });
+  const issued = issuedAt(context.secretKey, { token, sessionId: id, now });
   return issued !== undefined && issued <= submitted && now < submitted + REPEAT_MS;
 }
 

@@ -13,14 +13,14 @@ import { heldAnswers, shownAnswers } from './hosted-message.ts';
  * Keeps the answers that fit, if the form keeps partial answers, and names those that do not; with
  * a `page`, also the answers that this page still lacks.
  */
-export async function saveAnswers(service: ServiceContext, saving: Saving) {
+export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { session, form, version, page } = saving;
   const { definition, compiled } = version;
   const files = { id: form.id, definition };
-  const { fitting, violations } = await sortOut(service, saving);
+  const { fitting, violations } = await sortOut(context, saving);
 
   const { allowPartial } = form.version.definition.settings;
-  const current = allowPartial ? await keep(service, session, fitting) : session;
+  const current = allowPartial ? await keep(context, session, fitting) : session;
 
   const base = mergeAnswers(current.prefill, current.partialAnswers ?? {});
   const whole = compiled.checkAnswers(fitting, { base });
@@ -33,25 +33,25 @@ export async function saveAnswers(service: ServiceContext, saving: Saving) {
   const partialAnswers = mergeAnswers(current.partialAnswers ?? {}, fitting);
   const answers = shownAnswers(definition, heldAnswers(definition, { ...current, partialAnswers }));
   return {
-    answers: await describeUnclaimed(service, files, answers),
+    answers: await describeUnclaimed(context, files, answers),
     violations: [...violations, ...lacking],
     saved: allowPartial,
   };
 }
 
 /** Divides what was given into answers that fit, each by itself, and the problems of the others. */
-async function sortOut(service: ServiceContext, { form, version, given }: Saving) {
+async function sortOut(context: ServiceContext, { form, version, given }: Saving) {
   const { definition, compiled } = version;
   const checked = compiled.checkAnswers(given, { required: false });
   const violations = checked.ok ? [] : checked.violations;
   const rest = compiled.checkAnswers(without(given, violations), { required: false });
   const fitting = rest.ok ? rest.answers : {};
-  const files = await claimUploads(service, { id: form.id, definition }, fitting);
+  const files = await claimUploads(context, { id: form.id, definition }, fitting);
   return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };
 }
 
-async function keep(service: ServiceContext, { id }: Session, fitting: Answers): Promise<Session> {
-  return service.database.transaction(async (tx) => {
+async function keep(context: ServiceContext, { id }: Session, fitting: Answers): Promise<Session> {
+  return context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
     if (locked === null) throw notFound('session');
     refuseIfOver(locked);

@@ -21,19 +21,19 @@ import { wholeSeconds } from '../durations.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
-export function keysService(service: ServiceContext): ServiceImpl<typeof KeysService> {
-  const { database, keys } = service;
+export function keysService(context: ServiceContext): ServiceImpl<typeof KeysService> {
+  const { database, keys } = context;
   return {
-    createKey: (request, context) => createKey(service, request, callerOf(context)),
+    createKey: (request, call) => createKey(context, request, callerOf(call)),
 
-    async listKeys(_request, context) {
-      const { projectId, project } = callerOf(context);
+    async listKeys(_request, call) {
+      const { projectId, project } = callerOf(call);
       const all = await allKeys(database, projectId);
       return { keys: all.map((key) => keyMessage(key, project)) };
     },
 
-    async deleteKey({ keyId }, context) {
-      const { projectId } = callerOf(context);
+    async deleteKey({ keyId }, call) {
+      const { projectId } = callerOf(call);
       const found = isId('key', keyId) && (await deleteKey(database, projectId, keyId));
       if (!found) throw notFound('key');
       keys.forget();

@@ -39,22 +39,22 @@ import {
 } from './session-request.ts';
 
 /** Makes sessions for people or agents to fill, and follows them. */
-export function sessionsService(service: ServiceContext): ServiceImpl<typeof SessionsService> {
+export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
-    createSession: (request, context) => createSession(service, request, callerOf(context)),
-    getSession: (request, context) => getSession(service, request, callerOf(context)),
-    updateSession: (request, context) => changeSession(service, request, callerOf(context)),
-    submitSession: (request, context) => submitSession(service, request, callerOf(context)),
+    createSession: (request, call) => createSession(context, request, callerOf(call)),
+    getSession: (request, call) => getSession(context, request, callerOf(call)),
+    updateSession: (request, call) => changeSession(context, request, callerOf(call)),
+    submitSession: (request, call) => submitSession(context, request, callerOf(call)),
   };
 }
 
-async function createSession(service: ServiceContext, request: CreateSessionRequest, caller: Caller) {
-  const form = await publishedForm(service.forms, request.formId, caller.projectId);
+async function createSession(context: ServiceContext, request: CreateSessionRequest, caller: Caller) {
+  const form = await publishedForm(context.forms, request.formId, caller.projectId);
   if (form.status !== 'published') throw notFound('form');
   const { compiled, definition } = form.version;
   const prefill = compiled.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
   const files = prefill.ok
-    ? await claimUploads(service, { id: form.id, definition }, prefill.answers, 'prefill')
+    ? await claimUploads(context, { id: form.id, definition }, prefill.answers, 'prefill')
     : prefill;
   const violations = [
     ...durationProblems(request.expiresIn, 'expires_in'),
@@ -63,7 +63,7 @@ async function createSession(service: ServiceContext, request: CreateSessionRequ
   ];
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
-  const session = await insertSession(service.database, {
+  const session = await insertSession(context.database, {
     id: newSessionId(),
     projectId: form.projectId,
     formId: form.id,
@@ -72,53 +72,53 @@ async function createSession(service: ServiceContext, request: CreateSessionRequ
     metadata: request.metadata ?? {},
     expiresIn: Number(request.expiresIn?.seconds ?? DEFAULT_LIFE),
   });
-  return { session: told(service, form, session) };
+  return { session: told(context, form, session) };
 }
 
-async function getSession(service: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
-  const session = await ownSession(service, sessionId, caller);
-  return { session: told(service, await publishedForm(service.forms, session.formId), session) };
+async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
+  const session = await ownSession(context, sessionId, caller);
+  return { session: told(context, await publishedForm(context.forms, session.formId), session) };
 }
 
 /** What the change needs to know is read first: the embedded database can't be asked within a transaction. */
-async function changeSession(service: ServiceContext, request: UpdateSessionRequest, caller: Caller) {
-  const { form, version } = await openSession(service, await ownSession(service, request.sessionId, caller));
-  await refuseUnknownFiles(service, form, version, request);
+async function changeSession(context: ServiceContext, request: UpdateSessionRequest, caller: Caller) {
+  const { form, version } = await openSession(context, await ownSession(context, request.sessionId, caller));
+  await refuseUnknownFiles(context, form, version, request);
 
   const { allowPartial } = form.version.definition.settings;
-  const session = await service.database.transaction(async (tx) => {
+  const session = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, request.sessionId);
     if (locked === null) throw notFound('session');
     refuseIfOver(locked);
     return updateSession(tx, locked.id, changeOf(request, locked, { version, allowPartial }));
   });
-  return { session: told(service, form, session) };
+  return { session: told(context, form, session) };
 }
 
 async function submitSession(
-  service: ServiceContext,
+  context: ServiceContext,
   { sessionId, answers = {} }: SubmitSessionRequest,
   caller: Caller,
 ) {
-  const session = await ownSession(service, sessionId, caller);
-  const { form, version } = await openSession(service, session);
-  const now = service.now();
+  const session = await ownSession(context, sessionId, caller);
+  const { form, version } = await openSession(context, session);
+  const now = context.now();
   refuseIfShut(form, now);
   checkSize(form, answers);
   const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
   const checked = version.compiled.checkAnswers(answers, { base });
   if (!checked.ok) throw invalid(checked.violations);
   const claimed = await claimUploads(
-    service,
+    context,
     { id: form.id, definition: version.definition },
     checked.answers,
   );
   if (claimed.violations.length > 0) throw invalid(claimed.violations);
 
   const row = newSubmission({ form, version, session, ...claimed, source: 'api' }, now);
-  const submissionId = await storeSubmission(service, form, row);
+  const submissionId = await storeSubmission(context, form, row);
   const submitted: Session = { ...session, status: 'submitted', submittedAt: row.createdAt, submissionId };
-  return { submission: submissionToMessage(row), session: told(service, form, submitted) };
+  return { submission: submissionToMessage(row), session: told(context, form, submitted) };
 }
 
 /**
@@ -126,11 +126,11 @@ async function submitSession(
  *
  * Throws `FAILED_PRECONDITION` if it is submitted or expired, or its form archived.
  */
-export async function openSession(service: ServiceContext, session: Session): Promise<OpenSession> {
+export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
   refuseIfOver(session);
-  const form = await publishedForm(service.forms, session.formId);
-  if (form.status === 'archived') refuseIfShut(form, service.now());
-  return { form, version: await service.forms.version(session.versionId) };
+  const form = await publishedForm(context.forms, session.formId);
+  if (form.status === 'archived') refuseIfShut(form, context.now());
+  return { form, version: await context.forms.version(session.versionId) };
 }
 
 /** Throws if the session was submitted or had expired when it was read. */
@@ -139,9 +139,9 @@ export function refuseIfOver(session: Session): void {
   if (session.status === 'expired') throw expired();
 }
 
-async function ownSession(service: ServiceContext, sessionId: string, caller: Caller): Promise<Session> {
+async function ownSession(context: ServiceContext, sessionId: string, caller: Caller): Promise<Session> {
   const session = isId('sess', sessionId)
-    ? await findSession(service.database, caller.projectId, sessionId)
+    ? await findSession(context.database, caller.projectId, sessionId)
     : null;
   if (session === null) throw notFound('session');
   return session;
@@ -149,7 +149,7 @@ async function ownSession(service: ServiceContext, sessionId: string, caller: Ca
 
 /** Answers that do not even have the right shape are left to the change itself, which names them all. */
 async function refuseUnknownFiles(
-  service: ServiceContext,
+  context: ServiceContext,
   form: PublishedForm,
   { definition, compiled }: LiveVersion,
   request: UpdateSessionRequest,
@@ -157,14 +157,14 @@ async function refuseUnknownFiles(
   for (const root of ['prefill', 'answers'] as const) {
     const checked = compiled.checkAnswers(request[root] ?? {}, { root, required: false });
     if (!checked.ok) return;
-    const { violations } = await claimUploads(service, { id: form.id, definition }, checked.answers, root);
+    const { violations } = await claimUploads(context, { id: form.id, definition }, checked.answers, root);
     if (violations.length > 0) throw invalid(violations);
   }
 }
 
-function told(service: ServiceContext, form: PublishedForm, session: Session): SessionMessage {
+function told(context: ServiceContext, form: PublishedForm, session: Session): SessionMessage {
   const { allowPartial } = form.version.definition.settings;
-  return sessionToMessage(session, { hostedUrl: service.settings.hostedUrl, allowPartial });
+  return sessionToMessage(session, { hostedUrl: context.settings.hostedUrl, allowPartial });
 }
 
 export type OpenSession = { form: PublishedForm; version: LiveVersion };

@@ -16,19 +16,19 @@ import { ownForm } from './submission-list.ts';
  * What is accepted meanwhile comes along at the end. Stops when `signal` says that nobody reads.
  */
 export async function* exportSubmissions(
-  service: ServiceContext,
+  context: ServiceContext,
   request: ExportSubmissionsRequest,
   caller: Caller,
   signal: AbortSignal,
 ): AsyncIterable<{ data: Uint8Array }> {
-  await ownForm(service, request.formId, caller);
-  const format = await formatterOf(service, request);
+  await ownForm(context, request.formId, caller);
+  const format = await formatterOf(context, request);
   const encoder = new TextEncoder();
   if (format.head !== '') yield { data: encoder.encode(format.head) };
 
   for (let after = '', limit = FIRST_ROWS; ; ) {
     signal.throwIfAborted();
-    const rows = await storedPage(service.database, request.formId, {}, { after, limit });
+    const rows = await storedPage(context.database, request.formId, {}, { after, limit });
     const last = rows.at(-1);
     if (last === undefined) return;
     const data = encoder.encode(format.lines(rows));
@@ -41,12 +41,12 @@ export async function* exportSubmissions(
 }
 
 async function formatterOf(
-  service: ServiceContext,
+  context: ServiceContext,
   { formId, format }: ExportSubmissionsRequest,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat();
   if (format === ExportFormat.CSV) {
-    return csvFormat((await listVersions(service.database, formId)).map(({ definition }) => definition));
+    return csvFormat((await listVersions(context.database, formId)).map(({ definition }) => definition));
   }
   throw failed(Reason.BAD_REQUEST, 'format: Expected csv or ndjson', {
     violations: [{ path: 'format', code: 'invalid_enum_value', message: 'Expected csv or ndjson' }],

@@ -50,14 +50,14 @@ export function newSubmission(entry: Entry, at: number): NewSubmission {
  * session has been submitted or has expired, and `INVALID_ARGUMENT` if a file went to another. Of any number of calls at once, one makes the submission.
  */
 export async function storeSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   form: PublishedForm,
   row: NewSubmission,
 ): Promise<string> {
-  const written = await service.writer.write(row);
+  const written = await context.writer.write(row);
   switch (written.outcome) {
     case 'stored':
-      recountIfAlmostFull(service.forms, form);
+      recountIfAlmostFull(context.forms, form);
       return row.id;
     case 'duplicate':
       return repeated(written.submissionId, written.fingerprint === row.requestFingerprint);

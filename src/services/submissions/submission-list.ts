@@ -12,23 +12,23 @@ import { submissionToMessage } from './submission-message.ts';
 
 /** Lists a form's submissions, newest first. A form of another project is not there. */
 export async function listSubmissions(
-  service: ServiceContext,
+  context: ServiceContext,
   request: ListSubmissionsRequest,
   caller: Caller,
 ) {
-  await ownForm(service, request.formId, caller);
+  await ownForm(context, request.formId, caller);
   if (request.skip < 0) throw badParameter('offset', 'Expected a whole number from 0');
   const page = { ...pageAsked(request, 'sub'), offset: request.skip };
   const filter = filterOf(request);
   if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
 
-  const { items, nextCursor } = await listStored(service.database, request.formId, filter, page);
+  const { items, nextCursor } = await listStored(context.database, request.formId, filter, page);
   return { submissions: items.map(submissionToMessage), nextPageToken: nextCursor ?? '' };
 }
 
 /** Throws unless the form is of the caller's project, in whatever status. */
-export async function ownForm(service: ServiceContext, formId: string, caller: Caller): Promise<void> {
-  const form = await service.forms.find(formId);
+export async function ownForm(context: ServiceContext, formId: string, caller: Caller): Promise<void> {
+  const form = await context.forms.find(formId);
   if (form?.projectId !== caller.projectId) throw notFound('form');
 }
 

@@ -41,16 +41,16 @@ export function readRequest(request: Partial<CreateSubmissionRequest>, form: Pub
  * by the very call that is repeated because its answer was lost.
  */
 export async function acceptRequest(
-  service: ServiceContext,
+  context: ServiceContext,
   form: PublishedForm,
   request: ReadRequest,
 ): Promise<AcceptedRequest> {
   const { idempotency } = request;
   try {
-    return await checkAndStore(service, form, request);
+    return await checkAndStore(context, form, request);
   } catch (refusal) {
     if (idempotency === undefined || !(refusal instanceof ConnectError)) throw refusal;
-    const first = await findRepeatedSubmission(service.database, form.id, idempotency.key);
+    const first = await findRepeatedSubmission(context.database, form.id, idempotency.key);
     if (first === null) throw refusal;
     const same = first.requestFingerprint === idempotency.fingerprint;
     return { submissionId: repeated(first.id, same), answers: {} };
@@ -58,21 +58,21 @@ export async function acceptRequest(
 }
 
 async function checkAndStore(
-  service: ServiceContext,
+  context: ServiceContext,
   form: PublishedForm,
   request: ReadRequest,
 ): Promise<AcceptedRequest> {
   const { version } = form;
   const { source, spam, idempotency } = request;
-  const now = service.now();
+  const now = context.now();
   refuseIfShut(form, now);
   const checked = version.compiled.checkAnswers(request.answers);
   if (!checked.ok) throw invalid(checked.violations);
   const files = { id: form.id, definition: version.definition };
-  const { answers, uploadIds, violations } = await claimUploads(service, files, checked.answers);
+  const { answers, uploadIds, violations } = await claimUploads(context, files, checked.answers);
   if (violations.length > 0) throw invalid(violations);
   const row = newSubmission({ form, version, answers, uploadIds, source, spam, idempotency }, now);
-  return { submissionId: await storeSubmission(service, form, row), answers };
+  return { submissionId: await storeSubmission(context, form, row), answers };
 }
 
 function sourceProblems(source: string): Violation[] {

@@ -22,79 +22,78 @@ import { submissionToMessage } from './submission-message.ts';
 import { acceptRequest, readRequest } from './submission-request.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
-export function submissionsService(service: ServiceContext): ServiceImpl<typeof SubmissionsService> {
+export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {
   return {
-    createSubmission: (request, context) => createSubmission(service, request, context),
-    createDemoSubmission: (request) => createDemoSubmission(service, request),
-    getSubmission: (request, context) => getSubmission(service, request, callerOf(context)),
-    listSubmissions: (request, context) => listSubmissions(service, request, callerOf(context)),
-    exportSubmissions: (request, context) =>
-      exportSubmissions(service, request, callerOf(context), context.signal),
-    deleteSubmission: (request, context) => deleteSubmission(service, request, callerOf(context)),
+    createSubmission: (request, call) => createSubmission(context, request, call),
+    createDemoSubmission: (request) => createDemoSubmission(context, request),
+    getSubmission: (request, call) => getSubmission(context, request, callerOf(call)),
+    listSubmissions: (request, call) => listSubmissions(context, request, callerOf(call)),
+    exportSubmissions: (request, call) => exportSubmissions(context, request, callerOf(call), call.signal),
+    deleteSubmission: (request, call) => deleteSubmission(context, request, callerOf(call)),
   };
 }
 
 /** The hot path: its reads come from memory, and its one write is grouped with others'. */
 async function createSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   request: CreateSubmissionRequest,
-  context: HandlerContext,
+  call: HandlerContext,
 ) {
-  const projectId = request.managed ? callerOf(context).projectId : undefined;
-  const form = await publishedForm(service.forms, request.formId, projectId);
+  const projectId = request.managed ? callerOf(call).projectId : undefined;
+  const form = await publishedForm(context.forms, request.formId, projectId);
   const { definition } = form.version;
   const { allowedOrigins } = definition.settings;
-  checkOrigin(context.requestHeader, allowedOrigins, service.settings);
+  checkOrigin(call.requestHeader, allowedOrigins, context.settings);
 
-  const { submissionId, answers } = await acceptRequest(service, form, readRequest(request, form));
+  const { submissionId, answers } = await acceptRequest(context, form, readRequest(request, form));
   if (request.inputs.length === 0) return { submissionId };
-  const redirectUrl = followable(request.nextUrl, context.requestHeader, allowedOrigins);
+  const redirectUrl = followable(request.nextUrl, call.requestHeader, allowedOrigins);
   return {
     submissionId,
-    ending: endingOf(definition, answers, { redirectUrl, requestHeader: context.requestHeader }),
+    ending: endingOf(definition, answers, { redirectUrl, requestHeader: call.requestHeader }),
   };
 }
 
 /** Needs no origin: the demo is for everybody, and what it stores goes to the operator alone. */
 async function createDemoSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   { answers, source }: CreateDemoSubmissionRequest,
 ) {
-  const form = await publishedForm(service.forms, demoFormId);
+  const form = await publishedForm(context.forms, demoFormId);
   const request = readRequest({ answers, source: source === '' ? 'demo' : source }, form);
-  const { submissionId } = await acceptRequest(service, form, request);
+  const { submissionId } = await acceptRequest(context, form, request);
   return { submissionId };
 }
 
 async function getSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   { submissionId }: GetSubmissionRequest,
   caller: Caller,
 ) {
-  return { submission: submissionToMessage(await ownSubmission(service, submissionId, caller)) };
+  return { submission: submissionToMessage(await ownSubmission(context, submissionId, caller)) };
 }
 
 /** Files go first: if the process dies in between, calling again removes the rest. */
 async function deleteSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   { submissionId }: DeleteSubmissionRequest,
   caller: Caller,
 ) {
-  const { id, formId } = await ownSubmission(service, submissionId, caller);
-  for (const uploadId of await listUploadIds(service.database, id)) await service.uploads.remove(uploadId);
-  const removed = await service.database.transaction((tx) => removeSubmission(tx, caller.projectId, id));
+  const { id, formId } = await ownSubmission(context, submissionId, caller);
+  for (const uploadId of await listUploadIds(context.database, id)) await context.uploads.remove(uploadId);
+  const removed = await context.database.transaction((tx) => removeSubmission(tx, caller.projectId, id));
   if (removed === null) throw notFound('submission');
-  service.forms.forget(formId);
+  context.forms.forget(formId);
   return {};
 }
 
 async function ownSubmission(
-  service: ServiceContext,
+  context: ServiceContext,
   submissionId: string,
   caller: Caller,
 ): Promise<Submission> {
   const submission = isId('sub', submissionId)
-    ? await findSubmission(service.database, caller.projectId, submissionId)
+    ? await findSubmission(context.database, caller.projectId, submissionId)
     : null;
   if (submission === null) throw notFound('submission');
   return submission;

@@ -13,7 +13,7 @@ import type { ServiceOptions } from '../context.ts';
  * submission has, or that is named twice.
  */
 export async function claimUploads(
-  service: UploadDeps,
+  context: UploadDeps,
   form: FormWithFiles,
   answers: Answers,
   root: 'answers' | 'prefill' = 'answers',
@@ -21,7 +21,7 @@ export async function claimUploads(
   const claims = claimsIn(form.definition, answers, root);
   if (claims.length === 0) return { answers, uploadIds: [], violations: [] };
 
-  const uploads = await knownUploads(service, form.id, claims);
+  const uploads = await knownUploads(context, form.id, claims);
   const violations: Violation[] = [];
   const uploadIds = new Set<string>();
   for (const { id, fieldId, path } of claims) {
@@ -32,20 +32,20 @@ export async function claimUploads(
     }
     uploadIds.add(id);
   }
-  const described = describeUploads(form.definition, answers, uploads, service.settings.baseUrl);
+  const described = describeUploads(form.definition, answers, uploads, context.settings.baseUrl);
   return { answers: described, uploadIds: [...uploadIds], violations };
 }
 
 /** As `claimUploads`, for showing answers that are not submitted yet: unknown files are left as they are. */
 export async function describeUnclaimed(
-  service: UploadDeps,
+  context: UploadDeps,
   form: FormWithFiles,
   answers: Answers,
 ): Promise<Answers> {
   const claims = claimsIn(form.definition, answers, 'answers');
   if (claims.length === 0) return answers;
-  const uploads = await knownUploads(service, form.id, claims);
-  return describeUploads(form.definition, answers, uploads, service.settings.baseUrl);
+  const uploads = await knownUploads(context, form.id, claims);
+  return describeUploads(form.definition, answers, uploads, context.settings.baseUrl);
 }
 
 /** The address under which an upload is read back, with a key. */

@@ -25,17 +25,17 @@ import { openSession } from '../sessions/sessions.ts';
 import { checkOrigin } from '../submissions/origins.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
-export function uploadsService(service: ServiceContext): ServiceImpl<typeof UploadsService> {
+export function uploadsService(context: ServiceContext): ServiceImpl<typeof UploadsService> {
   return {
-    createUpload: (request, context) => createUpload(service, request, context),
-    getUpload: (request, context) => getUpload(service, request, callerOf(context)),
+    createUpload: (request, call) => createUpload(context, request, call),
+    getUpload: (request, call) => getUpload(context, request, callerOf(call)),
   };
 }
 
 /** The bytes are stored before their row, so that a row never names a file that is not there. */
-async function createUpload(service: ServiceContext, request: CreateUploadRequest, context: HandlerContext) {
-  const { form, version, byHuman } = await targetOf(service, request, context);
-  const now = service.now();
+async function createUpload(context: ServiceContext, request: CreateUploadRequest, call: HandlerContext) {
+  const { form, version, byHuman } = await targetOf(context, request, call);
+  const now = context.now();
   refuseIfShut(form, now);
   const { fieldId, content } = request;
   if (content.length > MAX_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
@@ -60,40 +60,40 @@ async function createUpload(service: ServiceContext, request: CreateUploadReques
     createdAt: new Date(now),
     submissionId: null,
   };
-  await service.uploads.put(upload.id, content);
-  await insertUpload(service.database, upload);
+  await context.uploads.put(upload.id, content);
+  await insertUpload(context.database, upload);
   return { upload: uploadToMessage(upload) };
 }
 
 /** A file that no submission has claimed is nobody's to read. */
-async function getUpload(service: ServiceContext, { uploadId }: GetUploadRequest, caller: Caller) {
+async function getUpload(context: ServiceContext, { uploadId }: GetUploadRequest, caller: Caller) {
   const upload = isId('upl', uploadId)
-    ? await findUpload(service.database, caller.projectId, uploadId)
+    ? await findUpload(context.database, caller.projectId, uploadId)
     : null;
   if (upload === null || upload.submissionId === null) throw notFound('upload');
-  const content = await service.uploads.get(upload.id);
+  const content = await context.uploads.get(upload.id);
   if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
   return { upload: uploadToMessage(upload), content };
 }
 
 /** Sessions are filled on the hosted page, by whoever knows their id; forms from pages that may post to them. */
 async function targetOf(
-  service: ServiceContext,
+  context: ServiceContext,
   { target }: CreateUploadRequest,
-  context: HandlerContext,
+  call: HandlerContext,
 ): Promise<Target> {
   switch (target.case) {
     case 'formId': {
-      const form = await publishedForm(service.forms, target.value);
-      checkOrigin(context.requestHeader, form.version.definition.settings.allowedOrigins, service.settings);
+      const form = await publishedForm(context.forms, target.value);
+      checkOrigin(call.requestHeader, form.version.definition.settings.allowedOrigins, context.settings);
       return { form, version: form.version, byHuman: false };
     }
     case 'sessionId': {
       const session = isId('sess', target.value)
-        ? await findAnySession(service.database, target.value)
+        ? await findAnySession(context.database, target.value)
         : null;
       if (session === null) throw notFound('session');
-      return { ...(await openSession(service, session)), byHuman: true };
+      return { ...(await openSession(context, session)), byHuman: true };
     }
     case undefined:
       throw invalid([refused('', 'Expected a form or a session')]);

@@ -21,21 +21,21 @@ import { webhookOf } from './webhook-lookup.ts';
 import { deliveryMessage, statusAsked } from './webhook-message.ts';
 
 /** The RPCs that show the log of deliveries and send them again. */
-export function deliveryMethods(service: ServiceContext): DeliveryMethods {
-  const { database, nudge } = service;
+export function deliveryMethods(context: ServiceContext): DeliveryMethods {
+  const { database, nudge } = context;
   return {
-    async listDeliveries(request, context) {
-      const { id } = await webhookOf(database, callerOf(context), request.webhookId);
+    async listDeliveries(request, call) {
+      const { id } = await webhookOf(database, callerOf(call), request.webhookId);
       return logPage(database, { webhookId: id }, request);
     },
 
-    async listFormDeliveries(request, context) {
-      const { id } = await formOf(database, callerOf(context), request.formId);
+    async listFormDeliveries(request, call) {
+      const { id } = await formOf(database, callerOf(call), request.formId);
       return logPage(database, { formId: id }, request);
     },
 
-    async replayDelivery({ deliveryId }, context) {
-      const caller = callerOf(context);
+    async replayDelivery({ deliveryId }, call) {
+      const caller = callerOf(call);
       const before = await webhookDeliveryOf(database, caller, deliveryId);
       const replayed = await replayDelivery(database, { projectId: caller.projectId, id: deliveryId });
       if (!replayed) {
@@ -46,8 +46,8 @@ export function deliveryMethods(service: ServiceContext): DeliveryMethods {
       return { delivery: deliveryMessage(await webhookDeliveryOf(database, caller, deliveryId)) };
     },
 
-    async replayDeliveries({ webhookId, createdAfter, createdBefore }, context) {
-      const { id } = await webhookOf(database, callerOf(context), webhookId);
+    async replayDeliveries({ webhookId, createdAfter, createdBefore }, call) {
+      const { id } = await webhookOf(database, callerOf(call), webhookId);
       const count = await replayFailedDeliveries(database, {
         webhookId: id,
         ...(createdAfter !== undefined && { createdAfter: instantOf(createdAfter) }),

@@ -16,26 +16,26 @@ import { createEventTail } from './event-tail.ts';
  * Makes the stream of events for whoever listens. It looks for events twice a second while somebody
  * does; ends when the service stops; and fails once the caller's key is no longer valid.
  */
-export function createListen(service: ServiceContext): Listen {
+export function createListen(context: ServiceContext): Listen {
   let streams = 0;
-  return async function* listen(request, context) {
-    const tail = await tailOf(service, request, context);
+  return async function* listen(request, call) {
+    const tail = await tailOf(context, request, call);
     if (streams >= MAX_STREAMS) {
       throw failed(Reason.RATE_LIMITED, 'Too many listen already', { retryAfter: RETRY_AFTER_SECONDS });
     }
     streams += 1;
     try {
-      const ended = AbortSignal.any([context.signal, service.stopping]);
+      const ended = AbortSignal.any([call.signal, context.stopping]);
       yield { cursor: await tail.begin() };
-      for (let quietSince = service.now(); !ended.aborted; ) {
-        await checkKey(service, context);
+      for (let quietSince = context.now(); !ended.aborted; ) {
+        await checkKey(context, call);
         for await (const { event, cursor } of tail.look()) {
           yield { cursor, event: eventMessage(event) };
-          quietSince = service.now();
+          quietSince = context.now();
         }
-        if (service.now() - quietSince >= QUIET_MS) {
+        if (context.now() - quietSince >= QUIET_MS) {
           yield { cursor: tail.cursor() };
-          quietSince = service.now();
+          quietSince = context.now();
         }
         await sleep(LOOK_MS, undefined, { signal: ended }).catch(() => undefined);
       }
@@ -58,9 +58,9 @@ const RETRY_AFTER_SECONDS = 10;
 async function tailOf(
   { database, now }: ServiceContext,
   { formId, cursor }: ListenRequest,
-  context: HandlerContext,
+  call: HandlerContext,
 ) {
-  const caller = callerOf(context);
+  const caller = callerOf(call);
   if (cursor !== '' && !isId('evt', cursor)) {
     const message = 'Expected the cursor of an earlier message';
     throw failed(Reason.BAD_REQUEST, `cursor: ${message}`, {
@@ -73,9 +73,9 @@ async function tailOf(
 }
 
 /** A key may be revoked while its owner listens. */
-async function checkKey({ keys }: ServiceContext, context: HandlerContext): Promise<void> {
-  const key = bearerOf(context.requestHeader.get('authorization')) ?? '';
-  if ((await keys.find(key, clientAddressOf(context))) === undefined) {
+async function checkKey({ keys }: ServiceContext, call: HandlerContext): Promise<void> {
+  const key = bearerOf(call.requestHeader.get('authorization')) ?? '';
+  if ((await keys.find(key, clientAddressOf(call))) === undefined) {
     throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
   }
 }
@@ -86,5 +86,5 @@ function eventMessage({ id, type, formId, body, createdAt }: EmittedEvent) {
 
 type Listen = (
   request: ListenRequest,
-  context: HandlerContext,
+  call: HandlerContext,
 ) => AsyncIterable<MessageInitShape<typeof ListenResponseSchema>>;

@@ -32,46 +32,46 @@ import { webhookOf } from './webhook-lookup.ts';
 import { eventName, webhookMessage } from './webhook-message.ts';
 
 /** Registers endpoints, and tells what became of each delivery to them. */
-export function webhooksService(service: ServiceContext): ServiceImpl<typeof WebhooksService> {
-  const { database } = service;
+export function webhooksService(context: ServiceContext): ServiceImpl<typeof WebhooksService> {
+  const { database } = context;
   return {
-    ...deliveryMethods(service),
+    ...deliveryMethods(context),
 
-    createWebhook: (request, context) => createWebhook(service, request, callerOf(context)),
+    createWebhook: (request, call) => createWebhook(context, request, callerOf(call)),
 
-    async listWebhooks(_request, context) {
-      const all = await allWebhooks(database, callerOf(context).projectId);
+    async listWebhooks(_request, call) {
+      const all = await allWebhooks(database, callerOf(call).projectId);
       return { webhooks: all.map(webhookMessage) };
     },
 
-    async getWebhook({ webhookId }, context) {
-      return { webhook: webhookMessage(await webhookOf(database, callerOf(context), webhookId)) };
+    async getWebhook({ webhookId }, call) {
+      return { webhook: webhookMessage(await webhookOf(database, callerOf(call), webhookId)) };
     },
 
-    updateWebhook: (request, context) => change(service, request, callerOf(context)),
+    updateWebhook: (request, call) => change(context, request, callerOf(call)),
 
-    async deleteWebhook({ webhookId }, context) {
-      const { projectId } = callerOf(context);
+    async deleteWebhook({ webhookId }, call) {
+      const { projectId } = callerOf(call);
       const found = isId('wh', webhookId) && (await deleteWebhook(database, projectId, webhookId));
       if (!found) throw notFound('webhook');
       await dropPendingDeliveries(database, webhookId);
       return {};
     },
 
-    listen: createListen(service),
+    listen: createListen(context),
 
-    rotateWebhookSecret: (request, context) => rotateSecret(service, request, callerOf(context)),
+    rotateWebhookSecret: (request, call) => rotateSecret(context, request, callerOf(call)),
 
-    testWebhook: async (request, context) => {
-      const caller = callerOf(context);
+    testWebhook: async (request, call) => {
+      const caller = callerOf(call);
       const webhook = await webhookOf(database, caller, request.webhookId);
-      return testWebhook(service, webhook, request.formId, caller);
+      return testWebhook(context, webhook, request.formId, caller);
     },
   };
 }
 
-async function createWebhook(service: ServiceContext, request: CreateWebhookRequest, caller: Caller) {
-  const { database, settings, secrets, now } = service;
+async function createWebhook(context: ServiceContext, request: CreateWebhookRequest, caller: Caller) {
+  const { database, settings, secrets, now } = context;
   const { url, secret, formId } = request;
   refuseIfAny([
     ...urlProblems(url, settings.allowPrivateWebhooks),
@@ -97,8 +97,8 @@ async function createWebhook(service: ServiceContext, request: CreateWebhookRequ
   return { webhook: webhookMessage(webhook), secret: secret === '' ? signing : '' };
 }
 
-async function change(service: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
-  const { database, settings, now } = service;
+async function change(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
+  const { database, settings, now } = context;
   const { url, events, active } = request;
   refuseIfAny([
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
