@@ -3,7 +3,7 @@ import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
 import type { Violation } from '../domain/violations.ts';
 
 /**
- * There is no such thing, or it belongs to somebody else: the two are never told apart.
+ * There is no such thing, or it belongs to another project: the message is the same.
  *
  * `what` is the thing's name in words, such as `form`.
  */

@@ -19,21 +19,21 @@ import { clientAddressKey } from './context.ts';
  * A transport to services in this process: it runs the interceptors and the method on the message
  * itself, without serializing, for a few microseconds a call.
  *
- * Its callers are the doors of the service, so the header `x-forwarded-for` is believed. Messages
+ * Its callers are the REST gateway and the hosted pages, so the header `x-forwarded-for` is believed. Messages
  * are not copied: neither side may change one after handing it over.
  */
 export function createLocalTransport(services: ServiceImplSpec[], interceptors: Interceptor[]): Transport {
-  const calls = new Map<DescMethod, Call>();
+  const chains = new Map<DescMethod, Call>();
   for (const spec of services.flatMap(({ methods }) => Object.values(methods))) {
     const innermost: Call = (req) => invoke(spec, req);
-    calls.set(
+    chains.set(
       spec.method,
       interceptors.reduceRight<Call>((next, intercept) => intercept(next), innermost),
     );
   }
 
   function callOf(method: DescMethod): Call {
-    const call = calls.get(method);
+    const call = chains.get(method);
     if (call === undefined) throw new ConnectError(`${method.name} is not served`, Code.Unimplemented);
     return call;
   }
@@ -92,7 +92,12 @@ async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
   if (spec.kind === 'server_streaming' && req.stream) {
     const input = await only(req.message);
     const message = normalized(spec.method.output, spec.impl(input, context));
-    return { ...common, stream: true as const, method: spec.method, message: ending(message, req.signal) };
+    return {
+      ...common,
+      stream: true as const,
+      method: spec.method,
+      message: endOnAbort(message, req.signal),
+    };
   }
   throw new ConnectError(`${spec.method.name} can't be called like this`, Code.Unimplemented);
 }
@@ -146,7 +151,7 @@ async function* normalized(
 }
 
 /** Ends the method's work when the caller goes: its client has no other way to say so. */
-async function* ending<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+async function* endOnAbort<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   for await (const message of messages) {
     signal.throwIfAborted();
     yield message;

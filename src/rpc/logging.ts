@@ -86,7 +86,7 @@ async function* watched<T>(messages: AsyncIterable<T>, end: EndOfCall): AsyncIte
   }
 }
 
-/** The door's own request id, so that one call has one name in all logs; a strange one is replaced. */
+/** The request id that the caller gave, so that all logs name the call alike; a malformed one is replaced. */
 function requestIdOf(header: Headers): string {
   const given = header.get('x-request-id');
   return given !== null && requestIdPattern.test(given) ? given : randomUUID();

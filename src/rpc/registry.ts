@@ -8,12 +8,11 @@ import {
 } from '@connectrpc/connect';
 import type { Log } from '../telemetry/log.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
-import { callLimits } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { logCalls } from './logging.ts';
 import { type CountInDatabase, limitRates } from './rate-limits.ts';
+import { callLimits } from './server.ts';
 import { answerUnaryGrpc } from './unary-grpc.ts';
-import { refuseUnreadable } from './unreadable.ts';
 
 /**
  * Puts services behind the one chain of interceptors that every call passes: logging, authentication
@@ -35,7 +34,6 @@ export function createRpc(options: RpcOptions): Rpc {
         router.service(descriptor, implementation, { ...callLimits, interceptors });
       }
       answerUnaryGrpc(router, { specs, interceptors });
-      refuseUnreadable(router);
     },
     transport: () => createLocalTransport(specs, interceptors),
   };

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { text } from 'node:stream/consumers';
 import {
   Code,
   ConnectError,
@@ -7,11 +8,21 @@ import {
   type ContextValues,
   createConnectRouter,
 } from '@connectrpc/connect';
-import type { UniversalHandler } from '@connectrpc/connect/protocol';
-import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import type {
+  UniversalHandler,
+  UniversalHandlerFn,
+  UniversalServerResponse,
+} from '@connectrpc/connect/protocol';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import {
+  compressionBrotli,
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
-import { inPieces, wholeOf } from './bytes.ts';
-import { callLimits } from './limits.ts';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { failed } from './errors.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`.
@@ -24,6 +35,7 @@ import { callLimits } from './limits.ts';
 export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHandlerOptions): RpcHandler {
   const router = createConnectRouter();
   routes(router);
+  refuseUnreadable(router);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request, response) => {
@@ -52,19 +64,19 @@ async function answerWhole(
   };
   request.on('error', gone);
   response.once('close', gone);
-  const pieces = await readWhole(request, response);
-  if (pieces === undefined) return;
+  const chunks = await readWhole(request, response);
+  if (chunks === undefined) return;
 
   const answer = await handler({
     httpVersion: request.httpVersion,
     method: request.method ?? '',
     url: `http://localhost${request.url}`,
     header: headersOf(request),
-    body: inPieces(pieces),
+    body: toStream(chunks),
     signal: caller.signal,
     contextValues,
   });
-  const body = answer.body === undefined ? '' : await wholeOf(answer.body);
+  const body = answer.body === undefined ? '' : await readAll(answer.body);
   answered = true;
   response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
   if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
@@ -82,8 +94,8 @@ async function answerStream(
 }
 
 /**
- * The bytes of a request's body, in pieces; undefined if the caller goes before its end. Of one that is
- * too large only the beginning, which is too large too: its handler refuses it in its own protocol.
+ * The chunks of a request's body; undefined if the caller goes before its end. Of a body that is too
+ * large only the beginning, which is too large too: its handler refuses it in its own protocol.
  */
 function readWhole(request: Request, response: ServerResponse): Promise<Uint8Array[] | undefined> {
   const { promise, resolve } = Promise.withResolvers<Uint8Array[] | undefined>();
@@ -112,6 +124,60 @@ function headersOf({ headers }: Request): Headers {
   }
   return of;
 }
+
+/**
+ * Makes the router answer bytes that are no message of the RPC with `INVALID_ARGUMENT`, as it answers
+ * what is no JSON.
+ *
+ * Connect calls that an internal error, with status 500, which monitoring counts as a fault of the
+ * service. gRPC keeps `INTERNAL`, the code that its specification gives, which comes with status 200.
+ */
+function refuseUnreadable({ handlers }: ConnectRouter): void {
+  for (const [index, handler] of handlers.entries()) {
+    const answer: UniversalHandlerFn = async (request) => corrected(await handler(request));
+    handlers[index] = Object.assign(answer, handler);
+  }
+}
+
+async function corrected(response: UniversalServerResponse): Promise<UniversalServerResponse> {
+  const { status, body } = response;
+  if (status !== 500 || !body) return response;
+  const header = new Headers(response.header);
+  if (header.has('content-encoding')) return response;
+  const said = Symbol.asyncIterator in body ? await text(body) : new TextDecoder().decode(body);
+  if (!said.startsWith('{"code":"internal","message":"parse binary: ')) {
+    return { ...response, body: toStream([new TextEncoder().encode(said)]) };
+  }
+  const refusal = errorToJsonBytes(failed(Reason.BAD_REQUEST, 'The message can not be read'), undefined);
+  header.set('content-length', String(refusal.byteLength));
+  return { ...response, status: 400, header, body: toStream([refusal]) };
+}
+
+/**
+ * Bytes that are there already, as the stream that Connect's handlers take and give.
+ *
+ * Connect's `createAsyncIterable` does the same, but is compiled for engines without async generators,
+ * which costs some percent of a call.
+ */
+export async function* toStream(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* chunks;
+}
+
+/** All bytes of a stream. */
+export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
+}
+
+/** What calls from the network may ask for. Times in milliseconds, sizes in bytes. */
+export const callLimits = {
+  acceptCompression: [compressionGzip, compressionBrotli],
+  /** The longest time-out that a caller may set: an export of millions takes minutes. */
+  maxTimeoutMs: 600_000,
+  /** A file of 10 MiB with its envelope, in base64 as Connect's JSON has it. */
+  readMaxBytes: 14 * 1024 * 1024,
+};
 
 /** The largest message, with the head that gRPC puts before it. */
 const MAX_WIRE_BYTES = callLimits.readMaxBytes + 5;

@@ -33,8 +33,7 @@ import {
   parseTimeout,
   setTrailerStatus,
 } from '@connectrpc/connect/protocol-grpc';
-import { inPieces, wholeOf } from './bytes.ts';
-import { callLimits } from './limits.ts';
+import { callLimits, readAll, toStream } from './server.ts';
 
 /**
  * Makes the router answer a unary gRPC call as what it is: one message and one answer.
@@ -53,9 +52,9 @@ export function answerUnaryGrpc({ handlers }: ConnectRouter, services: ServedSpe
     const either: UniversalHandlerFn = async (request) => {
       const { body } = request;
       if (!isGrpc(request) || !isIterable(body)) return handler(request);
-      const bytes = await wholeOf(body);
+      const bytes = await readAll(body);
       const message = onlyMessage(bytes);
-      if (message === undefined) return handler({ ...request, body: inPieces([bytes]) });
+      if (message === undefined) return handler({ ...request, body: toStream([bytes]) });
       return answer(request, message);
     };
     handlers[index] = Object.assign(either, handler);
@@ -118,7 +117,7 @@ function unaryAnswer(spec: UnarySpec, interceptors: Interceptor[]) {
     return {
       status: 200,
       header: context.responseHeader,
-      body: inPieces(body),
+      body: toStream(body),
       trailer: context.responseTrailer,
     };
   };
