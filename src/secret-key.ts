@@ -4,6 +4,7 @@ import type { Config } from './config.ts';
 import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from './domain/secrets.ts';
 import type { Database } from './store/database/database.ts';
 import { StartError } from './store/database/faults.ts';
+import { agreeOn } from './store/installation.ts';
 
 /**
  * The key that stored secrets and mailed links depend on: SECRET_KEY, or with the embedded database a
@@ -34,13 +35,9 @@ export function findSecretKey(config: Config): SecretKey {
  */
 export async function verifySecretKey(database: Database, key: SecretKey): Promise<void> {
   const box = new SecretBox(key);
-  await database.query(
-    "insert into installation (name, value) values ('secret_key', $1) on conflict do nothing",
-    [box.seal(PROBE)],
-  );
-  const [row] = await database.query("select value from installation where name = 'secret_key'");
+  const sealed = await agreeOn(database, 'secret_key', box.seal(PROBE));
   try {
-    box.open(String(row?.value));
+    box.open(sealed);
   } catch {
     throw new StartError(
       'SECRET_KEY: not the key that this database was first used with. Its secrets would be lost.',

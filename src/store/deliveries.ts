@@ -1,7 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { smallestIdAt } from '../domain/ids.ts';
-import { type Attempt, AttemptEntity } from './attempts.ts';
 import { id, type JsonObject, json, text, time } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 import { EventEntity, type NewEvent } from './events.ts';
@@ -58,6 +57,28 @@ export const DeliveryEntity = defineEntity({
 });
 
 export type Delivery = InferEntity<typeof DeliveryEntity>;
+
+/** One try of a delivery. */
+export const AttemptEntity = defineEntity({
+  name: 'Attempt',
+  tableName: 'attempts',
+  properties: {
+    id: id().primary(),
+    deliveryId: id(),
+    /** 1, 2, 3 … within the delivery; a replay counts on. */
+    number: p.integer(),
+    status: p.enum(['delivered', 'failed']).columnType('text'),
+    responseStatus: p.integer().strictNullable(),
+    error: text().strictNullable(),
+    /** The first 2 KiB of the receiver's answer. */
+    responseBody: text().strictNullable(),
+    durationMs: p.integer(),
+    startedAt: time(),
+  },
+  indexes: [{ name: 'attempts_by_delivery', properties: ['deliveryId', 'number'] }],
+});
+
+export type Attempt = InferEntity<typeof AttemptEntity>;
 
 /**
  * A page of a webhook's or a form's deliveries, newest first, each with its attempts, oldest first.
@@ -189,6 +210,24 @@ export async function releaseWaitingMail(
        and leased_until is null and due_at > now()`,
     [addressKey(address), formId],
   );
+}
+
+/**
+ * Removes up to `limit` deliveries that were made `days` ago and are finished, with their attempts.
+ * Returns how many.
+ */
+export async function purgeDeliveries(queries: Queries, days: number, limit: number): Promise<number> {
+  const rows = await queries.query(
+    `with old as materialized (
+       select id from deliveries
+       where status <> 'pending' and created_at < now() - make_interval(days => $1)
+       order by created_at limit $2 for update skip locked
+     ),
+     tries as (delete from attempts where delivery_id in (select id from old))
+     delete from deliveries where id in (select id from old) returning id`,
+    [days, limit],
+  );
+  return rows.length;
 }
 
 const asReplayed = `status = 'pending', due_at = now(), leased_until = null, step = 0,

@@ -1,6 +1,4 @@
 import type { Queries } from './database/queries.ts';
-import { type Form, FormEntity } from './forms.ts';
-import { type Webhook, WebhookEntity } from './webhooks.ts';
 
 /**
  * Marks events as turned into deliveries and inserts those deliveries, in one statement.
@@ -47,27 +45,6 @@ export async function insertDeliveries(queries: Queries, deliveries: NewDelivery
     `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
     [JSON.stringify(deliveries.map(columnsOf))],
   );
-}
-
-/** The active webhooks that hear of events of these forms: the forms' own, and those of their projects. */
-export async function listListeningWebhooks(
-  queries: Queries,
-  { formIds, projectIds }: { formIds: string[]; projectIds: string[] },
-): Promise<Webhook[]> {
-  const listening = { deletedAt: null, active: true };
-  return queries.read((em) =>
-    em.find(WebhookEntity, {
-      $or: [
-        { ...listening, formId: { $in: formIds } },
-        { ...listening, projectId: { $in: projectIds }, formId: null },
-      ],
-    }),
-  );
-}
-
-/** The forms with these ids. */
-export async function listFormsById(queries: Queries, formIds: string[]): Promise<Form[]> {
-  return queries.read((em) => em.find(FormEntity, { id: { $in: formIds } }));
 }
 
 const givenColumns = `id text, event_id text, project_id text, form_id text, webhook_id text, submission_id text,

@@ -67,44 +67,6 @@ export async function settleDeliveries(
   });
 }
 
-/**
- * Turns a webhook off for a reason in words; null if it was off already. What waits for it fails when
- * its turn comes.
- */
-export async function turnOffWebhook(
-  queries: Queries,
-  { id, reason }: { id: string; reason: string },
-): Promise<TurnedOffWebhook | null> {
-  const [row] = await queries.query(
-    `update webhooks set active = false, disabled_at = now(), disabled_reason = $2
-     where id = $1 and active and deleted_at is null
-     returning project_id, form_id, url`,
-    [id, reason],
-  );
-  if (row === undefined) return null;
-  const formId = typeof row.form_id === 'string' ? row.form_id : null;
-  return { id, projectId: String(row.project_id), formId, url: String(row.url) };
-}
-
-/** Confirmed owners of a form, or of a project's forms: whom to tell about a webhook. At most `limit`. */
-export async function listOwners(
-  queries: Queries,
-  { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
-): Promise<{ formId: string; formName: string; address: string }[]> {
-  const rows = await queries.query(
-    `select distinct on (owner_email) id, name, owner_email from forms
-     where project_id = $1 and ($2::text is null or id = $2)
-       and owner_confirmed_at is not null and owner_email is not null
-     order by owner_email, id limit $3`,
-    [projectId, formId, limit],
-  );
-  return rows.map((row) => ({
-    formId: String(row.id),
-    formName: String(row.name),
-    address: String(row.owner_email),
-  }));
-}
-
 /** How long a webhook may fail without one success before it is turned off. */
 const TOO_LONG = `interval '5 days'`;
 
@@ -148,4 +110,3 @@ export type DeliveryResult = {
 };
 
 export type FailingWebhook = { id: string; cause: 'too_long' | 'never_worked' };
-export type TurnedOffWebhook = { id: string; projectId: string; formId: string | null; url: string };

@@ -98,6 +98,21 @@ export async function listEventsById(queries: Queries, ids: string[]): Promise<E
   }));
 }
 
+/** Removes up to `limit` events that became deliveries `days` ago, of which none is left. Returns how many. */
+export async function purgeEvents(queries: Queries, days: number, limit: number): Promise<number> {
+  const rows = await queries.query(
+    `delete from events where id in (
+       select id from events e
+       where fanned_out_at is not null and fanned_out_at < now() - make_interval(days => $1)
+         and not exists (select from deliveries d where d.event_id = e.id)
+       order by fanned_out_at limit $2 for update skip locked
+     )
+     returning id`,
+    [days, limit],
+  );
+  return rows.length;
+}
+
 /** What leaves the service as a webhook; the others only become mail. */
 const EMITTED_TYPES = ['submission.created', 'submission.completed', 'session.expired', 'webhook.test'];
 

@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, time } from './database/columns.ts';
 import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import type { Queries } from './database/queries.ts';
+import { type Queries, textOrNull } from './database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
@@ -71,6 +71,38 @@ export async function listForms(db: Queries, projectId: string, page: PageReques
   return pageOf(rows, page.limit);
 }
 
+/** The forms with these ids. */
+export async function listFormsById(db: Queries, formIds: string[]): Promise<Form[]> {
+  return db.read((em) => em.find(FormEntity, { id: { $in: formIds } }));
+}
+
+/**
+ * What each call on a form's public side must know of it, in one cheap read: null if there is no
+ * such form. The counts are those stored when it is read.
+ */
+export async function findFormState(db: Queries, formId: string): Promise<FormState | null> {
+  const [row] = await db.query(
+    `select f.project_id, f.status, f.created_by, f.current_version_id, c.accepted, c.spam
+       from forms f
+      cross join lateral (
+        select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
+          from form_counters where form_id = f.id
+      ) c
+      where f.id = $1`,
+    [formId],
+  );
+  if (row === undefined) return null;
+  return {
+    id: formId,
+    projectId: String(row.project_id),
+    status: statusOf(row.status),
+    createdBy: String(row.created_by),
+    currentVersionId: textOrNull(row.current_version_id),
+    accepted: Number(row.accepted),
+    spam: Number(row.spam),
+  };
+}
+
 /** Archives a form for good, and says whether there is one. Again is the same. */
 export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
   const rows = await db.query(
@@ -78,37 +110,6 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
        updated_at = case when status = 'archived' then updated_at else now() end
      where id = $1 and project_id = $2 returning id`,
     [formId, projectId],
-  );
-  return rows.length > 0;
-}
-
-/** Notes who shall own the form once the address confirms, and says whether there is such a form. */
-export async function proposeOwner(
-  db: Queries,
-  projectId: string,
-  formId: string,
-  email: string,
-): Promise<boolean> {
-  const rows = await db.query(
-    'update forms set pending_owner_email = $3, updated_at = now() where id = $1 and project_id = $2 returning id',
-    [formId, projectId, email],
-  );
-  return rows.length > 0;
-}
-
-/**
- * Records that an address followed its confirmation link: the owner is confirmed, or the proposed owner
- * takes over. False if the address is neither of them any more.
- */
-export async function confirmOwner(db: Queries, formId: string, email: string): Promise<boolean> {
-  const rows = await db.query(
-    `update forms set
-       owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
-       owner_email = $2,
-       pending_owner_email = nullif(pending_owner_email, $2),
-       updated_at = now()
-     where id = $1 and (owner_email = $2 or pending_owner_email = $2) returning id`,
-    [formId, email],
   );
   return rows.length > 0;
 }
@@ -137,6 +138,23 @@ export async function listRetentions(db: Queries, page: PageRequest): Promise<Pa
   const retentions = rows.map((row) => ({ id: String(row.id), retentionDays: Number(row.days) }));
   return pageOf(retentions, page.limit);
 }
+
+function statusOf(value: unknown): Form['status'] {
+  if (value === 'draft' || value === 'published' || value === 'archived') return value;
+  throw new TypeError(`Not the status of a form: ${String(value)}`);
+}
+
+export type FormState = {
+  id: string;
+  projectId: string;
+  status: Form['status'];
+  /** `public`, or the id of a key. */
+  createdBy: string;
+  currentVersionId: string | null;
+  /** How many accepted submissions the form holds, and how many taken for spam. */
+  accepted: number;
+  spam: number;
+};
 
 /** A form, and for how many days it keeps submissions. */
 export type Retention = { id: string; retentionDays: number };

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
-import type { Queries } from './database/queries.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 
 /** A project: what an API key sees. Everything but versions belongs to exactly one. */
 export const ProjectEntity = defineEntity({
@@ -28,4 +28,9 @@ export async function getOrCreateProject(db: Queries, project: Project): Promise
 /** Finds a project by its id. */
 export async function findProject(db: Queries, projectId: string): Promise<Project | null> {
   return db.read((em) => em.findOne(ProjectEntity, { id: projectId }));
+}
+
+/** Makes other transactions that lock the project wait until this one ends. */
+export async function lockProject(tx: Transaction, projectId: string): Promise<void> {
+  await tx.query('select id from projects where id = $1 for update', [projectId]);
 }

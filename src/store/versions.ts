@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, time } from './database/columns.ts';
-import type { Queries } from './database/queries.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
 export const VersionEntity = defineEntity({
@@ -35,3 +35,82 @@ export async function findVersion(db: Queries, versionId: string): Promise<Versi
 export async function listVersions(db: Queries, formId: string): Promise<Version[]> {
   return db.read((em) => em.find(VersionEntity, { formId }, { orderBy: { number: 'desc' } }));
 }
+
+/**
+ * Publishes a draft with its first version, if the token is right: it works once, until it expires by
+ * the database's clock. A wrong token tells nothing about the form's state.
+ */
+export async function activateForm(tx: Transaction, activation: Activation): Promise<ActivationOutcome> {
+  const { formId, tokenHash, ownerEmail, version } = activation;
+  const [form] = await tx.query(
+    `select activation_hash = $2 as right_token, activated_at is not null or status <> 'draft' as used,
+       activation_expires_at <= now() as expired
+     from forms where id = $1 for update`,
+    [formId, tokenHash],
+  );
+  if (form === undefined) return 'not_found';
+  if (form.right_token !== true) return 'wrong_token';
+  if (form.used === true) return 'used';
+  if (form.expired === true) return 'expired';
+
+  await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1 }));
+  await tx.query(
+    `update forms set status = 'published', current_version_id = $2, owner_email = $3, activated_at = now(),
+       draft_definition = null, draft_secret = null, updated_at = now()
+     where id = $1`,
+    [formId, version.id, ownerEmail],
+  );
+  return 'activated';
+}
+
+/**
+ * Makes a definition the current version of a published form. A definition that was published before
+ * (same checksum) gets its old version back.
+ */
+export async function publishVersion(tx: Transaction, publication: Publication): Promise<PublicationOutcome> {
+  const { projectId, formId, version } = publication;
+  const [form] = await tx.query('select status from forms where id = $1 and project_id = $2 for update', [
+    formId,
+    projectId,
+  ]);
+  if (form === undefined) return { outcome: 'not_found' };
+  if (form.status !== 'published') return { outcome: 'not_published' };
+
+  const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
+  const current = known ?? (await insertNextVersion(tx, formId, version));
+  await tx.query(
+    'update forms set current_version_id = $2, name = $3, slug = $4, updated_at = now() where id = $1',
+    [formId, current.id, version.definition.name, version.definition.slug],
+  );
+  return { outcome: 'published', version: current };
+}
+
+/** The form's row is locked, so that no other version takes the number. */
+async function insertNextVersion(tx: Transaction, formId: string, version: NewVersion): Promise<Version> {
+  const [row] = await tx.query(
+    'select coalesce(max(number), 0) as last from form_versions where form_id = $1',
+    [formId],
+  );
+  const next = { ...version, formId, number: Number(row?.last) + 1 };
+  await tx.write((em) => em.insert(VersionEntity, next));
+  return next;
+}
+
+/** What makes a draft a published form. */
+export type Activation = {
+  formId: string;
+  /** SHA-256 of the presented token, hex. */
+  tokenHash: string;
+  ownerEmail: string;
+  version: NewVersion;
+};
+export type ActivationOutcome = 'activated' | 'not_found' | 'wrong_token' | 'used' | 'expired';
+
+/** A further definition for a form. */
+export type Publication = { projectId: string; formId: string; version: NewVersion };
+export type PublicationOutcome =
+  | { outcome: 'published'; version: Version }
+  | { outcome: 'not_found' | 'not_published' };
+
+/** A version before it has its place in a form. */
+type NewVersion = Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'>;

@@ -1,7 +1,7 @@
-import { defineEntity, type InferEntity, LockMode, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
 import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import type { Queries, Transaction } from './database/queries.ts';
+import type { Queries } from './database/queries.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({
@@ -93,6 +93,22 @@ export async function listWebhooks(
   return pageOf(rows, page.limit);
 }
 
+/** The active webhooks that hear of events of these forms: the forms' own, and those of their projects. */
+export async function listListeningWebhooks(
+  db: Queries,
+  { formIds, projectIds }: { formIds: string[]; projectIds: string[] },
+): Promise<Webhook[]> {
+  const listening = { deletedAt: null, active: true };
+  return db.read((em) =>
+    em.find(WebhookEntity, {
+      $or: [
+        { ...listening, formId: { $in: formIds } },
+        { ...listening, projectId: { $in: projectIds }, formId: null },
+      ],
+    }),
+  );
+}
+
 /** Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. */
 export async function updateWebhook(
   db: Queries,
@@ -119,55 +135,49 @@ export async function deleteWebhook(db: Queries, projectId: string, webhookId: s
 }
 
 /**
- * Gives a webhook another sealed secret, which signs from `effectiveAt` on; the one before is named along
- * for a day after that. A rotation that was planned and has not happened is dropped.
+ * Turns a webhook off for a reason in words; null if it was off already. What waits for it fails when
+ * its turn comes.
  */
-export async function rotateWebhookSecret(
-  tx: Transaction,
-  rotation: { projectId: string; webhookId: string; secret: string; effectiveAt: Date; now: Date },
-): Promise<Webhook | null> {
-  const { projectId, webhookId, secret, effectiveAt, now } = rotation;
-  const webhook = await tx.read((em) =>
-    em.findOne(
-      WebhookEntity,
-      { id: webhookId, projectId, deletedAt: null },
-      { lockMode: LockMode.PESSIMISTIC_WRITE },
-    ),
+export async function turnOffWebhook(
+  db: Queries,
+  { id, reason }: { id: string; reason: string },
+): Promise<TurnedOffWebhook | null> {
+  const [row] = await db.query(
+    `update webhooks set active = false, disabled_at = now(), disabled_reason = $2
+     where id = $1 and active and deleted_at is null
+     returning project_id, form_id, url`,
+    [id, reason],
   );
-  if (webhook === null) return null;
-
-  const current = secretsAt(webhook, now);
-  const later = effectiveAt > now;
-  return updateWebhook(tx, projectId, webhookId, {
-    secret: later ? current.secret : secret,
-    nextSecret: later ? secret : null,
-    nextSecretAt: later ? effectiveAt : null,
-    previousSecret: later ? current.previousSecret : current.secret,
-    previousSecretUntil: later ? current.previousSecretUntil : new Date(now.getTime() + OVERLAP_MS),
-  });
+  if (row === undefined) return null;
+  const formId = typeof row.form_id === 'string' ? row.form_id : null;
+  return { id, projectId: String(row.project_id), formId, url: String(row.url) };
 }
 
-/** The sealed secrets a webhook signs with at a time: `previousSecret` is null outside the overlap. */
-export function secretsAt(webhook: SigningSecrets, now: Date): SecretsAt {
-  const { secret, nextSecret, nextSecretAt, previousSecret, previousSecretUntil } = webhook;
-  if (nextSecret !== null && nextSecretAt !== null && nextSecretAt <= now) {
-    const until = new Date(nextSecretAt.getTime() + OVERLAP_MS);
-    return until > now
-      ? { secret: nextSecret, previousSecret: secret, previousSecretUntil: until }
-      : { secret: nextSecret, previousSecret: null, previousSecretUntil: null };
-  }
-  return previousSecretUntil !== null && previousSecretUntil > now
-    ? { secret, previousSecret, previousSecretUntil }
-    : { secret, previousSecret: null, previousSecretUntil: null };
+/**
+ * Removes up to `limit` deliveries of deleted webhooks with their attempts, and webhooks that have none
+ * left. Returns how many deliveries.
+ */
+export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<number> {
+  const rows = await db.query(
+    `with gone as materialized (
+       select d.id from webhooks w join deliveries d on d.webhook_id = w.id
+       where w.deleted_at is not null limit $1
+     ),
+     tries as (delete from attempts where delivery_id in (select id from gone))
+     delete from deliveries where id in (select id from gone) returning id`,
+    [limit],
+  );
+  if (rows.length > 0) return rows.length;
+  await db.query(
+    `delete from webhooks where id in (
+       select id from webhooks w
+       where w.deleted_at is not null and not exists (select from deliveries d where d.webhook_id = w.id)
+       limit $1 for update skip locked
+     )`,
+    [limit],
+  );
+  return 0;
 }
-
-/** How long receivers may take to change over. */
-const OVERLAP_MS = 24 * 60 * 60 * 1000;
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
-/** The sealed secrets that a webhook has. */
-export type SigningSecrets = Pick<
-  Webhook,
-  'secret' | 'nextSecret' | 'nextSecretAt' | 'previousSecret' | 'previousSecretUntil'
->;
-export type SecretsAt = Pick<Webhook, 'secret' | 'previousSecret' | 'previousSecretUntil'>;
+export type TurnedOffWebhook = { id: string; projectId: string; formId: string | null; url: string };

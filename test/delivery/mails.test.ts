@@ -4,8 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { readMailLink } from '../../src/domain/mail-link.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries.ts';
-import { confirmRecipient } from '../../src/store/mail-recipients.ts';
-import { stopMail } from '../../src/store/mail-stops.ts';
+import { confirmRecipient, stopMail } from '../../src/store/mail.ts';
 import { VersionEntity } from '../../src/store/versions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

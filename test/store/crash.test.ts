@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { countSubmissions } from '../../src/store/counters.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
+import { countSubmissions } from '../../src/store/submissions.ts';
 import { createServerDatabase } from '../support/database.ts';
 
 describe('a writing process that is killed', () => {

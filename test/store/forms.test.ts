@@ -3,16 +3,14 @@ import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import {
   archiveForm,
-  confirmOwner,
   findAnyForm,
   findForm,
   listForms,
   listRetentions,
-  proposeOwner,
   removeUnactivatedForms,
 } from '../../src/store/forms.ts';
-import { activateForm, publishVersion } from '../../src/store/publishing.ts';
-import { findVersion, listVersions } from '../../src/store/versions.ts';
+import { confirmOwner, proposeOwner } from '../../src/store/owners.ts';
+import { activateForm, findVersion, listVersions, publishVersion } from '../../src/store/versions.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aDefinition, givenForm } from './given.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { agreeOn } from '../../src/store/database/installation.ts';
+import { agreeOn } from '../../src/store/installation.ts';
 import {
   deleteKey,
   findKeyByHash,

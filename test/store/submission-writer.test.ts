@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { countSubmissions } from '../../src/store/counters.ts';
 import type { Queries } from '../../src/store/database/database.ts';
 import { findSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import { findSubmission } from '../../src/store/submissions.ts';
+import { countSubmissions, findSubmission } from '../../src/store/submissions.ts';
 import { findUnclaimedUploads, insertUpload } from '../../src/store/uploads.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aSubmission, givenSession } from './given.ts';

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countSubmissions } from '../../src/store/counters.ts';
 import { removeSubmission, removeSubmissionsBefore } from '../../src/store/removals.ts';
 import { findSession, updateSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter, type SubmissionWriter } from '../../src/store/submission-writer.ts';
-import { exportSubmissions, findSubmission, listSubmissions } from '../../src/store/submissions.ts';
+import {
+  countSubmissions,
+  exportSubmissions,
+  findSubmission,
+  listSubmissions,
+} from '../../src/store/submissions.ts';
 import { insertUpload } from '../../src/store/uploads.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aSubmission, givenSession } from './given.ts';

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rotateWebhookSecret, secretsAt } from '../../src/store/webhook-secrets.ts';
 import {
   deleteWebhook,
   findDefinitionWebhook,
   findWebhook,
   listWebhooks,
-  rotateWebhookSecret,
-  secretsAt,
   updateWebhook,
 } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';

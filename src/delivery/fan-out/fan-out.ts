@@ -1,14 +1,10 @@
 import { demoFormId, newId, smallestIdAt } from '../../domain/ids.ts';
-import {
-  listFormsById,
-  listListeningWebhooks,
-  type NewDelivery,
-  spreadEvents,
-} from '../../store/delivery-inserts.ts';
+import { type NewDelivery, spreadEvents } from '../../store/delivery-inserts.ts';
 import { listWaitingEvents, type WaitingEvent } from '../../store/events.ts';
-import { listConfirmedRecipients } from '../../store/mail-recipients.ts';
+import { listFormsById } from '../../store/forms.ts';
+import { listConfirmedRecipients } from '../../store/mail.ts';
 import { findVersion, type Version } from '../../store/versions.ts';
-import type { Webhook } from '../../store/webhooks.ts';
+import { listListeningWebhooks, type Webhook } from '../../store/webhooks.ts';
 import { createWatermark } from '../worker/watermark.ts';
 import type { FanOutOptions, Surroundings } from './fan-out-context.ts';
 import { mailsOf, mayBecomeMail } from './mails.ts';

@@ -1,18 +1,15 @@
 import { sessionExpiredPayload } from '../../domain/events/payload.ts';
 import { newId, smallestIdAt } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/queries.ts';
-import {
-  purgeDeletedWebhooks,
-  purgeDeliveries,
-  purgeEvents,
-  purgeMailCounts,
-} from '../../store/delivery-purge.ts';
-import { insertEvents } from '../../store/events.ts';
+import { purgeDeliveries } from '../../store/deliveries.ts';
+import { insertEvents, purgeEvents } from '../../store/events.ts';
 import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
+import { purgeMailCounts } from '../../store/mail.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
 import { removeSubmissionsBefore } from '../../store/removals.ts';
 import { removeSessionsBefore, takeExpiredSessions } from '../../store/sessions.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
+import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createPump } from '../worker/worker-loop.ts';
 

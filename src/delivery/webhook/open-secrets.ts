@@ -1,5 +1,5 @@
 import type { SecretBox } from '../../domain/secrets.ts';
-import { type SigningSecrets, secretsAt } from '../../store/webhooks.ts';
+import { type SigningSecrets, secretsAt } from '../../store/webhook-secrets.ts';
 
 /**
  * Makes what opens a webhook's secrets: the one that signs at an instant, and after a rotation the one

@@ -1,6 +1,7 @@
 import { newId } from '../../domain/ids.ts';
 import { insertDeliveries } from '../../store/delivery-inserts.ts';
-import { listOwners, type TurnedOffWebhook, turnOffWebhook } from '../../store/delivery-results.ts';
+import { listOwners } from '../../store/owners.ts';
+import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks.ts';
 import { webhookOffMail } from '../mail/templates/webhook-off.ts';
 import type { DeliveryOptions } from '../options.ts';
 

@@ -1,5 +1,5 @@
 import { smallestIdAt } from '../../domain/ids.ts';
-import { findDueWork } from '../../store/due-work.ts';
+import { findDueWork } from '../../store/delivery-queue.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWatermark } from './watermark.ts';
 import { createPump } from './worker-loop.ts';

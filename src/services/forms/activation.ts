@@ -8,7 +8,7 @@ import { failed, notFound } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
 import { type Form, findAnyForm } from '../../store/forms.ts';
-import { type ActivationOutcome, activateForm } from '../../store/publishing.ts';
+import { type ActivationOutcome, activateForm } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { followDelivery } from '../webhooks/delivery-webhook.ts';
 import { requireEmail } from './email-check.ts';

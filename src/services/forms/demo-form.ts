@@ -4,7 +4,8 @@ import { demoFormId, newId } from '../../domain/ids.ts';
 import { hashSecret, newToken } from '../../domain/secrets.ts';
 import type { Database } from '../../store/database/database.ts';
 import { findAnyForm, insertForm } from '../../store/forms.ts';
-import { activateForm } from '../../store/publishing.ts';
+import { lockProject } from '../../store/projects.ts';
+import { activateForm } from '../../store/versions.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 
 /**
@@ -26,7 +27,7 @@ export async function ensureDemoForm({
 
   await database.transaction(async (tx) => {
     // Instances that start at once take turns here; the second one finds the form made.
-    await tx.query('select id from projects where id = $1 for update', [projectId]);
+    await lockProject(tx, projectId);
     if ((await findAnyForm(tx, demoFormId)) !== null) return;
     await insertForm(tx, {
       id: demoFormId,

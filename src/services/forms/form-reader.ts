@@ -1,7 +1,7 @@
 import { type CompiledForm, compileForm } from '../../domain/answers/answers.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
-import { type FormState, findFormState } from '../../store/form-state.ts';
+import { type FormState, findFormState } from '../../store/forms.ts';
 import { findVersion } from '../../store/versions.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 

@@ -11,7 +11,7 @@ import type { Caller } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import type { Form } from '../../store/forms.ts';
-import { publishVersion } from '../../store/publishing.ts';
+import { publishVersion } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { followDelivery } from '../webhooks/delivery-webhook.ts';
 import { formEvents } from './form-events.ts';

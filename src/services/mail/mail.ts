@@ -5,9 +5,9 @@ import { type MailLink, readMailLink } from '../../domain/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/deliveries.ts';
-import { confirmOwner, findAnyForm } from '../../store/forms.ts';
-import { confirmRecipient } from '../../store/mail-recipients.ts';
-import { stopMail } from '../../store/mail-stops.ts';
+import { findAnyForm } from '../../store/forms.ts';
+import { confirmRecipient, stopMail } from '../../store/mail.ts';
+import { confirmOwner } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
 
 /** Does what a mailed link stands for. The token in the link is the credential. */

@@ -3,13 +3,8 @@ import { newId } from '../../domain/ids.ts';
 import { newWebhookSecret, type SecretBox } from '../../domain/secrets.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms.ts';
-import {
-  findDefinitionWebhook,
-  insertWebhook,
-  rotateWebhookSecret,
-  updateWebhook,
-  type Webhook,
-} from '../../store/webhooks.ts';
+import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
+import { findDefinitionWebhook, insertWebhook, updateWebhook, type Webhook } from '../../store/webhooks.ts';
 
 /**
  * Makes the form's own webhook be what its definition says, as part of the transaction that makes

@@ -7,7 +7,7 @@ import type {
 import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import { rotateWebhookSecret } from '../../store/webhooks.ts';
+import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
 import type { ServiceContext } from '../context.ts';
 import { wholeSeconds } from '../durations.ts';
 import { webhookOf } from './webhook-lookup.ts';

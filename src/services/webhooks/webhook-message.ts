@@ -9,8 +9,7 @@ import {
   type WebhookSchema,
 } from '../../../gen/forms/v1/webhooks_pb.js';
 import type { registrableEvents } from '../../domain/events/payload.ts';
-import type { Attempt } from '../../store/attempts.ts';
-import type { Delivery, LoggedDelivery } from '../../store/deliveries.ts';
+import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries.ts';
 import type { Webhook } from '../../store/webhooks.ts';
 
 /** A webhook as callers see it, without its secrets. */

@@ -1,21 +1,16 @@
-import { AttemptEntity } from '../attempts.ts';
-import { AutoresponseEntity } from '../autoresponses.ts';
-import { CounterEntity } from '../counters.ts';
-import { DeliveryEntity } from '../deliveries.ts';
+import { AttemptEntity, DeliveryEntity } from '../deliveries.ts';
 import { EventEntity } from '../events.ts';
 import { FormEntity } from '../forms.ts';
+import { InstallationEntity } from '../installation.ts';
 import { KeyEntity } from '../keys.ts';
-import { MailQuotaEntity } from '../mail-quotas.ts';
-import { MailRecipientEntity } from '../mail-recipients.ts';
-import { MailStopEntity } from '../mail-stops.ts';
+import { AutoresponseEntity, MailQuotaEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
 import { ProjectEntity } from '../projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
 import { SessionEntity } from '../sessions.ts';
-import { SubmissionEntity } from '../submissions.ts';
+import { CounterEntity, SubmissionEntity } from '../submissions.ts';
 import { UploadEntity } from '../uploads.ts';
 import { VersionEntity } from '../versions.ts';
 import { WebhookEntity } from '../webhooks.ts';
-import { InstallationEntity } from './installation.ts';
 
 /**
  * Every table of the service.

@@ -1,6 +1,6 @@
 import { defineEntity } from '@mikro-orm/core';
-import { text } from './columns.ts';
-import type { Queries } from './queries.ts';
+import { text } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /** Facts about this installation that every process must agree on, such as the secret key's check value. */
 export const InstallationEntity = defineEntity({

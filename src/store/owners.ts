@@ -1,0 +1,51 @@
+import type { Queries } from './database/queries.ts';
+
+/** Notes who shall own the form once the address confirms, and says whether there is such a form. */
+export async function proposeOwner(
+  db: Queries,
+  projectId: string,
+  formId: string,
+  email: string,
+): Promise<boolean> {
+  const rows = await db.query(
+    'update forms set pending_owner_email = $3, updated_at = now() where id = $1 and project_id = $2 returning id',
+    [formId, projectId, email],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Records that an address followed its confirmation link: the owner is confirmed, or the proposed owner
+ * takes over. False if the address is neither of them any more.
+ */
+export async function confirmOwner(db: Queries, formId: string, email: string): Promise<boolean> {
+  const rows = await db.query(
+    `update forms set
+       owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
+       owner_email = $2,
+       pending_owner_email = nullif(pending_owner_email, $2),
+       updated_at = now()
+     where id = $1 and (owner_email = $2 or pending_owner_email = $2) returning id`,
+    [formId, email],
+  );
+  return rows.length > 0;
+}
+
+/** Confirmed owners of a form, or of a project's forms: whom to tell about a webhook. At most `limit`. */
+export async function listOwners(
+  db: Queries,
+  { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
+): Promise<{ formId: string; formName: string; address: string }[]> {
+  const rows = await db.query(
+    `select distinct on (owner_email) id, name, owner_email from forms
+     where project_id = $1 and ($2::text is null or id = $2)
+       and owner_confirmed_at is not null and owner_email is not null
+     order by owner_email, id limit $3`,
+    [projectId, formId, limit],
+  );
+  return rows.map((row) => ({
+    formId: String(row.id),
+    formName: String(row.name),
+    address: String(row.owner_email),
+  }));
+}
