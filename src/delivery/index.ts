@@ -22,10 +22,12 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
   const { database, settings, log } = options;
   if (settings.workers === 0) return createTeller(options);
 
+  const graceOver = new AbortController();
   const webhooks = createWebhookSender(options);
   const mails = createMailSender(options);
   const settle = createSettler({
     database,
+    signal: graceOver.signal,
     log,
     onFailing: async (failing) => {
       for (const { id, cause } of failing) await turnOff(options, id, cause);
@@ -37,6 +39,7 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
     attempt: createAttempts({ ...options, webhooks, mails }),
     settle,
     onGone: (webhookId) => turnOff(options, webhookId, 'gone'),
+    signal: graceOver.signal,
     now: options.now,
     log,
   });
@@ -67,8 +70,10 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
   let stopped: Promise<void> | undefined;
   const stop = async (graceMs: number) => {
     const unlistened = listening?.then((unlisten) => unlisten?.());
-    await Promise.all([look.stop(), sweeps.stop(), spreading.stop(), unlistened]);
-    await loop.stop(graceMs);
+    const deadline = setTimeout(() => graceOver.abort(), graceMs);
+    // At the same time: while the database is away, each of them waits for its own time-outs.
+    await Promise.all([look.stop(), sweeps.stop(), spreading.stop(), loop.stop(), unlistened]);
+    clearTimeout(deadline);
     await webhooks.close();
     mails.close();
   };

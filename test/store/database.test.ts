@@ -1,11 +1,10 @@
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { entities } from '../../src/store/database/entities.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';
+import { openDatabaseProxy } from '../support/database-proxy.ts';
 import { runOn } from '../support/postgres.ts';
 
 describe.each(engines)('the database on %s', (engine) => {
@@ -158,10 +157,10 @@ describe('a server shared by several instances', () => {
 
   it('is unavailable, not broken, while nobody answers, and works again after', async () => {
     await using server = await createServerDatabase();
-    const line = await openLine(server.databaseUrl);
-    const database = await open(line.databaseUrl);
+    using proxy = await openDatabaseProxy(server.databaseUrl);
+    const database = await open(proxy.databaseUrl);
 
-    line.cut();
+    proxy.cut();
     const failures = await Promise.allSettled([
       database.query('select 1'),
       database.read((em) => em.execute('select 1')),
@@ -172,11 +171,28 @@ describe('a server shared by several instances', () => {
       Array(3).fill('DatabaseUnavailable'),
     );
     expect(await database.isReady()).toBe(false);
-    await line.mend();
+    await proxy.mend();
     await keep(database, 'after');
     expect(await database.query('select name from installation')).toEqual([{ name: 'after' }]);
     await database.close();
-    line.cut();
+  });
+
+  it('lets a listener stop while nobody answers, and hear nothing after', async () => {
+    await using server = await createServerDatabase();
+    using proxy = await openDatabaseProxy(server.databaseUrl);
+    const database = await open(proxy.databaseUrl);
+    let heard = 0;
+    const stop = await database.listen('wake', () => (heard += 1));
+    proxy.cut();
+    await expect(database.query('select 1')).rejects.toThrow('unavailable');
+
+    await stop();
+
+    await proxy.mend();
+    await database.notify('wake');
+    await database.now();
+    await database.close();
+    expect(heard).toBe(0);
   });
 });
 
@@ -198,33 +214,4 @@ function open(databaseUrl: string): Promise<Database> {
 
 async function keep(db: Pick<Database, 'query'>, name: string): Promise<void> {
   await db.query('insert into installation (name, value) values ($1, $1)', [name]);
-}
-
-/** A line to the server that can be cut and mended. */
-async function openLine(databaseUrl: string) {
-  const to = new URL(databaseUrl);
-  const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(Number(to.port), to.hostname);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on('error', () => other.destroy()).on('close', () => other.destroy());
-      socket.pipe(other);
-    }
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const through = new URL(databaseUrl);
-  through.host = `127.0.0.1:${port}`;
-  return {
-    databaseUrl: through.href,
-    cut: () => {
-      server.close();
-      for (const socket of sockets) socket.destroy();
-    },
-    mend: () => once(server.listen(port, '127.0.0.1'), 'listening'),
-  };
 }

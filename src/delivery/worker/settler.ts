@@ -6,14 +6,11 @@ import type { Log } from '../../telemetry/log.ts';
 /**
  * Makes what writes results down in groups: while one group is being written the next ones gather.
  *
- * If the database is away for long, results are given up, and their deliveries are made again when
- * their leases end.
+ * If the database is away for long, or still is when `signal` is aborted, results are given up, and their
+ * deliveries are made again when their leases end.
  */
-export function createSettler({
-  database,
-  log,
-  onFailing,
-}: SettlerOptions): (result: DeliveryResult) => Promise<void> {
+export function createSettler(options: SettlerOptions): (result: DeliveryResult) => Promise<void> {
+  const { onFailing } = options;
   let waiting: Waiting[] = [];
   let writing = false;
 
@@ -24,9 +21,8 @@ export function createSettler({
       const group = waiting.slice(0, GROUP);
       waiting = waiting.slice(GROUP);
       const failing = await settle(
-        database,
+        options,
         group.map(({ result }) => result),
-        log,
       );
       for (const { done } of group) done();
       if (failing.length > 0) await onFailing(failing);
@@ -49,19 +45,22 @@ const GROUP = 500;
 const TRIES = 3;
 const PAUSE_MS = 1_000;
 
-async function settle(database: Database, results: DeliveryResult[], log: Log): Promise<FailingWebhook[]> {
+async function settle(
+  { database, signal, log }: SettlerOptions,
+  results: DeliveryResult[],
+): Promise<FailingWebhook[]> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await settleDeliveries(database, results);
     } catch (error) {
-      if (tries === TRIES) {
+      if (tries === TRIES || signal.aborted) {
         log.error(
           { err: error, count: results.length },
-          'Results of deliveries are lost; they are made again.',
+          'Could not store the results of deliveries; they are made again when their leases end.',
         );
         return [];
       }
-      await sleep(PAUSE_MS);
+      await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 }
@@ -70,6 +69,8 @@ type Waiting = { result: DeliveryResult; done: () => void };
 
 type SettlerOptions = {
   database: Database;
+  /** Aborted when a stop waits no longer. */
+  signal: AbortSignal;
   log: Log;
   /** Must not throw. */
   onFailing: (failing: FailingWebhook[]) => Promise<void>;

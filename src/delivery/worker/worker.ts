@@ -14,9 +14,8 @@ import { createPump } from './worker-loop.ts';
  * `wake` looks for more at once. Between wakes it looks by itself as places become free.
  */
 export function createLoop(options: LoopOptions): Loop {
-  const { database, workers, attempt, settle, onGone, log, now } = options;
+  const { database, workers, attempt, settle, onGone, signal, log, now } = options;
   const watermark = createWatermark(now);
-  const abort = new AbortController();
   const pump = createPump('claim', claim, log);
   const lanes = createLanes({
     workers,
@@ -49,7 +48,7 @@ export function createLoop(options: LoopOptions): Loop {
 
   async function send(claimed: Claim, sent: (tookMs: number) => void): Promise<void> {
     const startedAt = performance.now();
-    const { result, gone } = await attempt(claimed, abort.signal);
+    const { result, gone } = await attempt(claimed, signal);
     sent(performance.now() - startedAt);
     await settle(result);
     if (gone) await onGone(claimed.receiver);
@@ -58,12 +57,10 @@ export function createLoop(options: LoopOptions): Loop {
 
   return {
     wake: pump.wake,
-    async stop(graceMs) {
+    async stop() {
       await pump.stop();
       lanes.giveBackWaiting();
-      const deadline = setTimeout(() => abort.abort(), graceMs);
       await lanes.untilEmpty();
-      clearTimeout(deadline);
     },
   };
 }
@@ -79,8 +76,8 @@ const SOON_MS = 1_000;
 
 export type Loop = {
   wake: () => void;
-  /** Claims no more, finishes what is under way, and after `graceMs` gives back the rest. */
-  stop(graceMs: number): Promise<void>;
+  /** Claims no more, gives back what was not begun, and waits for what is under way. */
+  stop(): Promise<void>;
 };
 
 export type LoopOptions = {
@@ -92,6 +89,8 @@ export type LoopOptions = {
   settle: (result: DeliveryResult) => Promise<void>;
   /** Called when a webhook's receiver wants no more. Must not throw. */
   onGone: (webhookId: string) => Promise<void>;
+  /** Ends the attempts under way; their deliveries are given back. */
+  signal: AbortSignal;
   now: () => number;
   log: Log;
 };

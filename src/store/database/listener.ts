@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Log } from '../../telemetry/log.ts';
 
 /**
- * Listens on a connection of its own out of the pool, and takes another one when that is lost.
+ * Listens on a connection of its own out of the pool, and takes another one when that is lost. Returns
+ * what stops it, which waits for a connection attempt under way and does not fail.
  *
  * Notifications sent during the gap are lost, so the handler is called once after each reconnection.
  */
@@ -13,34 +14,33 @@ export async function listenOn(
   log: Log,
 ): Promise<() => Promise<void>> {
   const stop = new AbortController();
-  // A connection that is being closed may still bring what was sent before it is.
-  const tell = () => {
+  // A connection that is being closed can still receive what was sent before.
+  const notify = () => {
     if (!stop.signal.aborted) handler();
   };
-  let current = await begin(pool, channel, tell);
+  const first = await connectListener(pool, channel, notify);
 
-  const kept = (async () => {
-    while (!stop.signal.aborted) {
+  const listening = (async () => {
+    for (let current: Listening | undefined = first; current !== undefined; ) {
       await Promise.race([current.lost, aborted(stop.signal)]);
-      if (stop.signal.aborted) break;
-      log.warn({ channel }, 'Lost the connection that listens; taking another.');
       current.client.release(true);
-      current = (await again(pool, channel, tell, stop.signal)) ?? current;
-      tell();
+      if (stop.signal.aborted) return;
+      log.warn({ channel }, 'Lost the connection that listens for notifications; reconnecting.');
+      current = await reconnect(pool, channel, notify, stop.signal);
+      notify();
     }
   })();
 
   return async () => {
     stop.abort();
-    await kept;
-    current.client.release(true);
+    await listening;
   };
 }
 
-/** Between two tries to listen again. */
+/** Between two attempts to reconnect. */
 const RECONNECT_MS = 500;
 
-async function begin(pool: Pool, channel: string, handler: () => void): Promise<Listening> {
+async function connectListener(pool: Pool, channel: string, handler: () => void): Promise<Listening> {
   const client = await pool.connect();
   const { promise: lost, resolve } = Promise.withResolvers<void>();
   client.on('error', () => resolve());
@@ -57,10 +57,16 @@ async function begin(pool: Pool, channel: string, handler: () => void): Promise<
   return { client, lost };
 }
 
-async function again(pool: Pool, channel: string, handler: () => void, signal: AbortSignal) {
+/** Tries until it succeeds; undefined once `signal` is aborted. */
+async function reconnect(
+  pool: Pool,
+  channel: string,
+  handler: () => void,
+  signal: AbortSignal,
+): Promise<Listening | undefined> {
   while (!signal.aborted) {
     try {
-      return await begin(pool, channel, handler);
+      return await connectListener(pool, channel, handler);
     } catch {
       await sleep(RECONNECT_MS, undefined, { signal }).catch(() => undefined);
     }

@@ -1,0 +1,93 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { pino } from 'pino';
+import { expect, it } from 'vitest';
+import { type Database, openDatabase } from '../../src/store/database/database.ts';
+import { createServerDatabase } from '../support/database.ts';
+import { openDatabaseProxy } from '../support/database-proxy.ts';
+import {
+  expectFinished,
+  givenForm,
+  givenSubmissions,
+  givenWebhook,
+  plainDefinition,
+  startDelivery,
+} from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
+
+const byWebhook = {
+  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
+};
+
+it('finishes attempts under way while the database is away, and leaves them to be made again', async () => {
+  await using server = await createServerDatabase();
+  using proxy = await openDatabaseProxy(server.databaseUrl);
+  const answers: ServerResponse[] = [];
+  await using receiver = await startReceiver((_, response) => void answers.push(response));
+  const database = await openDatabase({ databaseUrl: proxy.databaseUrl, log: pino({ level: 'silent' }) });
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => database.close());
+  const form = await givenForm(database, byWebhook);
+  await givenWebhook(database, form, { url: receiver.url });
+  const delivery = startDelivery(database);
+  const [event] = await givenSubmissions(database, form, [{}]);
+  delivery.nudge();
+  await receiver.expectRequests(1);
+
+  proxy.cut();
+  await expect(database.query('select 1')).rejects.toThrow('unavailable');
+  let stopped = false;
+  const stopping = delivery.stop(20_000).then(() => {
+    stopped = true;
+  });
+  await expect(database.query('select 1')).rejects.toThrow('unavailable');
+  expect(stopped).toBe(false);
+  const [answer] = answers;
+  if (answer === undefined) throw new Error('No request arrived');
+  answer.writeHead(204).end();
+  await once(answer, 'finish');
+  await stopping;
+
+  await proxy.mend();
+  const left = await database.query(
+    'select status, attempt_count, leased_until > now() as leased from deliveries',
+  );
+  expect(left).toEqual([{ status: 'pending', attempt_count: 0, leased: true }]);
+  await database.query('update deliveries set leased_until = now()');
+  await using _later = startDelivery(database);
+  await receiver.expectRequests(2);
+  answers[1]?.writeHead(204).end();
+  const [repeated] = await expectFinished(database, form, 1);
+  expect(repeated?.delivery.status).toBe('delivered');
+  expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual([event, event]);
+});
+
+it('gives up storing results when the grace is over and the database is still away', async () => {
+  await using server = await createServerDatabase();
+  using proxy = await openDatabaseProxy(server.databaseUrl);
+  await using receiver = await startReceiver(() => undefined);
+  const database = await openDatabase({ databaseUrl: proxy.databaseUrl, log: pino({ level: 'silent' }) });
+  await using cleanup = new AsyncDisposableStack();
+  cleanup.defer(() => database.close());
+  const form = await givenForm(database, byWebhook);
+  await givenWebhook(database, form, { url: receiver.url });
+  await givenSubmissions(database, form, [{}]);
+  let settlements = 0;
+  const counted: Database = {
+    ...database,
+    query: (sql, ...rest) => {
+      if (sql.includes('insert into attempts')) settlements += 1;
+      return database.query(sql, ...rest);
+    },
+  };
+  const delivery = startDelivery(counted);
+  await receiver.expectRequests(1);
+
+  proxy.cut();
+  await delivery.stop(100);
+
+  expect(settlements).toBe(1);
+  await proxy.mend();
+  const left = await database.query('select status, leased_until > now() as leased from deliveries');
+  expect(left).toEqual([{ status: 'pending', leased: true }]);
+});
