@@ -34,8 +34,11 @@ const forms: AccessTable<typeof FormsService> = {
   activateForm: { key: 'none', limit: { name: 'activate', calls: 30, per: 'hour', each: 'form' } },
   getForm: needs('forms:read'),
   listForms: needs('forms:read'),
+  listFormVersions: needs('forms:read'),
+  getFormVersion: needs('forms:read'),
   publishFormVersion: needs('forms:write'),
   archiveForm: needs('forms:write'),
+  deleteForm: needs('submissions:delete'),
   changeFormOwner: needs('forms:write'),
   getAgentSchema: mayOpen('forms:read'),
 };

@@ -28,6 +28,7 @@ export const EventEntity = defineEntity({
     { name: 'events_by_submission', properties: ['submissionId'], where: 'submission_id is not null' },
     { name: 'events_fanned_out', properties: ['fannedOutAt'], where: 'fanned_out_at is not null' },
     { name: 'events_by_project', properties: ['projectId', 'id'] },
+    { name: 'events_by_form', properties: ['formId'], where: 'submission_id is null' },
   ],
 });
 

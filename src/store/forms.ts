@@ -32,6 +32,8 @@ export const FormEntity = defineEntity({
     /** An address that becomes the owner's once it has confirmed. */
     pendingOwnerEmail: text().strictNullable(),
     archivedAt: time().strictNullable(),
+    /** Gone for every reader; what belongs to it is removed in the background. */
+    deletedAt: time().strictNullable(),
     createdAt: time(),
     updatedAt: time(),
   },
@@ -42,6 +44,7 @@ export const FormEntity = defineEntity({
       properties: ['activationExpiresAt'],
       where: "status = 'draft' and created_by = 'public'",
     },
+    { name: 'forms_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
   ],
 });
 
@@ -54,17 +57,21 @@ export async function insertForm(db: Queries, form: Form): Promise<void> {
 
 /** Finds a form of any project, for the routes that ask for no key. */
 export async function findAnyForm(db: Queries, formId: string): Promise<Form | null> {
-  return db.read((em) => em.findOne(FormEntity, { id: formId }));
+  return db.read((em) => em.findOne(FormEntity, { id: formId, deletedAt: null }));
 }
 
 /** Finds a form of a project. */
 export async function findForm(db: Queries, projectId: string, formId: string): Promise<Form | null> {
-  return db.read((em) => em.findOne(FormEntity, { id: formId, projectId }));
+  return db.read((em) => em.findOne(FormEntity, { id: formId, projectId, deletedAt: null }));
 }
 
 /** Lists a project's forms, newest first. */
 export async function listForms(db: Queries, projectId: string, page: PageRequest): Promise<Page<Form>> {
-  const where = { projectId, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
+  const where = {
+    projectId,
+    deletedAt: null,
+    ...(page.cursor !== undefined && { id: { $lt: page.cursor } }),
+  };
   const rows = await db.read((em) =>
     em.find(FormEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
   );
@@ -88,7 +95,7 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
         select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
           from form_counters where form_id = f.id
       ) c
-      where f.id = $1`,
+      where f.id = $1 and f.deleted_at is null`,
     [formId],
   );
   if (row === undefined) return null;
@@ -108,7 +115,7 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
   const rows = await db.query(
     `update forms set status = 'archived', archived_at = coalesce(archived_at, now()),
        updated_at = case when status = 'archived' then updated_at else now() end
-     where id = $1 and project_id = $2 returning id`,
+     where id = $1 and project_id = $2 and deleted_at is null returning id`,
     [formId, projectId],
   );
   return rows.length > 0;

@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, time } from './database/columns.ts';
+import { type Page, type PageRequest, pageOf } from './database/page.ts';
 import type { Queries, Transaction } from './database/queries.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
@@ -26,9 +27,38 @@ export const VersionEntity = defineEntity({
 
 export type Version = InferEntity<typeof VersionEntity>;
 
+/** A version without what it asks. */
+export type VersionSummary = Omit<Version, 'definition'>;
+
 /** Finds a version by its id. */
 export async function findVersion(db: Queries, versionId: string): Promise<Version | null> {
   return db.read((em) => em.findOne(VersionEntity, { id: versionId }));
+}
+
+/** Finds a version by its place in the form. */
+export async function findVersionByNumber(
+  db: Queries,
+  formId: string,
+  number: number,
+): Promise<Version | null> {
+  return db.read((em) => em.findOne(VersionEntity, { formId, number }));
+}
+
+/** Lists a form's versions, newest first, without their definitions. */
+export async function listVersionPage(
+  db: Queries,
+  formId: string,
+  page: PageRequest,
+): Promise<Page<VersionSummary>> {
+  const where = { formId, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
+  const rows = await db.read((em) =>
+    em.find(VersionEntity, where, {
+      fields: ['id', 'formId', 'number', 'checksum', 'createdAt'],
+      orderBy: { id: 'desc' },
+      limit: page.limit + 1,
+    }),
+  );
+  return pageOf<VersionSummary>(rows, page.limit);
 }
 
 /** Lists all versions of a form, newest first. */

@@ -26,6 +26,7 @@ function aForm(given: Partial<Form> = {}): Form {
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
     archivedAt: null,
+    deletedAt: null,
     createdAt: now,
     updatedAt: now,
     ...given,

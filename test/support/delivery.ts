@@ -77,6 +77,7 @@ export async function givenForm(
     ownerConfirmedAt: at,
     pendingOwnerEmail: null,
     archivedAt: null,
+    deletedAt: null,
     createdAt: at,
     updatedAt: at,
     ...rest,

@@ -137,6 +137,20 @@ export declare type FormVersion = Message<"forms.v1.FormVersion"> & {
    * @generated from field: google.protobuf.Timestamp create_time = 4;
    */
   createTime?: Timestamp | undefined;
+
+  /**
+   * Whether new sessions and submissions begin with it.
+   *
+   * @generated from field: bool current = 5;
+   */
+  current: boolean;
+
+  /**
+   * What the form asks in this version, without secrets. Not set in lists.
+   *
+   * @generated from field: forms.v1.FormDefinition definition = 6;
+   */
+  definition?: FormDefinition | undefined;
 };
 
 /**
@@ -498,6 +512,115 @@ export declare type PublishFormVersionResponse = Message<"forms.v1.PublishFormVe
 export declare const PublishFormVersionResponseSchema: GenMessage<PublishFormVersionResponse>;
 
 /**
+ * The request message for `ListFormVersions`.
+ *
+ * @generated from message forms.v1.ListFormVersionsRequest
+ */
+export declare type ListFormVersionsRequest = Message<"forms.v1.ListFormVersionsRequest"> & {
+  /**
+   * Required. The form whose versions to list.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * The most versions to return, at most 100 and 20 if unset. Larger values are lowered to 100;
+   * negative values are refused.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page, or empty for the first page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message forms.v1.ListFormVersionsRequest.
+ * Use `create(ListFormVersionsRequestSchema)` to create a new message.
+ */
+export declare const ListFormVersionsRequestSchema: GenMessage<ListFormVersionsRequest>;
+
+/**
+ * The response message for `ListFormVersions`.
+ *
+ * @generated from message forms.v1.ListFormVersionsResponse
+ */
+export declare type ListFormVersionsResponse = Message<"forms.v1.ListFormVersionsResponse"> & {
+  /**
+   * The versions.
+   *
+   * @generated from field: repeated forms.v1.FormVersion versions = 1;
+   */
+  versions: FormVersion[];
+
+  /**
+   * The token of the next page, or empty if there is none.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message forms.v1.ListFormVersionsResponse.
+ * Use `create(ListFormVersionsResponseSchema)` to create a new message.
+ */
+export declare const ListFormVersionsResponseSchema: GenMessage<ListFormVersionsResponse>;
+
+/**
+ * The request message for `GetFormVersion`.
+ *
+ * @generated from message forms.v1.GetFormVersionRequest
+ */
+export declare type GetFormVersionRequest = Message<"forms.v1.GetFormVersionRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. The version's number within the form, from 1.
+   *
+   * @generated from field: int32 number = 2;
+   */
+  number: number;
+};
+
+/**
+ * Describes the message forms.v1.GetFormVersionRequest.
+ * Use `create(GetFormVersionRequestSchema)` to create a new message.
+ */
+export declare const GetFormVersionRequestSchema: GenMessage<GetFormVersionRequest>;
+
+/**
+ * The response message for `GetFormVersion`.
+ *
+ * @generated from message forms.v1.GetFormVersionResponse
+ */
+export declare type GetFormVersionResponse = Message<"forms.v1.GetFormVersionResponse"> & {
+  /**
+   * The version, with its definition.
+   *
+   * @generated from field: forms.v1.FormVersion version = 1;
+   */
+  version?: FormVersion | undefined;
+};
+
+/**
+ * Describes the message forms.v1.GetFormVersionResponse.
+ * Use `create(GetFormVersionResponseSchema)` to create a new message.
+ */
+export declare const GetFormVersionResponseSchema: GenMessage<GetFormVersionResponse>;
+
+/**
  * The request message for `ArchiveForm`.
  *
  * @generated from message forms.v1.ArchiveFormRequest
@@ -536,6 +659,40 @@ export declare type ArchiveFormResponse = Message<"forms.v1.ArchiveFormResponse"
  * Use `create(ArchiveFormResponseSchema)` to create a new message.
  */
 export declare const ArchiveFormResponseSchema: GenMessage<ArchiveFormResponse>;
+
+/**
+ * The request message for `DeleteForm`.
+ *
+ * @generated from message forms.v1.DeleteFormRequest
+ */
+export declare type DeleteFormRequest = Message<"forms.v1.DeleteFormRequest"> & {
+  /**
+   * Required. The archived form to delete.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message forms.v1.DeleteFormRequest.
+ * Use `create(DeleteFormRequestSchema)` to create a new message.
+ */
+export declare const DeleteFormRequestSchema: GenMessage<DeleteFormRequest>;
+
+/**
+ * The response message for `DeleteForm`.
+ *
+ * @generated from message forms.v1.DeleteFormResponse
+ */
+export declare type DeleteFormResponse = Message<"forms.v1.DeleteFormResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.DeleteFormResponse.
+ * Use `create(DeleteFormResponseSchema)` to create a new message.
+ */
+export declare const DeleteFormResponseSchema: GenMessage<DeleteFormResponse>;
 
 /**
  * The request message for `ChangeFormOwner`.
@@ -764,6 +921,26 @@ export declare const FormsService: GenService<{
     output: typeof PublishFormVersionResponseSchema;
   },
   /**
+   * Lists a form's published versions, newest first, without their definitions. Scope `forms:read`.
+   *
+   * @generated from rpc forms.v1.FormsService.ListFormVersions
+   */
+  listFormVersions: {
+    methodKind: "unary";
+    input: typeof ListFormVersionsRequestSchema;
+    output: typeof ListFormVersionsResponseSchema;
+  },
+  /**
+   * Reads one published version of a form with its definition. Scope `forms:read`.
+   *
+   * @generated from rpc forms.v1.FormsService.GetFormVersion
+   */
+  getFormVersion: {
+    methodKind: "unary";
+    input: typeof GetFormVersionRequestSchema;
+    output: typeof GetFormVersionResponseSchema;
+  },
+  /**
    * Ends a form: it takes no more submissions, and its open sessions take no more answers. What
    * was submitted stays. Scope `forms:write`.
    *
@@ -773,6 +950,20 @@ export declare const FormsService: GenService<{
     methodKind: "unary";
     input: typeof ArchiveFormRequestSchema;
     output: typeof ArchiveFormResponseSchema;
+  },
+  /**
+   * Deletes an archived form with everything of it: versions, submissions, files, sessions, events,
+   * webhooks and their deliveries. Nothing of it is found from then on, and deliveries that are
+   * pending are dropped. The rows and files of a large form are removed in the background.
+   *
+   * Fails with `FAILED_PRECONDITION` unless the form is archived. Scope `submissions:delete`.
+   *
+   * @generated from rpc forms.v1.FormsService.DeleteForm
+   */
+  deleteForm: {
+    methodKind: "unary";
+    input: typeof DeleteFormRequestSchema;
+    output: typeof DeleteFormResponseSchema;
   },
   /**
    * Asks another address to become the form's owner. It does once it confirms by the mailed link.

@@ -3,6 +3,7 @@ import { newId, smallestIdAt } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { purgeDeliveries } from '../../store/deliveries.ts';
 import { insertEvents, purgeEvents } from '../../store/events.ts';
+import { listDeletedForms, removeRowsOfForm } from '../../store/form-removal.ts';
 import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
 import { purgeMailCounts } from '../../store/mail.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
@@ -89,8 +90,20 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     await purgeRateLimits(database, GROUP),
     await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, GROUP)),
   ];
+  const moreOfDeleted = await removeDeletedForms(options);
   const moreToForget = await keepRetentions(options);
-  return moreToForget || counts.some((count) => count >= GROUP);
+  return moreOfDeleted || moreToForget || counts.some((count) => count >= GROUP);
+}
+
+/** Removes what is left of deleted forms, a group of each at a time. True if there may be more. */
+async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
+  let anyMore = false;
+  for (const formId of await listDeletedForms(options.database, GROUP)) {
+    const { more, uploadIds } = await removeRowsOfForm(options.database, formId, GROUP);
+    await removeUploads(options, uploadIds);
+    anyMore ||= more;
+  }
+  return anyMore;
 }
 
 /** Removes a group of each form's submissions and sessions that are older than the form keeps them. */

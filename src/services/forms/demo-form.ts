@@ -46,6 +46,7 @@ export async function ensureDemoForm({
       ownerConfirmedAt: null,
       pendingOwnerEmail: null,
       archivedAt: null,
+      deletedAt: null,
       createdAt: at,
       updatedAt: at,
     });

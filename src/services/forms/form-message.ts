@@ -10,7 +10,7 @@ import {
 import { definitionFromMessage, definitionToMessage } from '../../domain/definition/definition-message.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Form } from '../../store/forms.ts';
-import type { Version } from '../../store/versions.ts';
+import type { VersionSummary } from '../../store/versions.ts';
 
 /** A form as callers see it; lists leave the definition out. */
 export function formMessage(form: Form, definition?: FormDefinition): MessageInitShape<typeof FormSchema> {
@@ -30,10 +30,21 @@ export function formMessage(form: Form, definition?: FormDefinition): MessageIni
   };
 }
 
-/** A version as callers see it. */
-export function versionMessage(version: Version): MessageInitShape<typeof FormVersionSchema> {
+/** A version of a form as callers see it; lists leave the definition out. */
+export function versionMessage(
+  version: VersionSummary,
+  form: Pick<Form, 'currentVersionId'>,
+  definition?: FormDefinition,
+): MessageInitShape<typeof FormVersionSchema> {
   const { id, number, checksum, createdAt } = version;
-  return { id, number, checksum, createTime: timestampFromDate(createdAt) };
+  return {
+    id,
+    number,
+    checksum,
+    createTime: timestampFromDate(createdAt),
+    current: id === form.currentVersionId,
+    ...(definition !== undefined && { definition: definitionToMessage(definition) }),
+  };
 }
 
 /** Reads and checks a definition that a caller sent. Throws INVALID with every problem. */

@@ -16,14 +16,16 @@ import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import { archiveForm, type Form, insertForm, listForms } from '../../store/forms.ts';
 import { proposeOwner } from '../../store/owners.ts';
+import { findVersionByNumber, listVersionPage } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { pageAsked } from '../paging.ts';
 import { activationMethods } from './activation.ts';
+import { deleteForm } from './deletion.ts';
 import { requireEmail } from './email-check.ts';
 import { formEvents } from './form-events.ts';
 import { definitionInUse, formOf } from './form-lookup.ts';
-import { definitionOf, formMessage } from './form-message.ts';
+import { definitionOf, formMessage, versionMessage } from './form-message.ts';
 import { publishFormVersion } from './publishing.ts';
 
 /** Makes forms, publishes them, and tells what they ask. */
@@ -54,12 +56,33 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     publishFormVersion: (request, call) => publishFormVersion(context, request, callerOf(call)),
 
+    async listFormVersions(request, call) {
+      const form = await formOf(database, callerOf(call), request.formId);
+      const page = await listVersionPage(database, form.id, pageAsked(request, 'ver'));
+      return {
+        versions: page.items.map((version) => versionMessage(version, form)),
+        nextPageToken: page.nextCursor ?? '',
+      };
+    },
+
+    async getFormVersion({ formId, number }, call) {
+      const form = await formOf(database, callerOf(call), formId);
+      const version = await findVersionByNumber(database, form.id, number);
+      if (version === null) throw notFound('version');
+      return { version: versionMessage(version, form, version.definition) };
+    },
+
     async archiveForm({ formId }, call) {
       const caller = callerOf(call);
       const found = isId('form', formId) && (await archiveForm(database, caller.projectId, formId));
       if (!found) throw notFound('form');
       context.forms.forget(formId);
       return { form: formMessage(await formOf(database, caller, formId)) };
+    },
+
+    async deleteForm({ formId }, call) {
+      await deleteForm(context, formId, callerOf(call));
+      return {};
     },
 
     changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
@@ -105,6 +128,7 @@ async function createForm(
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
     archivedAt: null,
+    deletedAt: null,
     createdAt: new Date(time),
     updatedAt: new Date(time),
   };

@@ -58,7 +58,7 @@ export async function publishFormVersion(
   const form = await formOf(database, caller, formId);
   return {
     form: formMessage(form, definition),
-    version: versionMessage(published.version),
+    version: versionMessage(published.version, form),
     webhookSecret: published.webhookSecret,
   };
 }

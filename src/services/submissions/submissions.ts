@@ -96,5 +96,7 @@ async function ownSubmission(
     ? await findSubmission(context.database, caller.projectId, submissionId)
     : null;
   if (submission === null) throw notFound('submission');
+  // The rows of a deleted form are removed a little later than the form.
+  if ((await context.forms.find(submission.formId)) === undefined) throw notFound('submission');
   return submission;
 }

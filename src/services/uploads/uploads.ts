@@ -71,6 +71,8 @@ async function getUpload(context: ServiceContext, { uploadId }: GetUploadRequest
     ? await findUpload(context.database, caller.projectId, uploadId)
     : null;
   if (upload === null || upload.submissionId === null) throw notFound('upload');
+  // The rows of a deleted form are removed a little later than the form.
+  if ((await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
   const content = await context.uploads.get(upload.id);
   if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
   return { upload: uploadToMessage(upload), content };

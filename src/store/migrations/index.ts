@@ -1,8 +1,10 @@
 import { ClaimsBesideIndexes } from './2026-11-21-claims-beside-indexes.ts';
+import { DeletedForms } from './2026-11-21-deleted-forms.ts';
 import { FirstTables } from './2026-11-21-first-tables.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
   { name: '2026-11-21-first-tables', class: FirstTables },
   { name: '2026-11-21-claims-beside-indexes', class: ClaimsBesideIndexes },
+  { name: '2026-11-21-deleted-forms', class: DeletedForms },
 ];
