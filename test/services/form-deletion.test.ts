@@ -188,11 +188,10 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
        order by table_name`,
     );
     const tables: string[] = [];
-    for (const { table_name: table, column_name: column } of columns) {
-      const rows = await services.database.query(`select 1 from ${table} where ${column} = $1 limit 1`, [
-        formId,
-      ]);
-      if (rows.length > 0) tables.push(String(table));
+    for (const row of columns) {
+      const [table, column] = [String(row.table_name), String(row.column_name)];
+      const found = `select 1 from ${table} where ${column} = $1 limit 1`;
+      if ((await services.database.query(found, [formId])).length > 0) tables.push(table);
     }
     return tables;
   }
