@@ -83,6 +83,11 @@ export function unrecognized(path: string, key: string): Violation {
   return { path, code: 'unrecognized_keys', message: `Unrecognized property ${JSON.stringify(shown(key))}` };
 }
 
+/** A value of another JSON type than it must be. */
+export function wrongType(path: string, expected: string, value: unknown): Violation {
+  return { path, code: 'invalid_type', message: `Expected ${expected}, received ${kindOf(value)}` };
+}
+
 /** A value that is missing and must be there. */
 export function required(path: string): Violation {
   return { path, code: 'invalid_type', message: 'Required' };
@@ -116,8 +121,7 @@ function isForeign(problem: Issue): boolean {
 }
 
 function invalidType(path: string, issue: { expected: string }, value: unknown): Violation {
-  if (value === undefined) return required(path);
-  return { path, code: 'invalid_type', message: `Expected ${issue.expected}, received ${kindOf(value)}` };
+  return value === undefined ? required(path) : wrongType(path, issue.expected, value);
 }
 
 /** The name of a value's JSON type, as messages use it. */

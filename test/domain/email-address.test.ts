@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { phonePattern, urlPattern } from '../../src/domain/answers/answer-text.ts';
 import { addressKey, emailPattern, isEmailAddress } from '../../src/domain/email-address.ts';
+import { phonePattern, urlPattern } from '../../src/domain/fields/text.ts';
 
 describe('isEmailAddress', () => {
   it.each([

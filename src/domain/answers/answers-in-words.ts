@@ -1,6 +1,6 @@
-import { languageOfTag } from '../accept-language.ts';
-import type { Field, FormDefinition } from '../definition/definition.ts';
-import { isObject } from '../json.ts';
+import type { FormDefinition } from '../definition/definition.ts';
+import { hasWords } from '../fields/boolean.ts';
+import { fieldRules } from '../fields/index.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -16,54 +16,15 @@ export function answersInWords(
   options: { hiddenToo?: boolean; preferred?: readonly string[] } = {},
 ): AnswerInWords[] {
   const { settings, fields } = definition;
-  const locale = settings.locale ?? options.preferred?.find((tag) => words.has(languageOfTag(tag))) ?? 'en';
+  const locale = settings.locale ?? options.preferred?.find(hasWords) ?? 'en';
   return fields.flatMap((field) => {
     if (field.hidden && options.hiddenToo !== true) return [];
     const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
     if (answer === undefined || answer === null || answer === '') return [];
-    return [{ fieldId: field.id, label: field.label, text: inWords(field, answer, locale) }];
+    return [
+      { fieldId: field.id, label: field.label, text: fieldRules[field.type].inWords(answer, field, locale) },
+    ];
   });
 }
-
-function inWords(field: Field, answer: unknown, locale: string): string {
-  if (Array.isArray(answer)) return answer.map((item) => inWords(field, item, locale)).join(', ');
-  if (typeof answer === 'boolean') return yesOrNo(answer, locale);
-  if (isObject(answer)) return typeof answer.filename === 'string' ? answer.filename : '';
-  const text = field.options?.find(({ value }) => value === answer)?.label ?? String(answer);
-  const format = timeFormats[field.type]?.(text);
-  const time = Date.parse(text);
-  if (format === undefined || Number.isNaN(time)) return text;
-  return new Intl.DateTimeFormat(locale, { ...format, timeZone: 'UTC' }).format(time);
-}
-
-function yesOrNo(answer: boolean, locale: string): string {
-  const [yes, no] = words.get(languageOfTag(locale)) ?? ['Yes', 'No'];
-  return answer ? yes : no;
-}
-
-/** How days and instants are written out. A time of day reads the same to everybody as it is. */
-const timeFormats: Partial<Record<Field['type'], (text: string) => Intl.DateTimeFormatOptions>> = {
-  date: () => ({ dateStyle: 'long' }),
-  datetime: (text) => ({
-    year: 'numeric',
-    month: 'long',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: '2-digit',
-    ...(/T\d\d:\d\d:(?!00(?:\.0+)?\D)\d\d/.test(text) && { second: '2-digit' }),
-    timeZoneName: 'short',
-  }),
-};
-
-const words = new Map<string, [yes: string, no: string]>([
-  ['en', ['Yes', 'No']],
-  ['de', ['Ja', 'Nein']],
-  ['fr', ['Oui', 'Non']],
-  ['es', ['Sí', 'No']],
-  ['pt', ['Sim', 'Não']],
-  ['ja', ['はい', 'いいえ']],
-  ['zh', ['是', '否']],
-  ['ar', ['نعم', 'لا']],
-]);
 
 export type AnswerInWords = { fieldId: string; label: string; text: string };

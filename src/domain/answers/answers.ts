@@ -1,9 +1,9 @@
 import { type Condition, evaluate, isEmpty } from '../conditions/condition.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
+import type { AnswerCheck } from '../fields/field-type.ts';
+import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json } from '../json.ts';
-import { atMost, pathOf, required, unrecognized, type Violation } from '../violations.ts';
-import { type AnswerCheck, wrongType } from './answer-check.ts';
-import { answerCheck } from './answer-types.ts';
+import { atMost, pathOf, required, unrecognized, type Violation, wrongType } from '../violations.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.
@@ -100,7 +100,7 @@ function compileField(field: Field): CompiledField {
     required: field.required,
     visibleWhen: field.visibleWhen,
     defaultValue: field.defaultValue,
-    check: answerCheck(field),
+    check: fieldRules[field.type].check(field),
   };
 }
 

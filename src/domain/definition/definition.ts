@@ -1,15 +1,15 @@
 import { z } from 'zod';
+import { type Field, fieldSchema } from '../fields/field.ts';
 import { jsonProblems } from '../text.ts';
 import { atMost, type Violation, violationsOf } from '../violations.ts';
 import { definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
-import { type Field, fieldSchema } from './field.ts';
-import { normalizeField } from './field-attributes.ts';
+import { normalizeField } from './field-rules.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
 
 export type { Condition } from '../conditions/condition.ts';
+export type { Field, FieldType } from '../fields/field.ts';
 export type { Delivery, EmailDelivery } from './delivery.ts';
-export type { Field, FieldType } from './field.ts';
 export type { Settings } from './settings.ts';
 
 /** The shape of a slug: a label, not unique. */

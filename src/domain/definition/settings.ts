@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isDatetime } from '../time.ts';
+import { isDatetime } from '../fields/date-time.ts';
 import { isLogo } from './logo.ts';
 
 /** What the database and the typed message hold. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type Form, FormStatus, type GetAgentSchemaResponse } from '../../../gen/forms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
-import { fieldSchema } from '../../domain/definition/field.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
+import { fieldSchema } from '../../domain/fields/field.ts';
 import { jsonObject, nextCursor, present, textOrNull, timeOf, timeOrNull, timeReply } from './common.ts';
 
 const idReply = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });

@@ -1,11 +1,13 @@
 import type { Field } from '../../domain/definition/definition.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
 import { fill, type Language } from '../../text/words/language.ts';
 
 /** The native control that takes a field's answer, with what was answered before. */
 export function controlOf(field: Field, view: ControlView): Html {
   const last = view.texts.at(-1) ?? '';
-  switch (field.type) {
+  const { control } = fieldRules[field.type];
+  switch (control) {
     case 'textarea':
       // A parser drops one line break behind the tag, so that the text's own first one would go.
       return html`<textarea${common(field, view)}${attributes({ rows: 5, placeholder: field.placeholder })}>
@@ -17,11 +19,11 @@ ${last}</textarea>`;
         ({ label, value }) =>
           html`<option${attributes({ value, selected: value === last })}>${label}</option>`,
       )}</select>`;
-    case 'radio':
+    case 'radios':
       return choices(field, view, 'radio', field.options ?? []);
-    case 'multi_select':
+    case 'checkboxes':
       return choices(field, view, 'checkbox', field.options ?? []);
-    case 'boolean':
+    case 'yes_no':
       return choices(field, view, 'radio', [
         { label: view.language.words.yes, value: 'true' },
         { label: view.language.words.no, value: 'false' },
@@ -35,17 +37,9 @@ ${last}</textarea>`;
         value: 'true',
         checked: /^(true|on|1|yes)$/.test(last),
       })}>`;
-    case 'file':
+    case 'files':
       return files(field, view);
-    case 'text':
-    case 'email':
-    case 'url':
-    case 'phone':
-    case 'number':
-    case 'date':
-    case 'time':
-    case 'datetime':
-    case 'hidden':
+    case 'line':
       return html`<input${common(field, view)}${attributes({
         ...inputKinds[field.type],
         ...numberKind(field),
@@ -61,7 +55,7 @@ ${last}</textarea>`;
         step: /^\d\d:\d\d:\d\d/.test(last) ? 1 : undefined,
       })}>`;
     default:
-      return field.type satisfies never;
+      return control satisfies never;
   }
 }
 

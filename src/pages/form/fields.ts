@@ -1,4 +1,5 @@
 import type { Field } from '../../domain/definition/definition.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
 import { remembered } from '../../domain/memoize.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
 import { controlOf, type FieldView } from './controls.ts';
@@ -77,5 +78,5 @@ ${about}${control}</div>
 
 /** Whether a field consists of several controls. */
 function isGroup(field: Field): boolean {
-  return field.type === 'radio' || field.type === 'multi_select' || field.type === 'boolean';
+  return ['radios', 'checkboxes', 'yes_no'].includes(fieldRules[field.type].control);
 }

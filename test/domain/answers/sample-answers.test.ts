@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
 import { sampleAnswers } from '../../../src/domain/answers/sample-answers.ts';
 import { checkDefinition, type FormDefinition } from '../../../src/domain/definition/definition.ts';
-import { fieldTypes } from '../../../src/domain/definition/field.ts';
+import { fieldTypes } from '../../../src/domain/fields/field.ts';
 
 it('makes up an answer that the form takes for each type of field but files', () => {
   const options = [

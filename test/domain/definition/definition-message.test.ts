@@ -8,7 +8,7 @@ import {
   definitionFromMessage,
   definitionToMessage,
 } from '../../../src/domain/definition/definition-message.ts';
-import { fieldTypes } from '../../../src/domain/definition/field.ts';
+import { fieldTypes } from '../../../src/domain/fields/field.ts';
 import { givenDefinition, options, refusals, sent, withKey } from '../given.ts';
 
 const whole = {

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { checkDefinition, definitionSchema } from '../../../src/domain/definition/definition.ts';
-import { fieldTypes } from '../../../src/domain/definition/field.ts';
+import { fieldTypes } from '../../../src/domain/fields/field.ts';
 import { givenDefinition, options, refusals, sent, withKey } from '../given.ts';
 
 const field = (attributes: object) => sent({ fields: [{ id: 'a', type: 'text', ...attributes }] });

@@ -1,0 +1,61 @@
+import { languageOfTag } from '../accept-language.ts';
+import type { Json } from '../json.ts';
+import { wrongType } from '../violations.ts';
+import type { AnswerCheck, FieldTypeRules } from './field-type.ts';
+
+/** True or false. */
+export const boolean: FieldTypeRules<object> = {
+  attributes: {},
+  check: () => checkBoolean,
+  jsonSchema: () => ({ type: 'boolean' }),
+  sample: () => true,
+  inWords: (answer, _field, locale) => yesOrNo(answer, locale),
+  readInput: (values) => readBoolean(values.at(-1) ?? ''),
+  control: 'yes_no',
+};
+
+/** A box to tick; where it is required, it must be ticked. */
+export const checkbox: FieldTypeRules<{ required: boolean }> = {
+  ...boolean,
+  check: ({ required }) => (required ? checkTicked : checkBoolean),
+  jsonSchema: ({ required }) => ({ type: 'boolean', ...(required && { enum: [true] }) }),
+  control: 'checkbox',
+};
+
+/** Yes or no in the language of a tag, in English if there are no words for it. */
+export function yesOrNo(answer: unknown, locale: string): string {
+  const [yes, no] = words.get(languageOfTag(locale)) ?? ['Yes', 'No'];
+  return answer === true ? yes : no;
+}
+
+/** Whether there are words for the language of a tag. */
+export function hasWords(tag: string): boolean {
+  return words.has(languageOfTag(tag));
+}
+
+const checkBoolean: AnswerCheck = (answer, path, violations) => {
+  if (typeof answer !== 'boolean') violations.push(wrongType(path, 'boolean', answer));
+};
+
+const checkTicked: AnswerCheck = (answer, path, violations) => {
+  checkBoolean(answer, path, violations);
+  if (answer === false) violations.push({ path, code: 'custom', message: 'Must be checked' });
+};
+
+function readBoolean(text: string): Json {
+  const word = text.trim().toLowerCase();
+  if (['on', 'true', '1', 'yes'].includes(word)) return true;
+  if (['off', 'false', '0', 'no'].includes(word)) return false;
+  return text;
+}
+
+const words = new Map<string, [yes: string, no: string]>([
+  ['en', ['Yes', 'No']],
+  ['de', ['Ja', 'Nein']],
+  ['fr', ['Oui', 'Non']],
+  ['es', ['Sí', 'No']],
+  ['pt', ['Sim', 'Não']],
+  ['ja', ['はい', 'いいえ']],
+  ['zh', ['是', '否']],
+  ['ar', ['نعم', 'لا']],
+]);

@@ -1,0 +1,147 @@
+import { type Violation, wrongType } from '../violations.ts';
+import { boundAttributes, boundProblems } from './bounds.ts';
+import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
+import { readText } from './text.ts';
+
+/** The shapes of times as JSON Schema takes them; which days a month has they can't say. */
+const patterns = {
+  date: '^\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])$',
+  time: '^(?:[01]\\d|2[0-3]):[0-5]\\d(?::[0-5]\\d)?$',
+  datetime:
+    '^\\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\\d|3[01])T(?:[01]\\d|2[0-3]):[0-5]\\d' +
+    '(?::[0-5]\\d(?:\\.\\d{1,9})?)?(?:Z|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)$',
+};
+
+/** A day of the calendar, `YYYY-MM-DD`, between `min` and `max`. */
+export const date = rulesOf({
+  pattern: patterns.date,
+  isTime: isDate,
+  compare: compareTexts,
+  expected: 'Must be a date of the form YYYY-MM-DD',
+  sample: '2030-01-31',
+  format: () => ({ dateStyle: 'long' }),
+});
+
+/** A time of day, `HH:MM` or `HH:MM:SS`, between `min` and `max`; in words it is as it is. */
+export const time = rulesOf({
+  pattern: patterns.time,
+  isTime: (text) => timeOfDay.test(text),
+  compare: (left, right) => compareTexts(withSeconds(left), withSeconds(right)),
+  expected: 'Must be a time of the form HH:MM or HH:MM:SS',
+  sample: '12:00',
+});
+
+/** An instant, ISO 8601 with offset, between `min` and `max`; in words it is in UTC, and says so. */
+export const datetime: FieldTypeRules<TimeField> = {
+  ...rulesOf({
+    pattern: patterns.datetime,
+    isTime: isDatetime,
+    compare: (left, right) => Date.parse(left) - Date.parse(right),
+    expected: 'Must be a date and time with offset, such as 2030-01-31T09:00:00Z',
+    sample: '2030-01-31T12:00:00Z',
+    format: (text) => ({
+      year: 'numeric',
+      month: 'long',
+      day: 'numeric',
+      hour: 'numeric',
+      minute: '2-digit',
+      ...(/T\d\d:\d\d:(?!00(?:\.0+)?\D)\d\d/.test(text) && { second: '2-digit' }),
+      timeZoneName: 'short',
+    }),
+  }),
+  readInput: (values) => withOffset(readText(values)),
+};
+
+/** Whether a text is an instant: ISO 8601 with offset, seconds and their fraction optional. */
+export function isDatetime(text: string): boolean {
+  return instant.test(text) && isDate(text.slice(0, 10));
+}
+
+function rulesOf(kind: TimeKind): FieldTypeRules<TimeField> {
+  return {
+    attributes: boundAttributes,
+    problems: (field, _sent, path) => boundProblems(field, path, boundCheck(kind), kind.compare),
+    check: (field) => checkTime(kind, field),
+    jsonSchema: () => ({ type: 'string', pattern: kind.pattern }),
+    sample: ({ min, max }) => min ?? max ?? kind.sample,
+    inWords: (answer, _field, locale) => inWords(kind, String(answer), locale),
+    readInput: readText,
+    control: 'line',
+  };
+}
+
+function checkTime({ isTime, compare, expected }: TimeKind, { min, max }: TimeField): AnswerCheck {
+  return (answer, path, violations) => {
+    if (typeof answer !== 'string') {
+      violations.push(wrongType(path, 'string', answer));
+    } else if (!isTime(answer)) {
+      violations.push({ path, code: 'invalid_date', message: expected });
+    } else if (typeof min === 'string' && compare(answer, min) < 0) {
+      violations.push({ path, code: 'too_small', message: `Must not be before ${min}` });
+    } else if (typeof max === 'string' && compare(answer, max) > 0) {
+      violations.push({ path, code: 'too_big', message: `Must not be after ${max}` });
+    }
+  };
+}
+
+function boundCheck({ isTime, expected }: TimeKind) {
+  return (bound: string | number, path: string, problems: Violation[]): bound is string => {
+    if (typeof bound === 'string' && isTime(bound)) return true;
+    problems.push(
+      typeof bound === 'string'
+        ? { path, code: 'invalid_date', message: expected }
+        : wrongType(path, 'string', bound),
+    );
+    return false;
+  };
+}
+
+function inWords({ format }: TimeKind, text: string, locale: string): string {
+  const instant = Date.parse(text);
+  if (format === undefined || Number.isNaN(instant)) return text;
+  return new Intl.DateTimeFormat(locale, { ...format(text), timeZone: 'UTC' }).format(instant);
+}
+
+/** Browsers have no offset: what they send is taken for UTC. */
+function withOffset(text: string): string {
+  return /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?$/.test(text) ? `${text}Z` : text;
+}
+
+function isDate(text: string): boolean {
+  if (!day.test(text)) return false;
+  const [year = 0, month = 0, dayOfMonth = 0] = text.split('-').map(Number);
+  return dayOfMonth <= daysIn(year, month);
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 2) return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28;
+  return [4, 6, 9, 11].includes(month) ? 30 : 31;
+}
+
+function withSeconds(time: string): string {
+  return time.length === 5 ? `${time}:00` : time;
+}
+
+function compareTexts(left: string, right: string): number {
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}
+
+const day = new RegExp(patterns.date);
+const timeOfDay = new RegExp(patterns.time);
+const instant = new RegExp(patterns.datetime);
+
+/** What date, time and datetime differ in. */
+type TimeKind = {
+  pattern: string;
+  isTime: (text: string) => boolean;
+  /** Below, at or above zero, as the first of two valid texts is earlier or later. */
+  compare: (left: string, right: string) => number;
+  /** Said of a text that is no such time. */
+  expected: string;
+  sample: string;
+  /** How `Intl` writes it out. */
+  format?: (text: string) => Intl.DateTimeFormatOptions;
+};
+
+type TimeField = AttributesOf<typeof boundAttributes>;

@@ -1,0 +1,52 @@
+import type { z } from 'zod';
+import type { Json, JsonObject } from '../json.ts';
+import type { Violation } from '../violations.ts';
+
+/**
+ * Everything that one type of field does in its own way. `Attributes` are those of a checked field that it
+ * reads.
+ */
+export type FieldTypeRules<Attributes> = {
+  /** The shapes of the attributes that a field of this type may have beside those that all may have. */
+  attributes: AttributeShapes;
+  /** The values of attributes that were not given, where they depend on the type. */
+  defaults?: (field: Attributes) => Partial<Attributes>;
+  /** What is wrong between the attributes of a field, each of which has its shape; `sent` is the whole input. */
+  problems?: (field: Attributes, sent: Readonly<Record<string, unknown>>, path: string) => Violation[];
+  /** Prepares the check of a field's answers. It is never given an empty one. */
+  check: (field: Attributes) => AnswerCheck;
+  /** The JSON Schema of an answer. `needed`: there must be one. */
+  jsonSchema: (field: Attributes, needed: boolean) => JsonObject;
+  /** A made-up answer; undefined if none can be made up. It need not pass the check. */
+  sample: (field: Attributes) => Json | undefined;
+  /** An answer as people read it; `locale` is a BCP 47 tag. */
+  inWords: (answer: unknown, field: Attributes, locale: string) => string;
+  /** Reads the values of an HTML form's input as an answer; what can't be read stays text for the check to refuse. */
+  readInput: (values: readonly string[], field: Attributes) => Json;
+  /** What shows the field on the hosted page. */
+  control: Control;
+};
+
+/** Adds what is wrong with an answer to `violations`. The answer is never an empty one. */
+export type AnswerCheck = (answer: Json, path: string, violations: Violation[]) => void;
+
+/** A control of the hosted page: `line` is an input of one line, `yes_no` two radio buttons. */
+export type Control =
+  | 'line'
+  | 'textarea'
+  | 'select'
+  | 'radios'
+  | 'checkboxes'
+  | 'yes_no'
+  | 'checkbox'
+  | 'files';
+
+export type AttributeShapes = Readonly<Record<string, z.ZodType>>;
+
+/** The checked values of attributes with these shapes. */
+export type AttributesOf<Shapes extends AttributeShapes> = z.output<z.ZodObject<Shapes>>;
+
+/** The least length of an answer: an empty text or list is none, so where one is needed, it has something in it. */
+export function atLeast(least: number | undefined, needed: boolean): number {
+  return Math.max(least ?? 0, needed ? 1 : 0);
+}

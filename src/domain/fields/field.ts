@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import { conditionSchema } from '../conditions/schema.ts';
+import { fileAttributes } from './file.ts';
+import { numberAttributes } from './number.ts';
+import { multiSelectAttributes, optionAttributes } from './select.ts';
+import { textAttributes } from './text.ts';
+
+/** The types that a field can have. What each of them does is in the table of `index.ts`. */
+export const fieldTypes = [
+  'text',
+  'textarea',
+  'email',
+  'url',
+  'phone',
+  'number',
+  'boolean',
+  'checkbox',
+  'date',
+  'time',
+  'datetime',
+  'select',
+  'radio',
+  'multi_select',
+  'hidden',
+  'file',
+] as const;
+
+const fieldIdPattern = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
+
+const idError = (issue: { input?: unknown }) =>
+  typeof issue.input === 'string' && /^[a-zA-Z]/.test(issue.input)
+    ? 'A field id has at most 64 letters, digits, "_" and "-"'
+    : 'The field id must start with a letter';
+
+/** The attributes that fields of every type may have. */
+const commonAttributes = {
+  id: z.string().regex(fieldIdPattern, { error: idError }).describe('Answers are keyed by it.'),
+  type: z.enum(fieldTypes).describe('What kind of answer the field takes.'),
+  label: z.string().min(1).max(200).exactOptional().describe('Default: the id made human.'),
+  description: z.string().max(2000).exactOptional().describe('Help shown to the human.'),
+  placeholder: z.string().max(200).exactOptional().describe('An example shown in the empty input.'),
+  agentHint: z
+    .string()
+    .max(2000)
+    .exactOptional()
+    .describe('Guidance for an agent; never shown to the human.'),
+  required: z.boolean().default(false).describe('Whether there must be an answer; of a checkbox: true.'),
+  hidden: z.boolean().default(false).describe('Not shown to the human, still part of the answers.'),
+  page: z.int().min(1).max(100).default(1).describe('The step of a multi-page form that shows the field.'),
+  defaultValue: z
+    .union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()).max(500)])
+    .exactOptional()
+    .describe('Fills in where no answer is given; a valid answer for the field.'),
+};
+
+/** The attributes that fields of some types may have; the rules of each type say which. */
+export const typeAttributes = {
+  ...optionAttributes,
+  ...textAttributes,
+  ...numberAttributes,
+  ...multiSelectAttributes,
+  ...fileAttributes,
+};
+
+/** The shape of a field as people send it, whatever its type. */
+export const fieldSchema = z
+  .strictObject({
+    ...commonAttributes,
+    ...typeAttributes,
+    visibleWhen: conditionSchema
+      .exactOptional()
+      .describe('When it does not hold, the field is not part of the form.'),
+  })
+  .meta({ id: 'Field', description: 'One question of a form.' });
+
+/** A field after its shape was checked, with the defaults that do not depend on its type. */
+export type ParsedField = z.output<typeof fieldSchema>;
+
+/**
+ * A checked field with every default filled in: `maxLength` on texts, `maxBytes` and `maxFiles`
+ * on files, `hidden` true on the type `hidden`.
+ */
+export type Field = ParsedField & { label: string };
+
+export type FieldType = (typeof fieldTypes)[number];

@@ -1,0 +1,112 @@
+import { z } from 'zod';
+import { isEmpty } from '../conditions/condition.ts';
+import { isId } from '../ids.ts';
+import { isObject, type Json, type JsonObject } from '../json.ts';
+import { required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
+
+/** The largest file that the service takes: 10 MiB. */
+export const MAX_FILE_BYTES = 10 * 1024 * 1024;
+
+const acceptPattern = /^(?:[a-zA-Z0-9!#$&^_.+-]+\/(?:\*|[a-zA-Z0-9!#$&^_.+-]+)|\.[a-zA-Z0-9_-]+)$/;
+const acceptError = 'Expected a media type such as image/* or application/pdf, or an ending such as .pdf';
+
+export const fileAttributes = {
+  accept: z
+    .array(z.string().max(100).regex(acceptPattern, acceptError))
+    .min(1)
+    .max(50)
+    .exactOptional()
+    .describe('file: media types (`image/*`, `application/pdf`) or endings (`.pdf`).'),
+  maxBytes: z
+    .int()
+    .min(1)
+    .max(MAX_FILE_BYTES)
+    .exactOptional()
+    .describe('file: the largest size; default 10 MiB.'),
+  maxFiles: z
+    .int()
+    .min(1)
+    .max(20)
+    .exactOptional()
+    .describe('file: how many; default 1. Above 1 the answer is a list.'),
+};
+
+/**
+ * `{upload_id}`, or a list of them where the field takes several files.
+ *
+ * Whether the uploads exist and fit the field is for whoever resolves them.
+ */
+export const file: FieldTypeRules<FileField> = {
+  attributes: fileAttributes,
+  defaults: ({ maxBytes = MAX_FILE_BYTES, maxFiles = 1 }) => ({ maxBytes, maxFiles }),
+  problems: ({ defaultValue }, _sent, path) =>
+    isEmpty(defaultValue)
+      ? []
+      : [{ path: `${path}.defaultValue`, code: 'custom', message: 'A file field has no default' }],
+  check: checkFiles,
+  jsonSchema: ({ maxFiles = 1 }, needed) =>
+    maxFiles === 1
+      ? uploadSchema
+      : { type: 'array', items: uploadSchema, minItems: atLeast(0, needed), maxItems: maxFiles },
+  sample: () => undefined,
+  inWords: (answer) => [answer].flat().map(filenameOf).join(', '),
+  readInput: readUploads,
+  control: 'files',
+};
+
+function checkFiles({ maxFiles = 1 }: FileField): AnswerCheck {
+  return (answer, path, violations) => {
+    if (maxFiles === 1) {
+      checkUpload(answer, path, violations);
+      return;
+    }
+    if (!Array.isArray(answer)) {
+      violations.push(wrongType(path, 'array', answer));
+      return;
+    }
+    if (answer.length > maxFiles) {
+      violations.push({ path, code: 'too_big', message: `Must be at most ${maxFiles} files` });
+      return;
+    }
+    for (const [index, upload] of answer.entries()) checkUpload(upload, `${path}.${index}`, violations);
+  };
+}
+
+function checkUpload(upload: Json, path: string, violations: Violation[]): void {
+  if (!isObject(upload)) {
+    violations.push(wrongType(path, 'object', upload));
+    return;
+  }
+  const { upload_id: id, ...others } = upload;
+  if (id === undefined) violations.push(required(`${path}.upload_id`));
+  else if (typeof id !== 'string') violations.push(wrongType(`${path}.upload_id`, 'string', id));
+  else if (!isId('upl', id)) {
+    violations.push({
+      path: `${path}.upload_id`,
+      code: 'invalid_string',
+      message: 'Must be the id of an upload',
+    });
+  }
+  for (const key of Object.keys(others)) violations.push(unrecognized(`${path}.${key}`, key));
+}
+
+function filenameOf(upload: unknown): string {
+  return isObject(upload) && typeof upload.filename === 'string' ? upload.filename : '';
+}
+
+function readUploads(values: readonly string[], { maxFiles }: FileField): Json {
+  const uploads = values.filter((value) => value !== '').map((id) => ({ upload_id: id }));
+  return maxFiles === 1 ? (uploads.at(-1) ?? null) : uploads;
+}
+
+const uploadSchema: JsonObject = {
+  type: 'object',
+  properties: { upload_id: { type: 'string', pattern: '^upl_[0-9a-hjkmnp-tv-z]{26}$' } },
+  required: ['upload_id'],
+  additionalProperties: false,
+};
+
+type FileField = AttributesOf<typeof fileAttributes> & {
+  defaultValue?: string | number | boolean | string[] | null;
+};

@@ -1,0 +1,35 @@
+import { isScalar } from '../json.ts';
+import { textProblem } from '../text.ts';
+import { wrongType } from '../violations.ts';
+import { yesOrNo } from './boolean.ts';
+import { type AnswerCheck, atLeast, type FieldTypeRules } from './field-type.ts';
+import { DEFAULT_MAX_LENGTH, readText, sampleText } from './text.ts';
+
+/** Any text, number or boolean, which comes by prefill or default and is shown to nobody. */
+export const hidden: FieldTypeRules<{ hidden: boolean }> = {
+  attributes: {},
+  defaults: () => ({ hidden: true }),
+  check: () => checkScalar,
+  jsonSchema: (_field, needed) => ({
+    type: ['string', 'number', 'boolean'],
+    minLength: atLeast(0, needed),
+    maxLength: DEFAULT_MAX_LENGTH,
+  }),
+  sample: () => sampleText({}),
+  inWords: (answer, _field, locale) =>
+    typeof answer === 'boolean' ? yesOrNo(answer, locale) : String(answer),
+  readInput: readText,
+  control: 'line',
+};
+
+const checkScalar: AnswerCheck = (answer, path, violations) => {
+  if (!isScalar(answer)) {
+    violations.push(wrongType(path, 'text, number or boolean', answer));
+  } else if (typeof answer === 'string') {
+    const problem = textProblem(answer);
+    if (problem !== undefined) violations.push({ path, code: 'invalid_string', message: problem });
+    if (answer.length > DEFAULT_MAX_LENGTH) {
+      violations.push({ path, code: 'too_big', message: `At most ${DEFAULT_MAX_LENGTH} characters` });
+    }
+  }
+};

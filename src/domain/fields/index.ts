@@ -1,0 +1,29 @@
+import { boolean, checkbox } from './boolean.ts';
+import { date, datetime, time } from './date-time.ts';
+import type { FieldType, ParsedField } from './field.ts';
+import type { FieldTypeRules } from './field-type.ts';
+import { file } from './file.ts';
+import { hidden } from './hidden.ts';
+import { number } from './number.ts';
+import { multiSelect, radio, select } from './select.ts';
+import { email, phone, text, textarea, url } from './text.ts';
+
+/** What each type of field does in its own way. */
+export const fieldRules: Readonly<Record<FieldType, FieldTypeRules<ParsedField>>> = {
+  text,
+  textarea,
+  email,
+  url,
+  phone,
+  number,
+  boolean,
+  checkbox,
+  date,
+  time,
+  datetime,
+  select,
+  radio,
+  multi_select: multiSelect,
+  hidden,
+  file,
+};

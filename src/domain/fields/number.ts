@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import type { Json } from '../json.ts';
+import { type Violation, wrongType } from '../violations.ts';
+import { boundAttributes, boundProblems } from './bounds.ts';
+import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
+
+export const numberAttributes = {
+  ...boundAttributes,
+  step: z.number().positive().exactOptional().describe('number: the answer is a multiple of it.'),
+};
+
+/** A finite number between `min` and `max`, a multiple of `step`. */
+export const number: FieldTypeRules<NumberField> = {
+  attributes: numberAttributes,
+  problems: (field, _sent, path) => boundProblems(field, path, isNumber, (left, right) => left - right),
+  check: checkNumber,
+  jsonSchema: ({ min, max, step }) => ({
+    type: 'number',
+    ...(typeof min === 'number' && { minimum: min }),
+    ...(typeof max === 'number' && { maximum: max }),
+    ...(step !== undefined && { multipleOf: step }),
+  }),
+  sample: ({ min, max, step }) => min ?? max ?? step ?? 1,
+  inWords: String,
+  readInput: (values) => readNumber(values.at(-1) ?? ''),
+  control: 'line',
+};
+
+function checkNumber({ min, max, step }: NumberField): AnswerCheck {
+  return (answer, path, violations) => {
+    if (typeof answer !== 'number' || !Number.isFinite(answer)) {
+      violations.push(wrongType(path, 'number', answer));
+      return;
+    }
+    if (typeof min === 'number' && answer < min) {
+      violations.push({ path, code: 'too_small', message: `Must be at least ${min}` });
+    }
+    if (typeof max === 'number' && answer > max) {
+      violations.push({ path, code: 'too_big', message: `Must be at most ${max}` });
+    }
+    if (step !== undefined && !isMultiple(answer, step)) {
+      violations.push({ path, code: 'not_multiple_of', message: `Must be a multiple of ${step}` });
+    }
+  };
+}
+
+/** Binary fractions don't divide evenly (0.3 / 0.1 is below 3), so what is nearly whole is whole. */
+function isMultiple(answer: number, step: number): boolean {
+  const times = answer / step;
+  return Math.abs(times - Math.round(times)) <= TOLERANCE * Math.max(1, Math.abs(times));
+}
+
+/** A little more than the rounding of both numbers and of their division. */
+const TOLERANCE = 4 * Number.EPSILON;
+
+function isNumber(bound: string | number, path: string, problems: Violation[]): bound is number {
+  if (typeof bound === 'number') return true;
+  problems.push(wrongType(path, 'number', bound));
+  return false;
+}
+
+function readNumber(text: string): Json {
+  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/.test(text.trim())
+    ? Number(text)
+    : Number.NaN;
+  return Number.isFinite(number) ? number : text.trim();
+}
+
+type NumberField = AttributesOf<typeof numberAttributes>;

@@ -1,0 +1,184 @@
+import { RE2JS } from 're2js';
+import { z } from 'zod';
+import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../email-address.ts';
+import type { JsonObject } from '../json.ts';
+import { textProblem } from '../text.ts';
+import { type Violation, wrongType } from '../violations.ts';
+import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
+
+/** A longer text belongs into a file. */
+const MAX_LENGTH = 100_000;
+
+/** The shapes of `url` and `phone`, as JSON Schema takes them. */
+export const urlPattern = '^[hH][tT][tT][pP][sS]?://[^\\s\\/?#]\\S*$';
+export const phonePattern = '^(?=(?:[^0-9]*[0-9]){3,20}[^0-9]*$)\\+?[0-9\\(\\) .\\/\\-]+$';
+
+/** Room for 20 digits and their separators. */
+const MAX_PHONE_LENGTH = 40;
+
+export const textAttributes = {
+  minLength: z.int().min(0).max(MAX_LENGTH).exactOptional().describe('Text: the fewest characters.'),
+  maxLength: z
+    .int()
+    .min(1)
+    .max(MAX_LENGTH)
+    .exactOptional()
+    .describe('Text: the most characters; default 10,000.'),
+  pattern: z.string().min(1).max(256).exactOptional().describe('Text: RE2 syntax, over the whole value.'),
+  patternMessage: z.string().min(1).max(500).exactOptional().describe('Text: said when `pattern` refuses.'),
+};
+
+/** A line of text: its length in characters (code points, as JSON Schema counts) and its pattern. */
+export const text: FieldTypeRules<TextField> = {
+  attributes: textAttributes,
+  defaults: ({ maxLength = DEFAULT_MAX_LENGTH }) => ({ maxLength }),
+  problems: lengthProblems,
+  check: checkText,
+  jsonSchema: (field, needed) => textSchema(field, needed),
+  sample: sampleText,
+  inWords: String,
+  readInput: readText,
+  control: 'line',
+};
+
+/** Text of several lines. */
+export const textarea: FieldTypeRules<TextField> = { ...text, control: 'textarea' };
+
+/** Text that is one plain e-mail address. */
+export const email: FieldTypeRules<TextField> = {
+  ...text,
+  check: (field) => andAlso(checkText(field), isEmailAddress, 'Must be an e-mail address'),
+  jsonSchema: (field, needed) => ({
+    ...textSchema(field, needed, emailPattern, MAX_ADDRESS_LENGTH),
+    format: 'email',
+  }),
+  sample: () => 'someone@example.com',
+};
+
+/** Text that is an absolute http or https URL. */
+export const url: FieldTypeRules<TextField> = {
+  ...text,
+  check: (field) =>
+    andAlso(checkText(field), isWebUrl, 'Must be a web address that starts with http:// or https://'),
+  jsonSchema: (field, needed) => textSchema(field, needed, urlPattern),
+  sample: () => 'https://example.com/',
+};
+
+/** Text that can be dialled: 3 to 20 digits, in the groups that people write. */
+export const phone: FieldTypeRules<TextField> = {
+  ...text,
+  check: (field) => andAlso(checkText(field), isPhone, 'Must be a telephone number'),
+  jsonSchema: (field, needed) => textSchema(field, needed, phonePattern, MAX_PHONE_LENGTH),
+  sample: () => '+1 555 0100',
+};
+
+/** Reads the last of an input's values, as with the usual pair of a hidden and a ticked input; line breaks become LF. */
+export function readText(values: readonly string[]): string {
+  return (values.at(-1) ?? '').replace(/\r\n?/g, '\n');
+}
+
+/** Some words, as long as the field wants them. */
+export function sampleText({ minLength = 0, maxLength = Number.POSITIVE_INFINITY }: TextField): string {
+  const words = WORDS.repeat(Math.ceil(Math.max(minLength, 1) / WORDS.length));
+  return words.slice(0, Math.min(maxLength, MAX_SAMPLE));
+}
+
+/** Without `maxLength`: enough for an essay, too little to fill a disk. */
+export const DEFAULT_MAX_LENGTH = 10_000;
+
+function lengthProblems(
+  { minLength, maxLength }: TextField,
+  _sent: Readonly<Record<string, unknown>>,
+  path: string,
+): Violation[] {
+  if (minLength === undefined || maxLength === undefined || minLength <= maxLength) return [];
+  return [{ path: `${path}.maxLength`, code: 'custom', message: 'maxLength must not be below minLength' }];
+}
+
+function checkText(field: TextField): AnswerCheck {
+  const { minLength = 0, maxLength = DEFAULT_MAX_LENGTH } = field;
+  const pattern = field.pattern === undefined ? undefined : RE2JS.compile(field.pattern);
+  const mismatch = field.patternMessage ?? 'Does not have the expected form';
+  return (answer, path, violations) => {
+    if (typeof answer !== 'string') {
+      violations.push(wrongType(path, 'string', answer));
+      return;
+    }
+    const problem = textProblem(answer);
+    if (problem !== undefined) {
+      violations.push({ path, code: 'invalid_string', message: problem });
+      return;
+    }
+    if (answer.length > maxLength && lengthOf(answer) > maxLength) {
+      violations.push({ path, code: 'too_big', message: `Must have at most ${characters(maxLength)}` });
+      return;
+    }
+    if (minLength > 0 && lengthOf(answer) < minLength) {
+      violations.push({ path, code: 'too_small', message: `Must have at least ${characters(minLength)}` });
+    }
+    if (pattern !== undefined && !pattern.testExact(answer)) {
+      violations.push({ path, code: 'invalid_string', message: mismatch });
+    }
+  };
+}
+
+function andAlso(check: AnswerCheck, test: (text: string) => boolean, message: string): AnswerCheck {
+  return (answer, path, violations) => {
+    const before = violations.length;
+    check(answer, path, violations);
+    if (violations.length === before && typeof answer === 'string' && !test(answer)) {
+      violations.push({ path, code: 'invalid_string', message });
+    }
+  };
+}
+
+function textSchema(field: TextField, needed: boolean, shape?: string, longest = Infinity): JsonObject {
+  const own = field.pattern === undefined ? undefined : portablePattern(field.pattern);
+  const [pattern, ...others] = [shape, own].filter((each) => each !== undefined);
+  return {
+    type: 'string',
+    minLength: atLeast(field.minLength, needed),
+    ...(field.maxLength !== undefined && { maxLength: Math.min(field.maxLength, longest) }),
+    ...(pattern !== undefined && { pattern }),
+    ...(others.length > 0 && { allOf: others.map((each) => ({ pattern: each })) }),
+  };
+}
+
+/** A pattern over the whole text in the dialect of JSON Schema; undefined where RE2 means something else. */
+function portablePattern(pattern: string): string | undefined {
+  if (/\[\[:|\(\?[^:]/.test(pattern)) return undefined;
+  try {
+    new RegExp(pattern, 'u');
+    return `^(?:${pattern})$`;
+  } catch {
+    return undefined;
+  }
+}
+
+function isWebUrl(text: string): boolean {
+  return webUrl.test(text) && URL.canParse(text);
+}
+
+function isPhone(text: string): boolean {
+  return text.length <= MAX_PHONE_LENGTH && dialled.test(text);
+}
+
+function lengthOf(text: string): number {
+  let length = 0;
+  for (const _ of text) length++;
+  return length;
+}
+
+function characters(count: number): string {
+  return count === 1 ? '1 character' : `${count} characters`;
+}
+
+const webUrl = new RegExp(urlPattern);
+const dialled = new RegExp(phonePattern);
+
+const WORDS = 'Some text. ';
+
+/** A sample need not be a page long; a field that insists is left out. */
+const MAX_SAMPLE = 1000;
+
+type TextField = AttributesOf<typeof textAttributes>;
