@@ -1,6 +1,6 @@
 import { type Condition, evaluate } from '../conditions/condition.ts';
 import type { Field } from '../definition/definition.ts';
-import { remembered } from '../memoize.ts';
+import { memoize } from '../memoize.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -28,7 +28,7 @@ export function shownFields(fields: readonly Field[], hiddenAnswers: Answers): F
   });
 }
 
-const withoutHint = remembered((field: Field): Field => {
+const withoutHint = memoize((field: Field): Field => {
   const { agentHint: _, ...rest } = field;
   return rest;
 });

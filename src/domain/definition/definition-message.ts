@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as pb from '../../../gen/forms/v1/definition_pb.js';
 import { conditionFromMessage, conditionToMessage } from '../conditions/message.ts';
-import { remembered } from '../memoize.ts';
+import { memoize } from '../memoize.ts';
 import type { Delivery, Field, FieldType, FormDefinition, Settings } from './definition.ts';
 import { jsonFromValue, keyOf, present, valueFromJson } from './message-values.ts';
 
@@ -33,7 +33,7 @@ export function definitionToMessage(definition: FormDefinition): pb.FormDefiniti
   });
 }
 
-const fieldFromMessage = remembered((field: pb.Field): unknown =>
+const fieldFromMessage = memoize((field: pb.Field): unknown =>
   present({
     id: field.id,
     type: keyOf(fieldTypes, field.type),
@@ -63,7 +63,7 @@ const fieldFromMessage = remembered((field: pb.Field): unknown =>
 );
 
 /** The typed message of a checked field. */
-export const fieldToMessage = remembered((field: Field): pb.Field => {
+export const fieldToMessage = memoize((field: Field): pb.Field => {
   const { type, defaultValue, min, max, visibleWhen, ...same } = field;
   return create(pb.FieldSchema, {
     ...same,
@@ -76,7 +76,7 @@ export const fieldToMessage = remembered((field: Field): pb.Field => {
 });
 
 /** The typed message of a definition's theme, if it has one. */
-export const themeToMessage = remembered(
+export const themeToMessage = memoize(
   (definition: FormDefinition): pb.Theme | undefined => settingsToMessage(definition.settings).theme,
 );
 

@@ -1,6 +1,6 @@
 import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
-import { remembered } from '../../domain/memoize.ts';
+import { memoize } from '../../domain/memoize.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
 import { controlOf, type FieldView } from './controls.ts';
 import { hintOf } from './hints.ts';
@@ -26,7 +26,7 @@ export function renderField(field: Field, view: FieldView): Html {
 }
 
 /** How each field looks that holds nothing, by visibility and language. */
-const looksOf = remembered((_field: Field) => new Map<string, Html>());
+const looksOf = memoize((_field: Field) => new Map<string, Html>());
 
 const MAX_LOOKS = 16;
 

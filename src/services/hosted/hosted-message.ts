@@ -5,7 +5,7 @@ import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/answers/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-message.ts';
-import { remembered } from '../../domain/memoize.ts';
+import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { Gate, PublishedForm } from '../forms/form-gate.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
@@ -69,7 +69,7 @@ export function openToMessage(
 }
 
 /** A default is among the answers that the page begins with. */
-const withoutDefault = remembered((field: Field): Field => {
+const withoutDefault = memoize((field: Field): Field => {
   const { defaultValue: _, ...rest } = field;
   return rest;
 });
