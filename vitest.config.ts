@@ -6,6 +6,8 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     // Processes, not threads: tests kill and signal, and each embedded database wants a heap of its own.
     pool: 'forks',
+    // The files that run in one process share what is slow to start: sources, databases, the browser.
+    isolate: false,
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,

@@ -243,6 +243,7 @@ describe.each(engines)('every call on %s', (engine) => {
     }
     expect(broken.logged.join()).toMatch(/req-2/);
     expect(broken.logged.join()).toMatch(/does not exist/);
+    await database.query('alter table lost rename to forms');
     await broken.close();
   });
 

@@ -1,65 +1,80 @@
 import { randomBytes } from 'node:crypto';
 import { openAsBlob } from 'node:fs';
-import { inject } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { entities } from '../../src/store/database/entities.ts';
-import { runOn } from './postgres.ts';
+import { inDatabase, runOn } from './postgres.ts';
+import { preparedPglite, preparedPostgres } from './prepared.ts';
 
 /** Both engines: tests that touch the database run on each, by `describe.each(engines)`. */
 export const engines = ['pglite', 'postgres'] as const;
 
 export type EngineName = (typeof engines)[number];
 
-/** Opens an empty, migrated database of its own; leaving the scope of `await using` closes and removes it. */
+/**
+ * An empty, migrated database until the scope of `await using` is left, for tests that change its rows
+ * alone. The next test of this process gets the same one, emptied: opening one costs half a second.
+ */
 export async function openTestDatabase(engine: EngineName): Promise<TestDatabase> {
-  return engine === 'pglite' ? openEmbedded() : openOnServer();
-}
-
-/** Removes every row, for test files whose tests share one database: opening one costs a second. */
-export async function emptyTables(database: Database): Promise<void> {
-  const tables = entities.map(({ meta }) => meta.tableName);
-  await database.query(`truncate ${tables.join(', ')}`);
-}
-
-/** Makes an empty database on the test server, migrated if not said otherwise, for tests that connect by themselves. */
-export async function createServerDatabase({ migrated = true } = {}): Promise<ServerDatabase> {
-  const { url, template } = inject('postgres');
-  const name = `forms_${randomBytes(8).toString('hex')}`;
-  await runOn(url, `create database ${name}${migrated ? ` template ${template}` : ''}`);
-  return {
-    databaseUrl: inDatabase(url, name),
-    adminUrl: url,
-    [Symbol.asyncDispose]: () => runOn(url, `drop database if exists ${name} with (force)`),
-  };
-}
-
-/** The server's URL with another database in it. */
-export function inDatabase(url: string, name: string): string {
-  const changed = new URL(url);
-  changed.pathname = `/${name}`;
-  return changed.href;
-}
-
-async function openEmbedded(): Promise<TestDatabase> {
-  const dump = await openAsBlob(inject('pgliteDump'));
-  const database = await openDatabase({ dump, log: console });
-  return { ...database, [Symbol.asyncDispose]: () => database.close() };
-}
-
-async function openOnServer(): Promise<TestDatabase> {
-  const server = await createServerDatabase();
-  const database = await openDatabase({ databaseUrl: server.databaseUrl, log: console });
+  const database = idle[engine].pop() ?? (engine === 'pglite' ? await openEmbedded() : await openOnServer());
   return {
     ...database,
-    databaseUrl: server.databaseUrl,
-    [Symbol.asyncDispose]: async () => {
-      await database.close();
-      await server[Symbol.asyncDispose]();
+    async [Symbol.asyncDispose]() {
+      await emptyTables(database);
+      idle[engine].push(database);
     },
   };
 }
 
-export type TestDatabase = Database & AsyncDisposable & { databaseUrl?: string };
+/** Removes every row, for test files whose tests share one database. */
+export async function emptyTables(database: Database): Promise<void> {
+  await database.query(emptyingUsedTables);
+}
+
+/** Makes an empty database on the test server, migrated if not said otherwise, for tests that connect by themselves. */
+export async function createServerDatabase({ migrated = true } = {}): Promise<ServerDatabase> {
+  const { url, template, prefix } = await preparedPostgres();
+  const name = `${prefix}${randomBytes(8).toString('hex')}`;
+  await runOn(url, `create database ${name}${migrated ? ` template ${template}` : ''}`);
+  return {
+    databaseUrl: inDatabase(url, name),
+    adminUrl: url,
+    async [Symbol.asyncDispose]() {
+      await runOn(url, `drop database if exists ${name} with (force)`);
+    },
+  };
+}
+
+async function openEmbedded(): Promise<OpenDatabase> {
+  const { dump } = await preparedPglite();
+  return openDatabase({ dump: await openAsBlob(dump), log: console });
+}
+
+async function openOnServer(): Promise<OpenDatabase> {
+  const { databaseUrl } = await createServerDatabase();
+  return { ...(await openDatabase({ databaseUrl, log: console })), databaseUrl };
+}
+
+/** Open and used by nobody. They end with the process, and those on the server with the run. */
+const idle: Record<EngineName, OpenDatabase[]> = { pglite: [], postgres: [] };
+
+const tableNames = entities.map(({ meta }) => meta.tableName);
+
+/** Truncating a table makes new files for it and its indexes, so that empty ones are better left alone. */
+const emptyingUsedTables = `do $$
+  declare
+    name text;
+    used text[] := '{}';
+    has_rows boolean;
+  begin
+    foreach name in array '{${tableNames.join()}}'::text[] loop
+      execute format('select exists (select from %I)', name) into has_rows;
+      if has_rows then used := used || format('%I', name); end if;
+    end loop;
+    if cardinality(used) > 0 then execute 'truncate ' || array_to_string(used, ', '); end if;
+  end $$`;
+
+export type TestDatabase = OpenDatabase & AsyncDisposable;
+type OpenDatabase = Database & { databaseUrl?: string };
 export type ServerDatabase = AsyncDisposable & {
   databaseUrl: string;
   /** The server's maintenance database. */

@@ -1,57 +1,81 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { openDatabase } from '../../src/store/database/database.ts';
-import { openPglite } from '../../src/store/database/pglite.ts';
-import { inDatabase } from './database.ts';
-import { runOn, startPostgres } from './postgres.ts';
+import { inDatabase, runOn, startPostgres } from './postgres.ts';
+import type { Preparations, PreparedPglite, PreparedPostgres } from './prepared.ts';
 
 /**
- * Prepares one migrated database of each engine for the whole run: a template on a real server, and a
- * dump of an embedded one. Test files begin with copies.
+ * Prepares one migrated database of each engine for the whole run, once a test asks for it (see
+ * `prepared.ts`): a template on a real server, and a dump of an embedded one.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const undo = new AsyncDisposableStack();
+  project.provide(
+    'preparations',
+    await serve(undo, { postgres: () => preparePostgres(undo), pglite: () => preparePglite(undo) }),
+  );
+  return () => undo.disposeAsync();
+}
+
+/** Answers `GET /<name>` with what that preparation gave, which is made once. Returns the URL. */
+async function serve(undo: AsyncDisposableStack, preparations: Preparations): Promise<string> {
+  const made = new Map<string, Promise<object>>();
+  const server = createServer((request, response) => {
+    const name = request.url?.slice(1) ?? '';
+    if (name !== 'postgres' && name !== 'pglite') return void response.writeHead(404).end();
+    const making = made.get(name) ?? preparations[name]();
+    made.set(name, making);
+    making.then(
+      (prepared) => response.end(JSON.stringify(prepared)),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  undo.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new TypeError('A TCP server has a port');
+  return `http://127.0.0.1:${address.port}`;
+}
+
+async function preparePostgres(undo: AsyncDisposableStack): Promise<PreparedPostgres> {
   // Tests kill processes, never the machine.
   const server = await startPostgres({ fsync: 'off' });
-  const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
-  const template = `forms_template_${process.pid}`;
-  const stop = async () => {
-    await runOn(server.url, `drop database if exists ${template} with (force)`);
-    await server.stop();
-    rmSync(folder, { recursive: true, force: true });
-  };
-
-  try {
-    await makeTemplate(server.url, template);
-    project.provide('postgres', { url: server.url, template });
-    project.provide('pgliteDump', await makeDump(folder));
-    return stop;
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-}
-
-async function makeTemplate(url: string, template: string): Promise<void> {
+  undo.defer(() => server.stop());
+  const { url } = server;
+  const prefix = `forms_test_${process.pid}_`;
+  // Only a server that stays when the run is over still has them after it.
+  if (process.env.TEST_DATABASE_URL !== undefined) undo.defer(() => dropDatabases(url, prefix));
+  const template = `${prefix}template`;
   await runOn(url, `create database ${template}`);
+  const { openDatabase } = await import('../../src/store/database/database.ts');
   const database = await openDatabase({ databaseUrl: inDatabase(url, template), log: console });
   await database.close();
+  return { url, template, prefix };
 }
 
-async function makeDump(folder: string): Promise<string> {
+async function dropDatabases(url: string, prefix: string): Promise<void> {
+  const databases = await runOn(
+    url,
+    `select datname from pg_database where starts_with(datname, '${prefix}')`,
+  );
+  for (const { datname } of databases)
+    await runOn(url, `drop database if exists ${String(datname)} with (force)`);
+}
+
+async function preparePglite(undo: AsyncDisposableStack): Promise<PreparedPglite> {
+  const { openPglite } = await import('../../src/store/database/pglite.ts');
+  const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
+  undo.defer(() => rmSync(folder, { recursive: true, force: true }));
   const engine = await openPglite({});
   await engine.migrate();
-  const dump = await engine.dump();
+  const dump = join(folder, 'pglite.tar');
+  writeFileSync(dump, Buffer.from(await (await engine.dump()).arrayBuffer()));
   await engine.close();
-  const file = join(folder, 'pglite.tar');
-  writeFileSync(file, Buffer.from(await dump.arrayBuffer()));
-  return file;
-}
-
-declare module 'vitest' {
-  interface ProvidedContext {
-    postgres: { url: string; template: string };
-    pgliteDump: string;
-  }
+  return { dump };
 }

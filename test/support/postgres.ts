@@ -67,15 +67,22 @@ export async function startPostgres(more: Record<string, string> = {}): Promise<
   return { url, stop };
 }
 
-/** Runs one statement on the server, outside any pool. */
-export async function runOn(url: string, sql: string): Promise<void> {
+/** Runs one statement on the server, outside any pool, and returns its rows. */
+export async function runOn(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(sql);
+    return (await client.query(sql)).rows;
   } finally {
     await client.end();
   }
+}
+
+/** The server's URL with another database in it. */
+export function inDatabase(url: string, name: string): string {
+  const changed = new URL(url);
+  changed.pathname = `/${name}`;
+  return changed.href;
 }
 
 /** Runs a program until the standard input ends, which it does even if the tests are killed. */
@@ -127,7 +134,8 @@ async function untilReady(url: string): Promise<void> {
   const giveUpAt = Date.now() + START_TIMEOUT_MS;
   while (true) {
     try {
-      return await runOn(url, 'select 1');
+      await runOn(url, 'select 1');
+      return;
     } catch (error) {
       if (Date.now() > giveUpAt) throw new Error('PostgreSQL did not start', { cause: error });
       await sleep(20);

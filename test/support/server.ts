@@ -9,9 +9,8 @@ import {
 import { pino } from 'pino';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import type { EngineName, TestDatabase } from './database.ts';
+import { type EngineName, openTestDatabase, type TestDatabase } from './database.ts';
 import { checkReply } from './openapi.ts';
-import { borrowDatabase } from './shared-database.ts';
 import { freePort, temporaryFolder } from './spawn.ts';
 
 /**
@@ -22,7 +21,7 @@ import { freePort, temporaryFolder } from './spawn.ts';
 export async function startService({ engine = 'pglite', env = {}, now = Date.now }: ServiceOptions = {}) {
   await using opened = new AsyncDisposableStack();
   const folder = opened.use(temporaryFolder());
-  const database = opened.use(await borrowDatabase(engine));
+  const database = opened.use(await openTestDatabase(engine));
   const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
   const config = readConfig({
     HOST: '127.0.0.1',

@@ -20,9 +20,8 @@ import type { ServiceSettings } from '../../src/services/context.ts';
 import { localUploadStore } from '../../src/services/uploads/storage/upload-store.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import type { EngineName } from './database.ts';
+import { type EngineName, openTestDatabase } from './database.ts';
 import { type DefinitionInit, definitionMessage, definitionOf, emailField } from './definitions.ts';
-import { borrowDatabase } from './shared-database.ts';
 
 /**
  * Runs all services behind their interceptors, without doors and delivery, on an empty database of
@@ -30,7 +29,7 @@ import { borrowDatabase } from './shared-database.ts';
  */
 export async function startServices(engine: EngineName, options: ServicesOptions = {}) {
   await using opened = new AsyncDisposableStack();
-  const database = opened.use(await borrowDatabase(engine));
+  const database = opened.use(await openTestDatabase(engine));
   const services = opened.adopt(await servicesOn(database, options), (running) => running.close());
   const owned = opened.move();
   return { ...services, database, [Symbol.asyncDispose]: () => owned.disposeAsync() };

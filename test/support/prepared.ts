@@ -1,0 +1,44 @@
+import { inject } from 'vitest';
+
+/** The run's PostgreSQL server, started for the first test that asks. */
+export async function preparedPostgres(): Promise<PreparedPostgres> {
+  return (await ask('postgres')) as PreparedPostgres;
+}
+
+/** The run's migrated embedded database, made for the first test that asks. */
+export async function preparedPglite(): Promise<PreparedPglite> {
+  return (await ask('pglite')) as PreparedPglite;
+}
+
+async function ask(what: keyof Preparations): Promise<unknown> {
+  const reply = await fetch(new URL(what, inject('preparations')));
+  if (!reply.ok) throw new Error(`No ${what} for tests: ${await reply.text()}`);
+  return reply.json();
+}
+
+/** What the global setup makes when it is asked, by the path to ask at. */
+export type Preparations = {
+  postgres: () => Promise<PreparedPostgres>;
+  pglite: () => Promise<PreparedPglite>;
+};
+
+export type PreparedPostgres = {
+  /** The maintenance database. */
+  url: string;
+  /** The name of a migrated database to copy, which nobody may be connected to. */
+  template: string;
+  /** What the names of all databases of this run begin with. */
+  prefix: string;
+};
+
+export type PreparedPglite = {
+  /** A tar file, for `openDatabase({ dump })`. */
+  dump: string;
+};
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The URL of the server that makes them. */
+    preparations: string;
+  }
+}
