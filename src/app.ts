@@ -14,8 +14,8 @@ import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { listen } from './server.ts';
-import { s3UploadStore } from './services/uploads/storage/s3-upload-store.ts';
-import { localUploadStore, type UploadStore } from './services/uploads/storage/upload-store.ts';
+import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
+import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isEmailAddress } from './domain/email-address.ts';
 import { defaultSchedule, parseSchedule } from './domain/retry.ts';
 import { parseSecretKey, type SecretKey } from './domain/secrets.ts';
-import { parseS3Url, type S3Location } from './services/uploads/storage/s3-location.ts';
+import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
 
 /**
  * Reads the settings from the environment, or throws a `ConfigError` that names every mistake.

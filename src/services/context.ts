@@ -4,7 +4,7 @@ import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FormReader } from './forms/form-reader.ts';
 import type { KeyReader } from './keys/key-reader.ts';
-import type { UploadStore } from './uploads/storage/upload-store.ts';
+import type { UploadStore } from './uploads/upload-store.ts';
 
 /** What the services need from the process that runs them. */
 export type ServiceOptions = {

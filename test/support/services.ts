@@ -17,7 +17,7 @@ import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../s
 import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
-import { localUploadStore } from '../../src/services/uploads/storage/upload-store.ts';
+import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { type EngineName, openTestDatabase } from './database.ts';

@@ -1,8 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
-import { parseS3Url } from '../../../src/services/uploads/storage/s3-location.ts';
-import { s3UploadStore } from '../../../src/services/uploads/storage/s3-upload-store.ts';
+import { parseS3Url, s3UploadStore } from '../../../src/services/uploads/s3-upload-store.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startService } from '../../support/server.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
-import { localUploadStore } from '../../../src/services/uploads/storage/upload-store.ts';
+import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
 
 async function givenFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'uploads-'));

@@ -1,6 +1,6 @@
 import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isId } from '../../../domain/ids.ts';
+import { isId } from '../../domain/ids.ts';
 
 /**
  * Keeps the bytes of uploads in a local folder, which is made when the first one comes.
