@@ -1,5 +1,5 @@
 import type { SubmitHostedSessionRequest } from '../../../gen/forms/v1/hosted_pb.js';
-import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import type { Answers } from '../../domain/answers/answers.ts';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -8,8 +8,8 @@ import type { Session } from '../../store/sessions.ts';
 import { findSubmission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-gate.ts';
-import { endingOf } from '../submissions/completion.ts';
-import { alreadySubmitted } from '../submissions/submission-entry.ts';
+import { alreadySubmitted, savedAnswers } from '../sessions/session-access.ts';
+import { completionOf } from '../submissions/completion.ts';
 import { issuedAt } from './page-token.ts';
 
 /**
@@ -25,9 +25,8 @@ export async function repeatedSubmission(
   requestHeader: Headers,
 ) {
   const { definition, compiled } = await context.forms.version(session.versionId);
-  const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
   const given = readInputs(definition, request.inputs, { humanOnly: true });
-  const checked = compiled.checkAnswers(given, { base });
+  const checked = compiled.checkAnswers(given, { base: savedAnswers(session) });
   const submissionId = session.submissionId ?? '';
   const first = await findSubmission(context.database, session.projectId, submissionId);
   if (first === null || !checked.ok || !isOfThatPage(context, session, request.issueToken)) {
@@ -38,7 +37,7 @@ export async function repeatedSubmission(
   }
   const form = await publishedForm(context.forms, session.formId);
   const { redirectUrl = '' } = form.version.definition.settings;
-  return { submissionId, ending: endingOf(definition, first.answers, { redirectUrl, requestHeader }) };
+  return { submissionId, ending: completionOf(definition, first.answers, { redirectUrl, requestHeader }) };
 }
 
 function isOfThatPage(context: ServiceContext, { id, submittedAt }: Session, token: string): boolean {

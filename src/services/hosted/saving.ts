@@ -5,7 +5,7 @@ import { lockSession, type Session, updateSession } from '../../store/sessions.t
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-gate.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { refuseIfOver } from '../sessions/sessions.ts';
+import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';
 import { heldAnswers, shownAnswers } from './hosted-message.ts';
 
@@ -16,14 +16,12 @@ import { heldAnswers, shownAnswers } from './hosted-message.ts';
 export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { session, form, version, page } = saving;
   const { definition, compiled } = version;
-  const files = { id: form.id, definition };
   const { fitting, violations } = await sortOut(context, saving);
 
   const { allowPartial } = form.version.definition.settings;
   const current = allowPartial ? await keep(context, session, fitting) : session;
 
-  const base = mergeAnswers(current.prefill, current.partialAnswers ?? {});
-  const whole = compiled.checkAnswers(fitting, { base });
+  const whole = compiled.checkAnswers(fitting, { base: savedAnswers(current) });
   const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
   const refused = new Set(violations.map(fieldOf));
   const lacking = whole.ok
@@ -33,20 +31,20 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const partialAnswers = mergeAnswers(current.partialAnswers ?? {}, fitting);
   const answers = shownAnswers(definition, heldAnswers(definition, { ...current, partialAnswers }));
   return {
-    answers: await describeUnclaimed(context, files, answers),
+    answers: await describeUnclaimed(context, version, answers),
     violations: [...violations, ...lacking],
     saved: allowPartial,
   };
 }
 
 /** Divides what was given into answers that fit, each by itself, and the problems of the others. */
-async function sortOut(context: ServiceContext, { form, version, given }: Saving) {
-  const { definition, compiled } = version;
+async function sortOut(context: ServiceContext, { version, given }: Saving) {
+  const { compiled } = version;
   const checked = compiled.checkAnswers(given, { required: false });
   const violations = checked.ok ? [] : checked.violations;
   const rest = compiled.checkAnswers(without(given, violations), { required: false });
   const fitting = rest.ok ? rest.answers : {};
-  const files = await claimUploads(context, { id: form.id, definition }, fitting);
+  const files = await claimUploads(context, version, fitting);
   return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };
 }
 
@@ -54,7 +52,7 @@ async function keep(context: ServiceContext, { id }: Session, fitting: Answers):
   return context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
     if (locked === null) throw notFound('session');
-    refuseIfOver(locked);
+    refuseIfEnded(locked);
     return updateSession(tx, id, { partialAnswers: mergeAnswers(locked.partialAnswers ?? {}, fitting) });
   });
 }

@@ -1,35 +1,26 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type {
-  CreateSessionRequest,
-  GetSessionRequest,
-  SessionsService,
-  SubmitSessionRequest,
-  UpdateSessionRequest,
+import {
+  type CreateSessionRequest,
+  type GetSessionRequest,
+  type SessionSchema,
+  SessionStatus,
+  type SessionsService,
+  type SubmitSessionRequest,
+  type UpdateSessionRequest,
 } from '../../../gen/forms/v1/sessions_pb.js';
-import { mergeAnswers } from '../../domain/answers/answers.ts';
-import { isId, newSessionId } from '../../domain/ids.ts';
+import { newSessionId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import {
-  findSession,
-  insertSession,
-  lockSession,
-  type Session,
-  updateSession,
-} from '../../store/sessions.ts';
+import { insertSession, lockSession, type Session, updateSession } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
+import { type PublishedForm, publishedForm } from '../forms/form-gate.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import {
-  alreadySubmitted,
-  expired,
-  newSubmission,
-  storeSubmission,
-} from '../submissions/submission-entry.ts';
+import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
-import { checkSize } from '../submissions/submission-request.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { type SessionMessage, sessionToMessage } from './session-message.ts';
+import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
 import {
   changeOf,
   DEFAULT_LIFE,
@@ -51,11 +42,11 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
 async function createSession(context: ServiceContext, request: CreateSessionRequest, caller: Caller) {
   const form = await publishedForm(context.forms, request.formId, caller.projectId);
   if (form.status !== 'published') throw notFound('form');
-  const { compiled, definition } = form.version;
-  const prefill = compiled.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
-  const files = prefill.ok
-    ? await claimUploads(context, { id: form.id, definition }, prefill.answers, 'prefill')
-    : prefill;
+  const prefill = form.version.compiled.checkAnswers(request.prefill ?? {}, {
+    root: 'prefill',
+    required: false,
+  });
+  const files = prefill.ok ? await claimUploads(context, form.version, prefill.answers, 'prefill') : prefill;
   const violations = [
     ...durationProblems(request.expiresIn, 'expires_in'),
     ...metadataProblems(request.metadata),
@@ -72,27 +63,27 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
     metadata: request.metadata ?? {},
     expiresIn: Number(request.expiresIn?.seconds ?? DEFAULT_LIFE),
   });
-  return { session: told(context, form, session) };
+  return { session: sessionToMessage(context, form, session) };
 }
 
 async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
   const session = await ownSession(context, sessionId, caller);
-  return { session: told(context, await publishedForm(context.forms, session.formId), session) };
+  return { session: sessionToMessage(context, await publishedForm(context.forms, session.formId), session) };
 }
 
 /** What the change needs to know is read first: the embedded database can't be asked within a transaction. */
 async function changeSession(context: ServiceContext, request: UpdateSessionRequest, caller: Caller) {
   const { form, version } = await openSession(context, await ownSession(context, request.sessionId, caller));
-  await refuseUnknownFiles(context, form, version, request);
+  await refuseUnknownFiles(context, version, request);
 
   const { allowPartial } = form.version.definition.settings;
   const session = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, request.sessionId);
     if (locked === null) throw notFound('session');
-    refuseIfOver(locked);
+    refuseIfEnded(locked);
     return updateSession(tx, locked.id, changeOf(request, locked, { version, allowPartial }));
   });
-  return { session: told(context, form, session) };
+  return { session: sessionToMessage(context, form, session) };
 }
 
 async function submitSession(
@@ -102,69 +93,57 @@ async function submitSession(
 ) {
   const session = await ownSession(context, sessionId, caller);
   const { form, version } = await openSession(context, session);
-  const now = context.now();
-  refuseIfShut(form, now);
   checkSize(form, answers);
-  const base = mergeAnswers(session.prefill, session.partialAnswers ?? {});
-  const checked = version.compiled.checkAnswers(answers, { base });
-  if (!checked.ok) throw invalid(checked.violations);
-  const claimed = await claimUploads(
-    context,
-    { id: form.id, definition: version.definition },
-    checked.answers,
-  );
-  if (claimed.violations.length > 0) throw invalid(claimed.violations);
-
-  const row = newSubmission({ form, version, session, ...claimed, source: 'api' }, now);
-  const submissionId = await storeSubmission(context, form, row);
-  const submitted: Session = { ...session, status: 'submitted', submittedAt: row.createdAt, submissionId };
-  return { submission: submissionToMessage(row), session: told(context, form, submitted) };
-}
-
-/**
- * What a session that takes changes is of: its form, and the version it began with.
- *
- * Throws `FAILED_PRECONDITION` if it is submitted or expired, or its form archived.
- */
-export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
-  refuseIfOver(session);
-  const form = await publishedForm(context.forms, session.formId);
-  if (form.status === 'archived') refuseIfShut(form, context.now());
-  return { form, version: await context.forms.version(session.versionId) };
-}
-
-/** Throws if the session was submitted or had expired when it was read. */
-export function refuseIfOver(session: Session): void {
-  if (session.status === 'submitted') throw alreadySubmitted(session.submissionId ?? '');
-  if (session.status === 'expired') throw expired();
-}
-
-async function ownSession(context: ServiceContext, sessionId: string, caller: Caller): Promise<Session> {
-  const session = isId('sess', sessionId)
-    ? await findSession(context.database, caller.projectId, sessionId)
-    : null;
-  if (session === null) throw notFound('session');
-  return session;
+  const entry = { form, version, session, answers, source: 'api' };
+  const { submissionId, submission } = await acceptAnswers(context, entry);
+  const submitted: Session = {
+    ...session,
+    status: 'submitted',
+    submittedAt: submission.createdAt,
+    submissionId,
+  };
+  return { submission: submissionToMessage(submission), session: sessionToMessage(context, form, submitted) };
 }
 
 /** Answers that do not even have the right shape are left to the change itself, which names them all. */
 async function refuseUnknownFiles(
   context: ServiceContext,
-  form: PublishedForm,
-  { definition, compiled }: LiveVersion,
+  version: LiveVersion,
   request: UpdateSessionRequest,
 ): Promise<void> {
   for (const root of ['prefill', 'answers'] as const) {
-    const checked = compiled.checkAnswers(request[root] ?? {}, { root, required: false });
+    const checked = version.compiled.checkAnswers(request[root] ?? {}, { root, required: false });
     if (!checked.ok) return;
-    const { violations } = await claimUploads(context, { id: form.id, definition }, checked.answers, root);
+    const { violations } = await claimUploads(context, version, checked.answers, root);
     if (violations.length > 0) throw invalid(violations);
   }
 }
 
-function told(context: ServiceContext, form: PublishedForm, session: Session): SessionMessage {
+/** A session as its maker sees it. Partial answers are shown only while the form allows them. */
+function sessionToMessage(
+  { settings }: ServiceContext,
+  form: PublishedForm,
+  session: Session,
+): MessageInitShape<typeof SessionSchema> {
   const { allowPartial } = form.version.definition.settings;
-  return sessionToMessage(session, { hostedUrl: context.settings.hostedUrl, allowPartial });
+  return {
+    id: session.id,
+    formId: session.formId,
+    formVersionId: session.versionId,
+    status: statuses[session.status],
+    url: `${settings.hostedUrl}/f/${session.id}`,
+    expireTime: timestampFromDate(session.expiresAt),
+    createTime: timestampFromDate(session.createdAt),
+    ...(session.openedAt !== null && { openTime: timestampFromDate(session.openedAt) }),
+    prefill: session.prefill,
+    metadata: session.metadata,
+    submissionId: session.submissionId ?? '',
+    ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
+  };
 }
 
-export type OpenSession = { form: PublishedForm; version: LiveVersion };
+const statuses: Record<Session['status'], SessionStatus> = {
+  open: SessionStatus.OPEN,
+  submitted: SessionStatus.SUBMITTED,
+  expired: SessionStatus.EXPIRED,
+};

@@ -11,7 +11,7 @@ import { themeToMessage } from '../../domain/definition/definition-message.ts';
  * their answers without hidden ones. `redirectUrl` empty shows a page. Where the form has no language
  * of its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
-export function endingOf(definition: FormDefinition, answers: Answers, to: Reader): Ending {
+export function completionOf(definition: FormDefinition, answers: Answers, to: Reader): Completion {
   const { successMessage = '', locale = '' } = definition.settings;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const theme = themeToMessage(definition);
@@ -28,4 +28,4 @@ export function endingOf(definition: FormDefinition, answers: Answers, to: Reade
 /** Whoever has submitted, and where they are to be sent. */
 type Reader = { redirectUrl: string; requestHeader: Headers };
 
-type Ending = MessageInitShape<typeof EndingSchema>;
+type Completion = MessageInitShape<typeof EndingSchema>;

@@ -10,9 +10,8 @@ import type { Violation } from '../../domain/violations.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { findRepeatedSubmission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, refuseIfShut } from '../forms/form-gate.ts';
-import { claimUploads } from '../uploads/upload-claims.ts';
-import { newSubmission, repeated, storeSubmission } from './submission-entry.ts';
+import type { PublishedForm } from '../forms/form-gate.ts';
+import { acceptAnswers, checkSize, repeated } from './accept-answers.ts';
 
 /**
  * Reads what a request says, whether it brings answers or the inputs of an HTML form.
@@ -47,7 +46,8 @@ export async function acceptRequest(
 ): Promise<AcceptedRequest> {
   const { idempotency } = request;
   try {
-    return await checkAndStore(context, form, request);
+    const accepted = await acceptAnswers(context, { form, version: form.version, ...request });
+    return { submissionId: accepted.submissionId, answers: accepted.submission.answers };
   } catch (refusal) {
     if (idempotency === undefined || !(refusal instanceof ConnectError)) throw refusal;
     const first = await findRepeatedSubmission(context.database, form.id, idempotency.key);
@@ -57,36 +57,11 @@ export async function acceptRequest(
   }
 }
 
-async function checkAndStore(
-  context: ServiceContext,
-  form: PublishedForm,
-  request: ReadRequest,
-): Promise<AcceptedRequest> {
-  const { version } = form;
-  const { source, spam, idempotency } = request;
-  const now = context.now();
-  refuseIfShut(form, now);
-  const checked = version.compiled.checkAnswers(request.answers);
-  if (!checked.ok) throw invalid(checked.violations);
-  const files = { id: form.id, definition: version.definition };
-  const { answers, uploadIds, violations } = await claimUploads(context, files, checked.answers);
-  if (violations.length > 0) throw invalid(violations);
-  const row = newSubmission({ form, version, answers, uploadIds, source, spam, idempotency }, now);
-  return { submissionId: await storeSubmission(context, form, row), answers };
-}
-
 function sourceProblems(source: string): Violation[] {
   const problem = textProblem(source);
   if (problem !== undefined) return [{ path: 'source', code: 'invalid_string', message: problem }];
   if (source.length <= MAX_SOURCE) return [];
   return [{ path: 'source', code: 'too_big', message: `Must be at most ${MAX_SOURCE} characters` }];
-}
-
-/** Refuses more than a form made without a key takes at once. */
-export function checkSize(form: PublishedForm, content: object): void {
-  if (form.createdBy !== 'public') return;
-  if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
-  throw failed(Reason.TOO_LARGE, 'This form takes submissions of at most 64 KiB');
 }
 
 function idempotencyOf(
@@ -122,9 +97,6 @@ function fingerprintOf({
 const DEFAULT_SOURCE = 'api';
 const MAX_SOURCE = 200;
 const MAX_IDEMPOTENCY_KEY = 255;
-
-/** What a stranger's form takes at once. */
-const MAX_KEYLESS_BYTES = 64 * 1024;
 
 /** A request as it is to be checked: the answers are as they came. */
 export type ReadRequest = {

@@ -14,7 +14,7 @@ import { findSubmission, type Submission } from '../../store/submissions.ts';
 import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-gate.ts';
-import { endingOf } from './completion.ts';
+import { completionOf } from './completion.ts';
 import { exportSubmissions } from './export.ts';
 import { checkOrigin, followable } from './origins.ts';
 import { listSubmissions } from './submission-list.ts';
@@ -50,7 +50,7 @@ async function createSubmission(
   const redirectUrl = followable(request.nextUrl, call.requestHeader, allowedOrigins);
   return {
     submissionId,
-    ending: endingOf(definition, answers, { redirectUrl, requestHeader: call.requestHeader }),
+    ending: completionOf(definition, answers, { redirectUrl, requestHeader: call.requestHeader }),
   };
 }
 

@@ -3,7 +3,7 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
-import type { ServiceOptions } from '../context.ts';
+import type { ServiceContext } from '../context.ts';
 
 /**
  * Puts what is known of each file in place of the `{upload_id}` in checked answers, and names the
@@ -13,15 +13,15 @@ import type { ServiceOptions } from '../context.ts';
  * submission has, or that is named twice.
  */
 export async function claimUploads(
-  context: UploadDeps,
-  form: FormWithFiles,
+  context: ServiceContext,
+  version: VersionWithFiles,
   answers: Answers,
   root: 'answers' | 'prefill' = 'answers',
 ): Promise<ClaimedUploads> {
-  const claims = claimsIn(form.definition, answers, root);
+  const claims = claimsIn(version.definition, answers, root);
   if (claims.length === 0) return { answers, uploadIds: [], violations: [] };
 
-  const uploads = await knownUploads(context, form.id, claims);
+  const uploads = await knownUploads(context, version.formId, claims);
   const violations: Violation[] = [];
   const uploadIds = new Set<string>();
   for (const { id, fieldId, path } of claims) {
@@ -32,20 +32,20 @@ export async function claimUploads(
     }
     uploadIds.add(id);
   }
-  const described = describeUploads(form.definition, answers, uploads, context.settings.baseUrl);
+  const described = describeUploads(version.definition, answers, uploads, context.settings.baseUrl);
   return { answers: described, uploadIds: [...uploadIds], violations };
 }
 
 /** As `claimUploads`, for showing answers that are not submitted yet: unknown files are left as they are. */
 export async function describeUnclaimed(
-  context: UploadDeps,
-  form: FormWithFiles,
+  context: ServiceContext,
+  version: VersionWithFiles,
   answers: Answers,
 ): Promise<Answers> {
-  const claims = claimsIn(form.definition, answers, 'answers');
+  const claims = claimsIn(version.definition, answers, 'answers');
   if (claims.length === 0) return answers;
-  const uploads = await knownUploads(context, form.id, claims);
-  return describeUploads(form.definition, answers, uploads, context.settings.baseUrl);
+  const uploads = await knownUploads(context, version.formId, claims);
+  return describeUploads(version.definition, answers, uploads, context.settings.baseUrl);
 }
 
 /** The address under which an upload is read back, with a key. */
@@ -54,7 +54,7 @@ function uploadUrl(baseUrl: string, uploadId: string): string {
 }
 
 async function knownUploads(
-  { database }: UploadDeps,
+  { database }: ServiceContext,
   formId: string,
   claims: Claim[],
 ): Promise<Map<string, Upload>> {
@@ -115,12 +115,10 @@ function refused(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
 
-/** A form, and the version whose fields the answers are for. */
-export type FormWithFiles = { id: string; definition: FormDefinition };
+/** The version of a form that the answers are for. */
+export type VersionWithFiles = { formId: string; definition: FormDefinition };
 
 export type ClaimedUploads = { answers: Answers; uploadIds: string[]; violations: Violation[] };
-
-type UploadDeps = Pick<ServiceOptions, 'database' | 'settings'>;
 
 /** One place in the answers that names an upload. */
 type Claim = { id: string; fieldId: string; path: string };

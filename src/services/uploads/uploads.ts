@@ -16,12 +16,11 @@ import { isId, newId } from '../../domain/ids.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { failed, invalid, notFound } from '../../rpc/errors.ts';
-import { findAnySession } from '../../store/sessions.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { openSession } from '../sessions/sessions.ts';
+import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
@@ -91,10 +90,7 @@ async function targetOf(
       return { form, version: form.version, byHuman: false };
     }
     case 'sessionId': {
-      const session = isId('sess', target.value)
-        ? await findAnySession(context.database, target.value)
-        : null;
-      if (session === null) throw notFound('session');
+      const session = await anySession(context, target.value);
       return { ...(await openSession(context, session)), byHuman: true };
     }
     case undefined:

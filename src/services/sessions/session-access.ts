@@ -1,0 +1,62 @@
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Caller } from '../../rpc/context.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
+import { findAnySession, findSession, type Session } from '../../store/sessions.ts';
+import type { ServiceContext } from '../context.ts';
+import { type PublishedForm, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
+
+/** A session of the caller's project. Throws NOT_FOUND. */
+export async function ownSession(
+  { database }: ServiceContext,
+  sessionId: string,
+  caller: Caller,
+): Promise<Session> {
+  const session = isId('sess', sessionId) ? await findSession(database, caller.projectId, sessionId) : null;
+  if (session === null) throw notFound('session');
+  return session;
+}
+
+/** A session by its id alone, for whoever knows it. Throws NOT_FOUND. */
+export async function anySession({ database }: ServiceContext, sessionId: string): Promise<Session> {
+  const session = isId('sess', sessionId) ? await findAnySession(database, sessionId) : null;
+  if (session === null) throw notFound('session');
+  return session;
+}
+
+/**
+ * What a session that takes changes is of: its form, and the version it began with.
+ *
+ * Throws `FAILED_PRECONDITION` if it is submitted or expired, or its form archived.
+ */
+export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
+  refuseIfEnded(session);
+  const form = await publishedForm(context.forms, session.formId);
+  if (form.status === 'archived') refuseIfShut(form, context.now());
+  return { form, version: await context.forms.version(session.versionId) };
+}
+
+/** Throws `FAILED_PRECONDITION` if the session was submitted or had expired when it was read. */
+export function refuseIfEnded(session: Session): void {
+  if (session.status === 'submitted') throw alreadySubmitted(session.submissionId ?? '');
+  if (session.status === 'expired') throw expired();
+}
+
+/** The session has a submission already. */
+export function alreadySubmitted(submissionId: string) {
+  return failed(Reason.CONFLICT, 'This session has already been submitted', { submissionId });
+}
+
+/** The session's time is over. */
+export function expired() {
+  return failed(Reason.EXPIRED, 'This session has expired');
+}
+
+/** The answers that a submission of the session begins with: what was saved, over the prefill. */
+export function savedAnswers({ prefill, partialAnswers }: Session): Answers {
+  return mergeAnswers(prefill, partialAnswers ?? {});
+}
+
+export type OpenSession = { form: PublishedForm; version: LiveVersion };

@@ -1,0 +1,123 @@
+import { Code } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { Answers } from '../../domain/answers/answers.ts';
+import { submissionPayload } from '../../domain/events/payload.ts';
+import { newId } from '../../domain/ids.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { failed, invalid } from '../../rpc/errors.ts';
+import type { Session } from '../../store/sessions.ts';
+import type { NewSubmission } from '../../store/submission-insert.ts';
+import type { ServiceContext } from '../context.ts';
+import { type PublishedForm, recountIfAlmostFull, refuseIfShut } from '../forms/form-gate.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
+import { alreadySubmitted, expired, savedAnswers } from '../sessions/session-access.ts';
+import { claimUploads } from '../uploads/upload-claims.ts';
+
+/**
+ * Checks answers against a form's version and stores them as a submission, in one commit with the event
+ * that announces it. The answers of a session go over what it holds already.
+ *
+ * Throws `INVALID_ARGUMENT` with every refused answer, or if a file went to another submission;
+ * `FAILED_PRECONDITION` if the form is closed or archived, or the session submitted or expired; and
+ * `ALREADY_EXISTS` if the idempotency key was used for another request. Of any number of calls at once
+ * with the same session or key, one makes the submission.
+ */
+export async function acceptAnswers(context: ServiceContext, entry: Entry): Promise<AcceptedAnswers> {
+  const { form, version, session } = entry;
+  const now = context.now();
+  refuseIfShut(form, now);
+  const checked = version.compiled.checkAnswers(entry.answers, session && { base: savedAnswers(session) });
+  if (!checked.ok) throw invalid(checked.violations);
+  const { answers, uploadIds, violations } = await claimUploads(context, version, checked.answers);
+  if (violations.length > 0) throw invalid(violations);
+
+  const submission = toSubmission(entry, answers, uploadIds, now);
+  return { submissionId: await store(context, form, submission), submission };
+}
+
+/** The first submission made with an idempotency key, if it was the same request. */
+export function repeated(firstId: string, same: boolean): string {
+  if (same) return firstId;
+  throw failed(Reason.CONFLICT, 'The idempotency key was used for another request', {
+    code: Code.AlreadyExists,
+  });
+}
+
+/** Refuses more than a form made without a key takes at once. */
+export function checkSize(form: PublishedForm, content: object): void {
+  if (form.createdBy !== 'public') return;
+  if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
+  throw failed(Reason.TOO_LARGE, 'This form takes submissions of at most 64 KiB');
+}
+
+/** Spam has no event: it is stored, and nobody is notified. `at` is in milliseconds. */
+function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: number): NewSubmission {
+  const { form, version, session, source, byHuman = false, spam = false, idempotency } = entry;
+  const createdAt = new Date(at);
+  const facts = {
+    id: newId('sub', at),
+    formId: form.id,
+    sessionId: session?.id ?? null,
+    source,
+    metadata: session?.metadata ?? {},
+    createdAt,
+  };
+  const type = byHuman ? 'submission.completed' : 'submission.created';
+  const event = { id: newId('evt', at), at: createdAt };
+  const announced = { ...facts, formVersionId: version.id, formCreatedBy: form.createdBy, byHuman };
+  return {
+    ...facts,
+    answers,
+    projectId: form.projectId,
+    versionId: version.id,
+    status: spam ? 'spam' : 'accepted',
+    idempotencyKey: idempotency?.key ?? null,
+    requestFingerprint: idempotency?.fingerprint ?? null,
+    uploadIds,
+    event: spam ? null : { id: event.id, type, body: submissionPayload(event, announced) },
+  };
+}
+
+/** Returns the id that counts: the row's, or that of the first submission with its idempotency key. */
+async function store(context: ServiceContext, form: PublishedForm, row: NewSubmission): Promise<string> {
+  const written = await context.writer.write(row);
+  switch (written.outcome) {
+    case 'stored':
+      recountIfAlmostFull(context.forms, form);
+      return row.id;
+    case 'duplicate':
+      return repeated(written.submissionId, written.fingerprint === row.requestFingerprint);
+    case 'session_submitted':
+      throw alreadySubmitted(written.submissionId);
+    case 'session_expired':
+      throw expired();
+    case 'upload_taken':
+      throw invalid([
+        { path: 'answers', code: 'custom', message: 'A file has just been used by another submission' },
+      ]);
+    default:
+      return written satisfies never;
+  }
+}
+
+/** What a form made without a key takes at once. */
+const MAX_KEYLESS_BYTES = 64 * 1024;
+
+/** What a submission is made of. The answers are as they came. */
+export type Entry = {
+  form: PublishedForm;
+  version: LiveVersion;
+  answers: JsonObject | undefined;
+  source: string;
+  session?: Session;
+  /** Whether a human completed it on the hosted page. */
+  byHuman?: boolean;
+  spam?: boolean;
+  idempotency?: { key: string; fingerprint: string } | undefined;
+};
+
+export type AcceptedAnswers = {
+  /** Another's than `submission`'s if the request repeats one with the same idempotency key. */
+  submissionId: string;
+  submission: NewSubmission;
+};
