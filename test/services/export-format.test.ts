@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Field } from '../../src/domain/definition/definition.ts';
-import { csvFormat, ndjsonFormat } from '../../src/services/submissions/export-format.ts';
+import { csvFormat, ndjsonFormat } from '../../src/services/submissions/export.ts';
 import type { SubmissionRow } from '../../src/services/submissions/submission-message.ts';
 
 const field = (id: string): Field => ({

@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { ensureFirstKey } from '../../src/services/keys/first-key.ts';
+import { ensureFirstKey } from '../../src/services/keys/keys.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { servicesOn, startServices, type TestServices } from '../support/services.ts';

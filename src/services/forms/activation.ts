@@ -10,7 +10,7 @@ import { insertEvents } from '../../store/events.ts';
 import { type Form, findAnyForm } from '../../store/forms.ts';
 import { type ActivationOutcome, activateForm } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { followDelivery } from '../webhooks/delivery-webhook.ts';
+import { followDelivery } from '../webhooks/definition-webhook.ts';
 import { requireEmail } from './email-check.ts';
 import { formEvents } from './form-events.ts';
 import { formMessage } from './form-message.ts';

@@ -1,4 +1,5 @@
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { Caller } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
 
@@ -18,6 +19,12 @@ export async function publishedForm(
   const { version } = form;
   if (version === null || form.status === 'draft') throw notFound('form');
   return { ...form, version };
+}
+
+/** Throws NOT_FOUND unless the form is of the caller's project, in whatever status. */
+export async function ownForm(forms: FormReader, formId: string, caller: Caller): Promise<void> {
+  const form = await forms.find(formId);
+  if (form?.projectId !== caller.projectId) throw notFound('form');
 }
 
 /** Throws if the form takes no submissions any more. `now` is in milliseconds. */

@@ -19,7 +19,7 @@ import { proposeOwner } from '../../store/owners.ts';
 import { findVersionByNumber, listVersionPage } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { projectNamed } from '../keys/key-reader.ts';
-import { pageAsked } from '../paging.ts';
+import { pageAsked } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { deleteForm } from './deletion.ts';
 import { requireEmail } from './email-check.ts';

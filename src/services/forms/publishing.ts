@@ -13,7 +13,7 @@ import { insertEvents } from '../../store/events.ts';
 import type { Form } from '../../store/forms.ts';
 import { publishVersion } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { followDelivery } from '../webhooks/delivery-webhook.ts';
+import { followDelivery } from '../webhooks/definition-webhook.ts';
 import { formEvents } from './form-events.ts';
 import { definitionInUse, formOf } from './form-lookup.ts';
 import { definitionOf, formMessage, versionMessage } from './form-message.ts';

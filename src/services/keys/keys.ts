@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Duration, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type {
   CreateKeyRequest,
@@ -15,9 +15,9 @@ import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
-import { deleteKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
+import { deleteKey, insertFirstKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
-import { wholeSeconds } from '../durations.ts';
+import { secondsProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
@@ -42,6 +42,35 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
   };
 }
 
+/**
+ * Makes sure that an installation has a key: if there is none at all, one with every scope in the
+ * default project. Of instances that start at once, one makes it.
+ *
+ * Returns the key's text if it was made here, to be shown this once; undefined if there is a key
+ * already, or if `bootstrapKey` was registered, which its owner knows.
+ */
+export async function ensureFirstKey(
+  { database, now }: { database: Database; now: () => number },
+  bootstrapKey?: string,
+): Promise<string | undefined> {
+  const secret = bootstrapKey ?? newApiKey();
+  const project = await projectNamed(database, DEFAULT_PROJECT, now());
+  const made = await database.transaction((tx) =>
+    insertFirstKey(tx, {
+      id: newId('key', now()),
+      projectId: project.id,
+      name: 'first key',
+      secretHash: hashSecret(secret),
+      last4: secret.slice(-4),
+      scopes: ['*'],
+      createdAt: new Date(now()),
+      expiresAt: null,
+      lastUsedAt: null,
+    }),
+  );
+  return made && bootstrapKey === undefined ? secret : undefined;
+}
+
 async function createKey(
   { database, now }: ServiceContext,
   request: CreateKeyRequest,
@@ -53,13 +82,12 @@ async function createKey(
     ...nameProblems(name),
     ...scopeProblems(scopes, caller),
     ...projectProblems(project, caller),
-    ...lifeProblems(request.expiresIn),
+    ...secondsProblems(request.expiresIn, 'expires_in', { min: 1, max: MAX_LIFE_SECONDS }),
   ];
   if (violations.length > 0) throw invalid(violations);
 
   const time = now();
   const secret = newApiKey();
-  const life = request.expiresIn && wholeSeconds(request.expiresIn);
   const key: Key = {
     id: newId('key', time),
     projectId:
@@ -69,7 +97,7 @@ async function createKey(
     last4: secret.slice(-4),
     scopes,
     createdAt: new Date(time),
-    expiresAt: life === undefined ? null : new Date(time + life * 1000),
+    expiresAt: request.expiresIn ? new Date(time + durationMs(request.expiresIn)) : null,
     lastUsedAt: null,
   };
   await insertKey(database, key);
@@ -108,16 +136,6 @@ function projectProblems(project: string, caller: Caller): Violation[] {
   if (caller.project === DEFAULT_PROJECT && caller.scopes.includes('*')) return [];
   const message = `Only a * key of the project ${DEFAULT_PROJECT} may name another project`;
   return [{ path, code: 'custom', message }];
-}
-
-function lifeProblems(life: Duration | undefined): Violation[] {
-  const path = 'expires_in';
-  if (life === undefined) return [];
-  const seconds = wholeSeconds(life);
-  if (seconds === undefined) return [{ path, code: 'invalid_type', message: 'Expected whole seconds' }];
-  if (seconds < 1) return [{ path, code: 'too_small', message: 'Expected at least 1 second' }];
-  if (seconds <= MAX_LIFE_SECONDS) return [];
-  return [{ path, code: 'too_big', message: `Expected at most ${MAX_LIFE_SECONDS} seconds` }];
 }
 
 async function allKeys(database: Database, projectId: string): Promise<Key[]> {

@@ -7,18 +7,14 @@ import type { Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Session, SessionChange } from '../../store/sessions.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
+import { secondsProblems } from '../request-values.ts';
 
 /** How long a session that was not told otherwise takes answers, in seconds: as documented. */
 export const DEFAULT_LIFE = 3600;
 
-/** What is wrong with a span of time: it must be whole seconds from 1 to 30 days. */
-export function durationProblems(duration: Duration | undefined, path: string): Violation[] {
-  if (duration === undefined) return [];
-  const { seconds, nanos } = duration;
-  if (nanos !== 0) return [{ path, code: 'invalid_type', message: 'Expected whole seconds' }];
-  if (seconds < 1n) return [{ path, code: 'too_small', message: 'Must be at least 1' }];
-  if (seconds > BigInt(MAX_LIFE)) return [{ path, code: 'too_big', message: `Must be at most ${MAX_LIFE}` }];
-  return [];
+/** What is wrong with how long a session is to live. */
+export function lifeProblems(duration: Duration | undefined, path: string): Violation[] {
+  return secondsProblems(duration, path, { min: 1, max: MAX_LIFE });
 }
 
 /** What is wrong with metadata: any JSON that can be stored, up to 16 KiB. */
@@ -42,8 +38,8 @@ export function changeOf(request: UpdateSessionRequest, session: Session, view: 
   const partial = compiled.checkAnswers(request.answers ?? {}, { required: false });
   const end = endOf(request, session);
   const violations = [
-    ...durationProblems(request.expiresIn, 'expires_in'),
-    ...durationProblems(request.extendBy, 'extend_by'),
+    ...lifeProblems(request.expiresIn, 'expires_in'),
+    ...lifeProblems(request.extendBy, 'extend_by'),
     ...endProblems(request, session, end),
     ...metadataProblems(request.metadata === undefined ? undefined : metadata),
     ...(prefill.ok ? [] : prefill.violations),

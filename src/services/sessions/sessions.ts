@@ -21,13 +21,7 @@ import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
-import {
-  changeOf,
-  DEFAULT_LIFE,
-  durationProblems,
-  metadataProblems,
-  withoutNulls,
-} from './session-request.ts';
+import { changeOf, DEFAULT_LIFE, lifeProblems, metadataProblems, withoutNulls } from './session-request.ts';
 
 /** Makes sessions for people or agents to fill, and follows them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
@@ -48,7 +42,7 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
   });
   const files = prefill.ok ? await claimUploads(context, form.version, prefill.answers, 'prefill') : prefill;
   const violations = [
-    ...durationProblems(request.expiresIn, 'expires_in'),
+    ...lifeProblems(request.expiresIn, 'expires_in'),
     ...metadataProblems(request.metadata),
     ...files.violations,
   ];

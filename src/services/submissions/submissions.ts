@@ -1,23 +1,32 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type {
-  CreateDemoSubmissionRequest,
-  CreateSubmissionRequest,
-  DeleteSubmissionRequest,
-  GetSubmissionRequest,
-  SubmissionsService,
+import {
+  type CreateDemoSubmissionRequest,
+  type CreateSubmissionRequest,
+  type DeleteSubmissionRequest,
+  type GetSubmissionRequest,
+  type ListSubmissionsRequest,
+  SubmissionStatus,
+  type SubmissionsService,
 } from '../../../gen/forms/v1/submissions_pb.js';
-import { demoFormId, isId } from '../../domain/ids.ts';
+import { demoFormId, isId, smallestIdAt } from '../../domain/ids.ts';
+import { textProblem } from '../../domain/text.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { removeSubmission } from '../../store/removals.ts';
-import { findSubmission, type Submission } from '../../store/submissions.ts';
+import {
+  findSubmission,
+  listSubmissions as listStored,
+  type Submission,
+  type SubmissionFilter,
+} from '../../store/submissions.ts';
 import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm } from '../forms/form-gate.ts';
+import { ownForm, publishedForm } from '../forms/form-gate.ts';
+import { badParameter, pageAsked } from '../request-values.ts';
 import { completionOf } from './completion.ts';
 import { exportSubmissions } from './export.ts';
 import { checkOrigin, followable } from './origins.ts';
-import { listSubmissions } from './submission-list.ts';
 import { submissionToMessage } from './submission-message.ts';
 import { acceptRequest, readRequest } from './submission-request.ts';
 
@@ -71,6 +80,42 @@ async function getSubmission(
   caller: Caller,
 ) {
   return { submission: submissionToMessage(await ownSubmission(context, submissionId, caller)) };
+}
+
+/** Lists a form's submissions, newest first. A form of another project is not there. */
+async function listSubmissions(context: ServiceContext, request: ListSubmissionsRequest, caller: Caller) {
+  await ownForm(context.forms, request.formId, caller);
+  if (request.skip < 0) throw badParameter('offset', 'custom', 'Expected a whole number from 0');
+  const page = { ...pageAsked(request, 'sub'), offset: request.skip };
+  const filter = filterOf(request);
+  if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
+
+  const { items, nextCursor } = await listStored(context.database, request.formId, filter, page);
+  return { submissions: items.map(submissionToMessage), nextPageToken: nextCursor ?? '' };
+}
+
+function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
+  const { sessionId, source, createdAfter, createdBefore } = request;
+  if (textProblem(source) !== undefined) throw badParameter('source', 'custom', 'Expected well-formed text');
+  return {
+    status: statusOf(request.status),
+    ...(sessionId !== '' && { sessionId }),
+    ...(source !== '' && { source }),
+    ...(createdAfter !== undefined && { afterId: smallestIdAt('sub', timestampMs(createdAfter)) }),
+    ...(createdBefore !== undefined && { beforeId: smallestIdAt('sub', timestampMs(createdBefore)) }),
+  };
+}
+
+function statusOf(status: SubmissionStatus): 'accepted' | 'spam' {
+  switch (status) {
+    case SubmissionStatus.UNSPECIFIED:
+    case SubmissionStatus.ACCEPTED:
+      return 'accepted';
+    case SubmissionStatus.SPAM:
+      return 'spam';
+    default:
+      throw badParameter('status', 'custom', 'Expected accepted or spam');
+  }
 }
 
 /** Files go first: if the process dies in between, calling again removes the rest. */

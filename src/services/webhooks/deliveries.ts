@@ -1,26 +1,35 @@
-import type { Timestamp } from '@bufbuild/protobuf/wkt';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { DeliveryStatus, WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
-import { isId } from '../../domain/ids.ts';
+import type {
+  DeliveryStatus,
+  TestWebhookRequest,
+  TestWebhookResponseSchema,
+  WebhooksService,
+} from '../../../gen/forms/v1/webhooks_pb.js';
+import { sampleAnswers } from '../../domain/answers/sample-answers.ts';
+import { testPayload } from '../../domain/events/payload.ts';
+import { isId, newId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import {
   findDelivery,
+  insertTestDelivery,
   type LoggedDelivery,
   listDeliveries,
   replayDelivery,
   replayFailedDeliveries,
 } from '../../store/deliveries.ts';
+import { type Form, listForms } from '../../store/forms.ts';
 import type { ServiceContext } from '../context.ts';
-import { formOf } from '../forms/form-lookup.ts';
-import { pageAsked } from '../paging.ts';
-import { webhookOf } from './webhook-lookup.ts';
+import { definitionInUse, formOf } from '../forms/form-lookup.ts';
+import { pageAsked } from '../request-values.ts';
 import { deliveryMessage, statusAsked } from './webhook-message.ts';
+import { webhookOf } from './webhook-request.ts';
 
-/** The RPCs that show the log of deliveries and send them again. */
+/** The RPCs that show the log of deliveries, send them again, and send one for a test. */
 export function deliveryMethods(context: ServiceContext): DeliveryMethods {
   const { database, nudge } = context;
   return {
@@ -56,6 +65,8 @@ export function deliveryMethods(context: ServiceContext): DeliveryMethods {
       nudge();
       return { count };
     },
+
+    testWebhook: (request, call) => testWebhook(context, request, callerOf(call)),
   };
 }
 
@@ -88,6 +99,44 @@ async function webhookDeliveryOf(db: Queries, caller: Caller, deliveryId: string
   return logged;
 }
 
+/**
+ * Sends a webhook an event with made-up answers: to the form that is named, or the webhook's own,
+ * or the project's newest. It is signed, logged and retried as any other, on a webhook that is
+ * turned off too.
+ */
+async function testWebhook(
+  { database, now, nudge }: ServiceContext,
+  { webhookId, formId }: TestWebhookRequest,
+  caller: Caller,
+): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> {
+  const webhook = await webhookOf(database, caller, webhookId);
+  const wanted = formId === '' ? webhook.formId : formId;
+  const form = wanted === null ? await newestForm(database, caller) : await formOf(database, caller, wanted);
+  const answers = form === undefined ? {} : sampleAnswers(await definitionInUse(database, form));
+
+  const at = new Date(now());
+  const event = { id: newId('evt', at.getTime()), at };
+  const body = testPayload(event, { webhookId: webhook.id, formId: form?.id ?? null, answers });
+  const delivery = { id: newId('dlv', at.getTime()), webhookId: webhook.id, url: webhook.url };
+  const { projectId } = caller;
+  await database.transaction((tx) =>
+    insertTestDelivery(tx, {
+      event: { id: event.id, projectId, formId: form?.id ?? '', type: 'webhook.test', body, createdAt: at },
+      delivery,
+    }),
+  );
+  nudge();
+
+  const logged = await findDelivery(database, { projectId, id: delivery.id });
+  if (logged === null) throw notFound('delivery');
+  return { delivery: deliveryMessage(logged) };
+}
+
+async function newestForm(database: Queries, caller: Caller): Promise<Form | undefined> {
+  const { items } = await listForms(database, caller.projectId, { limit: 1 });
+  return items[0];
+}
+
 /** A time beyond what dates hold reads as the nearest that they do. */
 function instantOf(time: Timestamp): Date {
   return new Date(Math.min(Math.max(timestampMs(time), -MAX_DATE_MS), MAX_DATE_MS));
@@ -100,5 +149,5 @@ type LogRequest = { pageSize: number; pageToken: string; status: DeliveryStatus 
 
 type DeliveryMethods = Pick<
   ServiceImpl<typeof WebhooksService>,
-  'listDeliveries' | 'listFormDeliveries' | 'replayDelivery' | 'replayDeliveries'
+  'listDeliveries' | 'listFormDeliveries' | 'replayDelivery' | 'replayDeliveries' | 'testWebhook'
 >;

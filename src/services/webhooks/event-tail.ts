@@ -3,12 +3,11 @@ import type { Queries } from '../../store/database/database.ts';
 import { type EmittedEvent, listEventIds, listEventsById } from '../../store/events.ts';
 
 /**
- * Makes what follows a project's events, or those of one form: each call of `look` gives what has been
+ * Makes what follows a project's events, or those of one form: each call of `poll` gives what has been
  * committed since the one before, oldest first.
  *
- * Begins after `cursor`, or else with what is committed after the first look. Events can be committed
- * a little later than their ids tell, so that each look goes back some seconds, and leaves out what it
- * has given.
+ * Begins after `cursor`, or else with what is committed from then on. An event can be committed later than
+ * its id was made, so each poll begins some seconds before the last one, and leaves out what was given.
  */
 export function createEventTail({ database, now, projectId, formId, cursor }: EventTailOptions): EventTail {
   /** Every event up to here has been given. */
@@ -38,7 +37,7 @@ export function createEventTail({ database, now, projectId, formId, cursor }: Ev
       for await (const page of ids()) for (const id of page) given.add(id);
       return position;
     },
-    async *look() {
+    async *poll() {
       const settled = smallestIdAt('evt', now() - SETTLED_MS);
       for await (const fresh of ids()) {
         for (let from = 0; from < fresh.length; from += AT_ONCE) {
@@ -65,7 +64,7 @@ const AT_ONCE = 20;
 export type EventTail = {
   /** Takes what is there already as given, unless there was a cursor. Returns the cursor. */
   begin(): Promise<string>;
-  look(): AsyncIterable<{ event: EmittedEvent; cursor: string }>;
+  poll(): AsyncIterable<{ event: EmittedEvent; cursor: string }>;
   /** Where another tail may go on; it gives the events of the last seconds again. */
   cursor(): string;
 };

@@ -10,10 +10,11 @@ import { failed } from '../../rpc/errors.ts';
 import type { EmittedEvent } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
 import { formOf } from '../forms/form-lookup.ts';
+import { badParameter } from '../request-values.ts';
 import { createEventTail } from './event-tail.ts';
 
 /**
- * Makes the stream of events for whoever listens. It looks for events twice a second while somebody
+ * Makes the stream of events for whoever listens. It polls the events twice a second while somebody
  * does; ends when the service stops; and fails once the caller's key is no longer valid.
  */
 export function createListen(context: ServiceContext): Listen {
@@ -29,7 +30,7 @@ export function createListen(context: ServiceContext): Listen {
       yield { cursor: await tail.begin() };
       for (let quietSince = context.now(); !ended.aborted; ) {
         await checkKey(context, call);
-        for await (const { event, cursor } of tail.look()) {
+        for await (const { event, cursor } of tail.poll()) {
           yield { cursor, event: eventMessage(event) };
           quietSince = context.now();
         }
@@ -37,7 +38,7 @@ export function createListen(context: ServiceContext): Listen {
           yield { cursor: tail.cursor() };
           quietSince = context.now();
         }
-        await sleep(LOOK_MS, undefined, { signal: ended }).catch(() => undefined);
+        await sleep(POLL_MS, undefined, { signal: ended }).catch(() => undefined);
       }
     } finally {
       streams -= 1;
@@ -46,7 +47,7 @@ export function createListen(context: ServiceContext): Listen {
 }
 
 /** A person waits for what they have just submitted. */
-const LOOK_MS = 500;
+const POLL_MS = 500;
 
 /** Proxies end connections that are silent for a minute. */
 const QUIET_MS = 15_000;
@@ -62,10 +63,7 @@ async function tailOf(
 ) {
   const caller = callerOf(call);
   if (cursor !== '' && !isId('evt', cursor)) {
-    const message = 'Expected the cursor of an earlier message';
-    throw failed(Reason.BAD_REQUEST, `cursor: ${message}`, {
-      violations: [{ path: 'cursor', code: 'invalid_string', message }],
-    });
+    throw badParameter('cursor', 'invalid_string', 'Expected the cursor of an earlier message');
   }
   if (formId !== '') await formOf(database, caller, formId);
   const from = cursor === '' ? undefined : cursor;

@@ -1,6 +1,10 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type {
   CreateWebhookRequest,
+  RotateWebhookSecretRequest,
+  RotateWebhookSecretResponseSchema,
   UpdateWebhookRequest,
   WebhookEvent,
   WebhooksService,
@@ -12,6 +16,7 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { dropPendingDeliveries } from '../../store/deliveries.ts';
+import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
 import {
   deleteWebhook,
   insertWebhook,
@@ -22,16 +27,14 @@ import {
 } from '../../store/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { formOf } from '../forms/form-lookup.ts';
+import { secondsProblems } from '../request-values.ts';
+import { freshWebhook, turnedOn } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
-import { freshWebhook, turnedOn } from './delivery-webhook.ts';
 import { createListen } from './listen.ts';
-import { rotateSecret } from './secret-rotation.ts';
-import { testWebhook } from './test-event.ts';
-import { eventProblems, secretProblems, urlProblems } from './webhook-checks.ts';
-import { webhookOf } from './webhook-lookup.ts';
 import { eventName, webhookMessage } from './webhook-message.ts';
+import { eventProblems, secretProblems, urlProblems, webhookOf } from './webhook-request.ts';
 
-/** Registers endpoints, and tells what became of each delivery to them. */
+/** Registers endpoints, and shows what became of each delivery to them. */
 export function webhooksService(context: ServiceContext): ServiceImpl<typeof WebhooksService> {
   const { database } = context;
   return {
@@ -48,7 +51,7 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       return { webhook: webhookMessage(await webhookOf(database, callerOf(call), webhookId)) };
     },
 
-    updateWebhook: (request, call) => change(context, request, callerOf(call)),
+    updateWebhook: (request, call) => changeWebhook(context, request, callerOf(call)),
 
     async deleteWebhook({ webhookId }, call) {
       const { projectId } = callerOf(call);
@@ -61,12 +64,6 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
     listen: createListen(context),
 
     rotateWebhookSecret: (request, call) => rotateSecret(context, request, callerOf(call)),
-
-    testWebhook: async (request, call) => {
-      const caller = callerOf(call);
-      const webhook = await webhookOf(database, caller, request.webhookId);
-      return testWebhook(context, webhook, request.formId, caller);
-    },
   };
 }
 
@@ -97,7 +94,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
   return { webhook: webhookMessage(webhook), secret: secret === '' ? signing : '' };
 }
 
-async function change(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
+async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
   const { database, settings, now } = context;
   const { url, events, active } = request;
   refuseIfAny([
@@ -120,6 +117,33 @@ function switched(active: boolean, at: Date): WebhookChange {
   return { active, disabledAt: at, disabledReason: 'Turned off by its owner' };
 }
 
+/** Makes a new signing secret, which signs at once or after `effective_in`. A rotation planned before is dropped. */
+async function rotateSecret(
+  { database, secrets, now }: ServiceContext,
+  { webhookId, effectiveIn }: RotateWebhookSecretRequest,
+  caller: Caller,
+): Promise<MessageInitShape<typeof RotateWebhookSecretResponseSchema>> {
+  refuseIfAny(secondsProblems(effectiveIn, 'effective_in', { min: 0, max: MAX_DELAY_SECONDS }));
+  await webhookOf(database, caller, webhookId);
+
+  const secret = newWebhookSecret();
+  const at = new Date(now());
+  const rotation = {
+    projectId: caller.projectId,
+    webhookId,
+    secret: secrets.seal(secret),
+    effectiveAt: new Date(at.getTime() + (effectiveIn === undefined ? 0 : durationMs(effectiveIn))),
+    now: at,
+  };
+  const webhook = await database.transaction((tx) => rotateWebhookSecret(tx, rotation));
+  if (webhook === null) throw notFound('webhook');
+  return {
+    webhook: webhookMessage(webhook),
+    secret,
+    effectiveTime: timestampFromDate(rotation.effectiveAt),
+  };
+}
+
 function refuseIfAny(violations: Violation[]): void {
   if (violations.length > 0) throw invalid(violations);
 }
@@ -140,3 +164,6 @@ async function allWebhooks(db: Queries, projectId: string): Promise<Webhook[]> {
 }
 
 const WEBHOOKS_AT_ONCE = 500;
+
+/** The longest that a new secret may wait: seven days. */
+const MAX_DELAY_SECONDS = 604_800;

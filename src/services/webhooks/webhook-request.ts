@@ -1,8 +1,20 @@
 import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { isId } from '../../domain/ids.ts';
 import { checkWebhookUrl } from '../../domain/public-address.ts';
 import { textProblem } from '../../domain/text.ts';
 import { required, type Violation } from '../../domain/violations.ts';
+import type { Caller } from '../../rpc/context.ts';
+import { notFound } from '../../rpc/errors.ts';
+import type { Queries } from '../../store/database/database.ts';
+import { findWebhook, type Webhook } from '../../store/webhooks.ts';
 import { eventName } from './webhook-message.ts';
+
+/** A webhook of the caller's project. Throws NOT_FOUND. */
+export async function webhookOf(db: Queries, caller: Caller, webhookId: string): Promise<Webhook> {
+  const webhook = isId('wh', webhookId) ? await findWebhook(db, caller.projectId, webhookId) : null;
+  if (webhook === null) throw notFound('webhook');
+  return webhook;
+}
 
 /** What is wrong with the URL of a webhook, at `url`. */
 export function urlProblems(url: string, allowPrivate: boolean): Violation[] {

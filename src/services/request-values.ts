@@ -1,5 +1,7 @@
+import type { Duration } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { type IdPrefix, isId } from '../domain/ids.ts';
+import type { Violation } from '../domain/violations.ts';
 import { failed } from '../rpc/errors.ts';
 import type { PageRequest } from '../store/database/page.ts';
 
@@ -20,8 +22,23 @@ export function pageAsked({ pageSize, pageToken }: ListRequest, prefix: IdPrefix
   };
 }
 
-function badParameter(path: string, code: 'too_small' | 'invalid_string', message: string) {
+/** The failure of a request whose parameter, named as in REST's query or headers, can't be used. */
+export function badParameter(path: string, code: Violation['code'], message: string) {
   return failed(Reason.BAD_REQUEST, `${path}: ${message}`, { violations: [{ path, code, message }] });
+}
+
+/** What is wrong with a duration: it must be whole seconds from `min` to `max`. None is right. */
+export function secondsProblems(
+  duration: Duration | undefined,
+  path: string,
+  { min, max }: { min: number; max: number },
+): Violation[] {
+  if (duration === undefined) return [];
+  const { seconds, nanos } = duration;
+  if (nanos !== 0) return [{ path, code: 'invalid_type', message: 'Expected whole seconds' }];
+  if (seconds < min) return [{ path, code: 'too_small', message: `Must be at least ${min}` }];
+  if (seconds > max) return [{ path, code: 'too_big', message: `Must be at most ${max}` }];
+  return [];
 }
 
 /** The interface's sizes, section 8. */
