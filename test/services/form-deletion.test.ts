@@ -6,7 +6,7 @@ import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { removeOld, type SweepOptions } from '../../src/delivery/sweeps/sweeps.ts';
 import { demoFormId } from '../../src/domain/ids.ts';
-import { localUploadStore } from '../../src/services/uploads/storage/upload-store.ts';
+import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
 import { engines } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { startServices, type TestServices } from '../support/services.ts';
