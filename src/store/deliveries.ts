@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { smallestIdAt } from '../domain/ids.ts';
-import { id, type JsonObject, json, text, time } from './database/columns.ts';
+import { id, type JsonObject, json, text, time, toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 import { EventEntity, type NewEvent } from './events.ts';
 
@@ -205,7 +205,7 @@ export async function releaseWaitingMail(
   { formId, address }: { formId: string; address: string },
 ): Promise<void> {
   await queries.query(
-    `update deliveries set due_at = now()
+    `update deliveries set due_at = ${toMillisecond('now()')}
      where receiver = $1 and form_id = $2 and kind = 'owner' and status = 'pending'
        and leased_until is null and due_at > now()`,
     [addressKey(address), formId],
@@ -230,7 +230,7 @@ export async function purgeDeliveries(queries: Queries, days: number, limit: num
   return rows.length;
 }
 
-const asReplayed = `status = 'pending', due_at = now(), leased_until = null, step = 0,
+const asReplayed = `status = 'pending', due_at = ${toMillisecond('now()')}, leased_until = null, step = 0,
   delivered_at = null, error = null`;
 
 const replayable = `channel = 'webhook'

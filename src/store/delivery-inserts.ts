@@ -1,3 +1,4 @@
+import { toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 
 /**
@@ -55,7 +56,7 @@ const insertGiven = `insert into deliveries
     (id, project_id, form_id, event_id, webhook_id, submission_id, channel, kind, receiver, url, mail,
      status, due_at, created_at)
   select g.id, g.project_id, g.form_id, g.event_id, g.webhook_id, g.submission_id, g.channel, g.kind, g.receiver,
-    g.url, g.mail, 'pending', now() + g.delay_seconds * interval '1 second', now()
+    g.url, g.mail, 'pending', ${toMillisecond(`now() + g.delay_seconds * interval '1 second'`)}, now()
   from given g`;
 
 function columnsOf(delivery: NewDelivery) {

@@ -1,3 +1,4 @@
+import { toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 
 /**
@@ -19,7 +20,7 @@ export async function settleDeliveries(
      settled as (
        update deliveries d set
          status = r.status,
-         due_at = case when r.status = 'pending' then now() + r.delay_ms * interval '1 millisecond' end,
+         due_at = case when r.status = 'pending' then ${toMillisecond(`now() + r.delay_ms * interval '1 millisecond'`)} end,
          leased_until = null,
          attempt_count = d.attempt_count + r.tried::int,
          step = d.step + r.tried::int,

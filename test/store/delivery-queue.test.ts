@@ -1,10 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries, Transaction } from '../../src/store/database/queries.ts';
-import { insertDeliveries } from '../../src/store/delivery-inserts.ts';
+import { replayDelivery } from '../../src/store/deliveries.ts';
+import { insertDeliveries, type NewDelivery } from '../../src/store/delivery-inserts.ts';
 import { type Claim, claimDue, claimInTurn } from '../../src/store/delivery-queue.ts';
 import { settleDeliveries } from '../../src/store/delivery-results.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
+import { givenForm, givenSubmissions, givenWebhook } from '../support/delivery.ts';
 
 const start = { since: new Date(0), busy: [], perReceiver: 100, limit: 100 };
 
@@ -14,13 +16,8 @@ const ways: [string, (queries: Queries) => Promise<{ claims: Claim[] }>][] = [
 ];
 
 describe.each(engines)('due deliveries on %s', (engine) => {
-  let database: TestDatabase;
-  beforeAll(async () => {
-    database = await openTestDatabase(engine);
-  });
-  afterAll(() => database[Symbol.asyncDispose]());
-
   it.each(ways)('are claimed %s, by one until its lease ends, and keep their time', async (_way, claim) => {
+    await using database = await openTestDatabase(engine);
     const id = await givenDelivery(database);
     const due = await stateOf(database, id);
 
@@ -42,7 +39,8 @@ describe.each(engines)('due deliveries on %s', (engine) => {
   });
 
   it.each(ways)('are claimed %s without an entry in any index', async (_way, claim) => {
-    const ids = await Promise.all(Array.from({ length: 40 }, () => givenDelivery(database)));
+    await using database = await openTestDatabase(engine);
+    await Promise.all(Array.from({ length: 40 }, () => givenDelivery(database)));
 
     const written = await database.transaction(async (tx) => {
       const before = await updatesOf(tx);
@@ -56,13 +54,56 @@ describe.each(engines)('due deliveries on %s', (engine) => {
     });
 
     expect(written).toEqual({ claims: 40, updated: 40, besideIndexes: 40 });
-    await database.query('delete from deliveries where id = any($1::text[])', [ids]);
+  });
+
+  it.each(ways)('are claimed %s in the very moment that they become due in', async (_way, claim) => {
+    await using database = await openTestDatabase(engine);
+
+    // A transaction has one `now()`, somewhere between two of the milliseconds that columns keep.
+    for (let moment = 0; moment < 12; moment += 1) {
+      await database.transaction(async (tx) => {
+        const id = await givenDelivery(tx);
+        const inserted = await claim(tx);
+        await settleDeliveries(tx, [
+          { id, lease: inserted.claims[0]?.lease ?? '', status: 'pending', delayMs: 0 },
+        ]);
+        const putBack = await claim(tx);
+        await settleDeliveries(tx, [{ id, lease: putBack.claims[0]?.lease ?? '', status: 'failed' }]);
+
+        expect(inserted.claims.map((each) => each.id)).toEqual([id]);
+        expect(putBack.claims.map((each) => each.id)).toEqual([id]);
+      });
+    }
+  });
+
+  it.each(ways)('are claimed %s in the very moment that they are replayed in', async (_way, claim) => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database);
+    const webhook = await givenWebhook(database, form);
+    const [eventId = ''] = await givenSubmissions(database, form, [{}]);
+    const { id: webhookId, url } = webhook;
+    const id = await givenDelivery(database, {
+      eventId,
+      projectId: form.projectId,
+      webhook: { id: webhookId, url },
+    });
+    await database.query(`update deliveries set status = 'failed'`);
+
+    for (let moment = 0; moment < 12; moment += 1) {
+      await database.transaction(async (tx) => {
+        await replayDelivery(tx, { projectId: form.projectId, id });
+        const { claims } = await claim(tx);
+        await settleDeliveries(tx, [{ id, lease: claims[0]?.lease ?? '', status: 'failed' }]);
+
+        expect(claims.map((each) => each.id)).toEqual([id]);
+      });
+    }
   });
 });
 
-async function givenDelivery(database: TestDatabase): Promise<string> {
+async function givenDelivery(queries: Queries, given: Partial<NewDelivery> = {}): Promise<string> {
   const id = newId('dlv', Date.now());
-  await insertDeliveries(database, [
+  await insertDeliveries(queries, [
     {
       id,
       eventId: null,
@@ -72,7 +113,8 @@ async function givenDelivery(database: TestDatabase): Promise<string> {
       kind: 'owner',
       receiver: `${id}@example.com`,
       mail: {},
-      delaySeconds: -1,
+      delaySeconds: 0,
+      ...given,
     },
   ]);
   return id;
@@ -92,5 +134,7 @@ async function stateOf(database: TestDatabase, id: string) {
 }
 
 async function endLease(database: TestDatabase, id: string): Promise<void> {
-  await database.query('update deliveries set leased_until = now() where id = $1', [id]);
+  await database.query(`update deliveries set leased_until = now() - interval '1 second' where id = $1`, [
+    id,
+  ]);
 }

@@ -10,6 +10,9 @@ export const text = () => p.string().columnType('text');
 /** A point in time, to the millisecond as JavaScript and the interface have it. */
 export const time = () => p.datetime(3);
 
+/** SQL that cuts a time to the millisecond. A `time` column rounds, so that `now()` could be stored as later. */
+export const toMillisecond = (sql: string) => `date_trunc('milliseconds', ${sql})`;
+
 /**
  * JSON that is kept as it was written: `json`, not `jsonb`, keeps the order of the properties and
  * costs a group insert less. Nothing searches inside these columns.
