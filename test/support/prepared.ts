@@ -11,7 +11,8 @@ export async function preparedPglite(): Promise<PreparedPglite> {
 }
 
 async function ask(what: keyof Preparations): Promise<unknown> {
-  const reply = await fetch(new URL(what, inject('preparations')));
+  // The server may be busy for longer than it keeps a connection open for.
+  const reply = await fetch(new URL(what, inject('preparations')), { headers: { connection: 'close' } });
   if (!reply.ok) throw new Error(`No ${what} for tests: ${await reply.text()}`);
   return reply.json();
 }
