@@ -107,9 +107,12 @@ const notFound: RpcHandler = (_request, response) => {
 const hops = (count: number) => (_address: string, index: number) => index < count;
 
 function openConfigured({ databaseUrl, dataDir }: Config, log: Logger): Promise<Database> {
-  return openDatabase(
-    databaseUrl === undefined ? { dataDir: `${dataDir}/database`, log } : { databaseUrl, log },
-  );
+  if (databaseUrl !== undefined) return openDatabase({ databaseUrl, log });
+  const onLockLost = () => {
+    log.fatal('The lock on DATA_DIR is gone, so another process may use it. This one stops at once.');
+    process.exit(1);
+  };
+  return openDatabase({ dataDir: `${dataDir}/database`, onLockLost, log });
 }
 
 function uploadStore({ uploads, dataDir }: Config, now: () => number): UploadStore {

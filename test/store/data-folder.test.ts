@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { hostname, tmpdir } from 'node:os';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { claimDataFolder } from '../../src/store/database/data-folder.ts';
+import { lockDataFolder } from '../../src/store/database/data-folder.ts';
+import { until } from '../support/until.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -12,86 +13,88 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-describe('claiming a data folder', () => {
-  it('refuses a second claim, by name of the process that holds it', async () => {
-    const claim = await claimDataFolder(folder);
+describe('locking a data folder', () => {
+  it('refuses a second lock, by name of the process that holds it', () => {
+    const lock = lockDataFolder(folder, unexpected);
 
-    await expect(claimDataFolder(folder)).rejects.toMatchObject({
-      name: 'StartError',
-      message: `The data folder ${folder} is in use by process ${process.pid}. Stop it first, or set DATA_DIR.`,
-    });
-    claim.release();
+    expect(() => lockDataFolder(folder, unexpected)).toThrow(
+      `The data folder ${folder} is in use by process ${process.pid}. Stop it first, or set DATA_DIR.`,
+    );
+    lock.release();
+    lockDataFolder(folder, unexpected).release();
   });
 
-  it('refuses while another process holds it, and takes it over once that was killed', async () => {
-    const holder = await startHolder();
-    await expect(claimDataFolder(folder)).rejects.toThrow(`in use by process ${holder.pid}`);
+  it('refuses while another process holds it, though that is busy, until that was killed', async () => {
+    const holder = await startHolder({ busy: true });
+    expect(() => lockDataFolder(folder, unexpected)).toThrow(`in use by process ${holder.pid}.`);
 
     holder.kill('SIGKILL');
     await once(holder, 'close');
-    const claim = await claimDataFolder(folder);
 
-    expect(JSON.parse(readFileSync(lockFile(), 'utf8'))).toMatchObject({ pid: process.pid });
-    claim.release();
-    expect(readdirSync(folder)).toEqual([]);
+    lockDataFolder(folder, unexpected).release();
   });
 
-  it('takes over from a dead process whose number another one has now', async () => {
-    const reused = { pid: process.ppid, host: hostname(), started: 'long ago' };
-    writeFileSync(lockFile(), JSON.stringify(reused));
+  it('names the host of a holder elsewhere', async () => {
+    const holder = await startHolder();
+    writeFileSync(join(folder, 'in-use.txt'), '1 elsewhere');
 
-    const claim = await claimDataFolder(folder);
-
-    claim.release();
+    expect(() => lockDataFolder(folder, unexpected)).toThrow('in use by process 1 on elsewhere.');
+    holder.kill('SIGKILL');
   });
 
-  it('takes over from another machine only when that has fallen silent', { timeout: 30_000 }, async () => {
-    writeFileSync(lockFile(), JSON.stringify({ pid: 1, host: 'elsewhere', started: '' }));
-    const beating = setInterval(() => {
-      writeFileSync(lockFile(), JSON.stringify({ pid: 1, host: 'elsewhere', started: '' }));
-    }, 500);
+  it('gives one of many the lock that a killed process left', async () => {
+    const killed = await startHolder();
+    killed.kill('SIGKILL');
+    await once(killed, 'close');
 
-    await expect(claimDataFolder(folder)).rejects.toThrow('in use by process 1');
-    clearInterval(beating);
-    const claim = await claimDataFolder(folder);
+    const starts = await Promise.allSettled([startHolder(), startHolder(), startHolder()]);
 
-    claim.release();
-  });
-
-  it('lets one of many take a dead lock over', async () => {
-    const dead = JSON.stringify({ pid: 2 ** 22 + 1, host: hostname(), started: '' });
-    writeFileSync(lockFile(), dead);
-
-    const claims = await Promise.allSettled([startHolder(), startHolder(), startHolder()]);
-
-    const holders = claims.flatMap((claim) => (claim.status === 'fulfilled' ? [claim.value] : []));
+    const holders = starts.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
     expect(holders).toHaveLength(1);
     for (const holder of holders) holder.kill('SIGKILL');
   });
 
-  it('says in one line that it can’t write', async () => {
+  it.each(['removed', 'replaced'])('tells its holder when the lock was %s', async (how) => {
+    let lost = 0;
+    const lock = lockDataFolder(folder, () => {
+      lost += 1;
+    });
+
+    rmSync(join(folder, 'in-use.sqlite'));
+    if (how === 'replaced') writeFileSync(join(folder, 'in-use.sqlite'), '');
+
+    await until(() => lost === 1);
+    lock.release();
+  });
+
+  it('keeps the folder to its owner', () => {
+    lockDataFolder(join(folder, 'data'), unexpected).release();
+
+    expect(statSync(join(folder, 'data')).mode & 0o777).toBe(0o700);
+  });
+
+  it('says in one line that it can’t write', () => {
     writeFileSync(join(folder, 'file'), '');
 
-    const failure = claimDataFolder(join(folder, 'file', 'below'));
-
-    await expect(failure).rejects.toMatchObject({
-      name: 'StartError',
-      message: expect.stringMatching(/^The data folder .*below can't be written: [^\n]*$/),
-    });
+    expect(() => lockDataFolder(join(folder, 'file', 'below'), unexpected)).toThrow(
+      /^The data folder .*below can't be written: [^\n]*$/,
+    );
   });
 });
 
-function lockFile(): string {
-  return join(folder, 'in-use.json');
+function unexpected(): never {
+  throw new Error('The lock is lost');
 }
 
-/** Another process that claims the folder and lives; fails if its claim does. */
-async function startHolder() {
+/** Another process that locks the folder and lives, with its event loop blocked if `busy`; fails if it can't. */
+async function startHolder({ busy = false } = {}) {
   const source = join(import.meta.dirname, '../../src/store/database/data-folder.ts');
   const script = `
-    const { claimDataFolder } = await import(${JSON.stringify(source)});
-    await claimDataFolder(${JSON.stringify(folder)});
-    console.log('held');
+    const { lockDataFolder } = await import(${JSON.stringify(source)});
+    const { writeSync } = await import('node:fs');
+    lockDataFolder(${JSON.stringify(folder)}, () => {});
+    writeSync(1, 'held');
+    if (${busy}) for (;;);
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -100,6 +103,6 @@ async function startHolder() {
     once(child.stdout, 'data').then(() => true),
     once(child, 'close').then(() => false),
   ]);
-  if (!held) throw new Error('The claim was refused');
+  if (!held) throw new Error('The lock was refused');
   return child;
 }

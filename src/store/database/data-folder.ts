@@ -1,181 +1,88 @@
-import { randomUUID } from 'node:crypto';
-import {
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { DatabaseSync } from 'node:sqlite';
 import { StartError } from './faults.ts';
 
 /**
- * Makes the data folder if need be and claims it for this process, by a lock file in it.
+ * Makes the data folder if need be, readable by its owner alone, and locks it for this process.
  *
- * A lock whose process has died is taken over, also one left by a machine or container that is gone.
+ * The lock is an exclusive transaction on a SQLite file in the folder. The operating system holds it and frees
+ * it with the process, however that ends; it also holds between containers that share a volume. `onLost` is
+ * called if the file is removed or replaced meanwhile: another process may then use the folder, so nothing
+ * more may be written to it.
  *
  * @throws StartError if another process uses the folder or it can't be written.
  */
-export async function claimDataFolder(folder: string): Promise<{ release(): void }> {
-  const lockFile = join(resolve(folder), LOCK_NAME);
-  if (held.has(lockFile)) throw inUse(folder, process.pid);
+export function lockDataFolder(folder: string, onLost: () => void): DataFolderLock {
+  const file = join(resolve(folder), LOCK_FILE);
+  const lock = take(folder, file);
+  const { ino } = statSync(file);
+  writeFileSync(join(folder, OWNER_FILE), `${process.pid} ${hostname()}`, { mode: 0o600 });
 
-  const owner = JSON.stringify(ownIdentity());
-  try {
-    mkdirSync(folder, { recursive: true });
-    while (!tryCreate(lockFile, owner)) {
-      const found = readLock(lockFile);
-      if (found === undefined) continue;
-      if (await isAlive(lockFile, found.owner)) throw inUse(folder, found.owner.pid);
-      discard(lockFile, found.text);
-    }
-  } catch (error) {
-    if (error instanceof StartError) throw error;
-    throw new StartError(`The data folder ${folder} can't be written: ${messageOf(error)}.`, {
-      cause: error,
-    });
-  }
-
-  held.add(lockFile);
-  const heartbeat = setInterval(() => touch(lockFile), HEARTBEAT_MS).unref();
+  const watch = setInterval(() => {
+    if (statSync(file, { throwIfNoEntry: false })?.ino === ino) return;
+    clearInterval(watch);
+    onLost();
+  }, CHECK_MS).unref();
   return {
-    release: () => {
-      clearInterval(heartbeat);
-      held.delete(lockFile);
-      if (readLock(lockFile)?.text === owner) rmSync(lockFile, { force: true });
+    release() {
+      clearInterval(watch);
+      rmSync(join(folder, OWNER_FILE), { force: true });
+      lock.close();
     },
   };
 }
 
-const LOCK_NAME = 'in-use.json';
-const HEARTBEAT_MS = 2_000;
-/** A database in the same process can hold the event loop up for a while; a live holder writes within this. */
-const HEARTBEAT_PATIENCE_MS = 6_000;
-
-/** The folders of this process: its own identity would otherwise read as a lock it left behind. */
-const held = new Set<string>();
-
-/** Creates the file whole or not at all, so that nobody reads half a lock. */
-function tryCreate(lockFile: string, owner: string): boolean {
-  const draft = `${lockFile}.${randomUUID()}`;
-  writeFileSync(draft, owner);
+function take(folder: string, file: string): DatabaseSync {
+  let lock: DatabaseSync | undefined;
   try {
-    linkSync(draft, lockFile);
-    return true;
+    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY });
+    if ((statSync(folder).mode & 0o777) !== OWNER_ONLY) chmodSync(folder, OWNER_ONLY);
+    lock = new DatabaseSync(file, { timeout: 0 });
+    lock.exec('begin exclusive');
+    return lock;
   } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    throw error;
-  } finally {
-    rmSync(draft, { force: true });
+    lock?.close();
+    if (isLocked(error)) throw new StartError(inUse(folder), { cause: error });
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`The data folder ${folder} can't be written: ${reason}.`, { cause: error });
   }
 }
 
-function readLock(lockFile: string): { text: string; owner: Owner } | undefined {
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY;
+}
+
+function inUse(folder: string): string {
+  return `The data folder ${folder} is in use by ${ownerOf(folder)}. Stop it first, or set DATA_DIR.`;
+}
+
+/** The holder, as it has named itself. It may not have done so yet. */
+function ownerOf(folder: string): string {
   try {
-    const text = readFileSync(lockFile, 'utf8');
-    return { text, owner: parseOwner(text) };
+    const [pid, host] = readFileSync(join(folder, OWNER_FILE), 'utf8').split(' ');
+    return host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`;
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'another process';
     throw error;
   }
 }
 
 /**
- * Takes a dead lock away. Two processes may find the same one: only what was judged dead is removed, a
- * fresh lock that came in between is put back.
+ * The lock. Nothing else in this process may open it: closing any descriptor of a file drops the process's
+ * locks on it.
  */
-function discard(lockFile: string, deadText: string): void {
-  const aside = `${lockFile}.${randomUUID()}`;
-  try {
-    renameSync(lockFile, aside);
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return;
-    throw error;
-  }
-  if (readFileSync(aside, 'utf8') !== deadText) tryCreate(lockFile, readFileSync(aside, 'utf8'));
-  rmSync(aside, { force: true });
-}
+const LOCK_FILE = 'in-use.sqlite';
+/** Names the process that holds the lock, for the message that a second one gets. */
+const OWNER_FILE = 'in-use.txt';
 
-async function isAlive(lockFile: string, owner: Owner): Promise<boolean> {
-  if (owner.host !== hostname()) return beats(lockFile);
-  const started = startOf(owner.pid);
-  if (started === undefined) return false;
-  return owner.started === '' || started === '' || started === owner.started;
-}
+const OWNER_ONLY = 0o700;
 
-/** Whether the holder on another machine (or container) still touches the file. */
-async function beats(lockFile: string): Promise<boolean> {
-  const before = modifiedAt(lockFile);
-  await sleep(HEARTBEAT_PATIENCE_MS);
-  return modifiedAt(lockFile) !== before;
-}
+/** How long a process may write after somebody has removed its lock, in milliseconds. */
+const CHECK_MS = 500;
 
-function ownIdentity(): Owner {
-  return { pid: process.pid, host: hostname(), started: startOf(process.pid) ?? '' };
-}
+/** SQLite's code for a file that another connection has locked. */
+const SQLITE_BUSY = 5;
 
-/**
- * When a process began, in a form only good for comparison, so that a reused process id isn't taken
- * for the dead holder; empty where the system doesn't tell, undefined if there is no such process.
- */
-function startOf(pid: number): string | undefined {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    if (codeOf(error) === 'ESRCH') return undefined;
-  }
-  try {
-    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name may hold spaces and brackets; the start time is the 20th word after its closing one.
-    return `${boot}/${stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]}`;
-  } catch {
-    return '';
-  }
-}
-
-function parseOwner(text: string): Owner {
-  try {
-    const { pid, host, started } = JSON.parse(text);
-    if (Number.isInteger(pid) && typeof host === 'string' && typeof started === 'string') {
-      return { pid, host, started };
-    }
-  } catch {
-    // Not ours: judged by its heartbeat, as any lock we know nothing of.
-  }
-  return { pid: 0, host: '', started: '' };
-}
-
-function touch(lockFile: string): void {
-  try {
-    const now = new Date();
-    utimesSync(lockFile, now, now);
-  } catch {
-    // The folder went away under us; the database will say so.
-  }
-}
-
-function modifiedAt(lockFile: string): number {
-  return statSync(lockFile, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-}
-
-function inUse(folder: string, pid: number): StartError {
-  return new StartError(
-    `The data folder ${folder} is in use by process ${pid}. Stop it first, or set DATA_DIR.`,
-  );
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-type Owner = { pid: number; host: string; started: string };
+export type DataFolderLock = { release(): void };

@@ -25,9 +25,9 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
 }
 
 /** The engine that is not used is not loaded. */
-async function openEmbedded({ dataDir, dump }: DatabaseOptions): Promise<Engine> {
+async function openEmbedded(options: DatabaseOptions): Promise<Engine> {
   const { openPglite } = await import('./pglite.ts');
-  return openPglite({ ...(dataDir !== undefined && { dataDir }), ...(dump !== undefined && { dump }) });
+  return openPglite(options);
 }
 
 async function openServer(
@@ -115,6 +115,8 @@ export type DatabaseOptions = {
   dataDir?: string;
   /** The dump of an embedded database to begin with. */
   dump?: Blob;
+  /** Called if another process may use `dataDir` from now on; throws if absent, which ends the process. */
+  onLockLost?: () => void;
   /** The most connections to a server. */
   poolSize?: number;
   log: Log;

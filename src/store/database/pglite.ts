@@ -4,7 +4,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { dataDir as emptyDatabase } from '@electric-sql/pglite-prepopulatedfs';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/pglite';
-import { claimDataFolder } from './data-folder.ts';
+import { lockDataFolder } from './data-folder.ts';
 import type { Engine } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
@@ -21,9 +21,9 @@ import type { Row } from './queries.ts';
  *
  * @throws StartError if the folder is in use, can't be written or holds no readable database.
  */
-export async function openPglite(options: { dataDir?: string; dump?: Blob }): Promise<EmbeddedEngine> {
-  const { dataDir, dump } = options;
-  const folder = dataDir === undefined ? undefined : await claimDataFolder(dataDir);
+export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngine> {
+  const { dataDir, dump, onLockLost = stopWriting } = options;
+  const folder = dataDir === undefined ? undefined : lockDataFolder(dataDir, onLockLost);
   const place = dataDir === undefined ? undefined : join(dataDir, 'pglite');
   const isNew = place === undefined || !existsSync(join(place, 'PG_VERSION'));
   const pglite = await PGlite.create({
@@ -70,8 +70,20 @@ export async function openPglite(options: { dataDir?: string; dump?: Blob }): Pr
   };
 }
 
+/** Called by a timer, so that nothing catches it and the process ends. */
+function stopWriting(): never {
+  throw new Error('The lock on the data folder is gone; another process may use the folder');
+}
+
 /** Times stay text, as the ORM expects and as the other engine gives them: date, timestamp, timestamptz. */
 const rawTimes = Object.fromEntries([1082, 1114, 1184].map((type) => [type, (value: string) => value]));
+
+export type EmbeddedOptions = {
+  dataDir?: string;
+  dump?: Blob;
+  /** Called if another process may use `dataDir` from now on; if absent, an error then ends the process. */
+  onLockLost?: () => void;
+};
 
 export type EmbeddedEngine = Engine & {
   /** The whole data folder as a tar file, for `dump` above. */
