@@ -85,10 +85,10 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
 
   await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1 }));
   await tx.query(
-    `update forms set status = 'published', current_version_id = $2, owner_email = $3, activated_at = now(),
-       draft_definition = null, draft_secret = null, updated_at = now()
+    `update forms set status = 'published', current_version_id = $2, owner_email = $3, retention_days = $4,
+       activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
      where id = $1`,
-    [formId, version.id, ownerEmail],
+    [formId, version.id, ownerEmail, retentionDaysOf(version)],
   );
   return 'activated';
 }
@@ -109,10 +109,15 @@ export async function publishVersion(tx: Transaction, publication: Publication):
   const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
   const current = known ?? (await insertNextVersion(tx, formId, version));
   await tx.query(
-    'update forms set current_version_id = $2, name = $3, slug = $4, updated_at = now() where id = $1',
-    [formId, current.id, version.definition.name, version.definition.slug],
+    `update forms set current_version_id = $2, name = $3, slug = $4, retention_days = $5, updated_at = now()
+     where id = $1`,
+    [formId, current.id, version.definition.name, version.definition.slug, retentionDaysOf(current)],
   );
   return { outcome: 'published', version: current };
+}
+
+function retentionDaysOf({ definition }: NewVersion): number | null {
+  return definition.settings.retentionDays ?? null;
 }
 
 /** The form's row is locked, so that no other version takes the number. */

@@ -26,11 +26,7 @@ describe.each(engines)('what has outlived its time on %s', (engine) => {
     await expectFinished(database, form, 2);
     await expectFinished(database, keeping, 1);
     await delivery.stop(1_000);
-    await database.query(
-      `update form_versions
-       set definition = jsonb_set(definition::jsonb, '{settings,retentionDays}', '30')::json where form_id = $1`,
-      [form.id],
-    );
+    await database.query('update forms set retention_days = 30 where id = $1', [form.id]);
 
     await removeOld(delivery.options);
 

@@ -134,6 +134,46 @@ describe.each(engines)('forms on %s', (engine) => {
 
     expect(items).toEqual([{ id: forgetful.id, retentionDays: 30 }]);
   });
+
+  it('follows the retention time of the version that is published last', async () => {
+    const form = await givenForm(database);
+    await activate(database, form.id, 'hash', 'one', 30);
+    const listed = async () => (await listRetentions(database, { limit: 10 })).items;
+
+    await publish(database, form.id, 'two');
+    expect(await listed()).toEqual([]);
+    await publish(database, form.id, 'one');
+    expect(await listed()).toEqual([{ id: form.id, retentionDays: 30 }]);
+  });
+
+  it('finds the forms with a retention time by an index, however many others there are', async () => {
+    const form = await givenForm(database);
+    await activate(database, form.id, 'hash', 'short', 30);
+    await database.query(
+      `insert into forms select (jsonb_populate_record(f, jsonb_build_object(
+         'id', f.id || n, 'current_version_id', f.current_version_id || n, 'retention_days', null))).*
+       from forms f, generate_series(1, 5000) n`,
+    );
+    await database.query(
+      `insert into form_versions select v.id || n, v.form_id || n, 1, '{"settings":{}}', 'x', now()
+       from form_versions v, generate_series(1, 5000) n`,
+    );
+    await database.query('analyze forms');
+    await database.query('analyze form_versions');
+    let plan = '';
+    const explaining: Database = {
+      ...database,
+      query: async (sql, params) => {
+        plan += JSON.stringify(await database.query(`explain ${sql}`, params));
+        return database.query(sql, params);
+      },
+    };
+
+    const { items } = await listRetentions(explaining, { limit: 100 });
+
+    expect(items).toEqual([{ id: form.id, retentionDays: 30 }]);
+    expect(plan.match(/Scan\b.*? on \w+/g)).toEqual(['Scan using forms_with_retention on forms']);
+  });
 });
 
 function aVersion(name: string, retentionDays?: number) {

@@ -19,6 +19,7 @@ function aForm(given: Partial<Form> = {}): Form {
     draftDefinition: null,
     draftSecret: null,
     currentVersionId: null,
+    retentionDays: null,
     activationHash: 'hash',
     activationExpiresAt: new Date(now.getTime() + 60_000),
     activatedAt: null,

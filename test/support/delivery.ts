@@ -70,6 +70,7 @@ export async function givenForm(
     draftDefinition: null,
     draftSecret: null,
     currentVersionId: versionId,
+    retentionDays: definition.settings.retentionDays ?? null,
     activationHash: 'none',
     activationExpiresAt: at,
     activatedAt: at,

@@ -39,6 +39,7 @@ export async function ensureDemoForm({
       draftDefinition: definition,
       draftSecret: null,
       currentVersionId: null,
+      retentionDays: null,
       activationHash: tokenHash,
       activationExpiresAt: new Date(at.getTime() + DAY_MS),
       activatedAt: null,

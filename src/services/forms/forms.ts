@@ -121,6 +121,7 @@ async function createForm(
     draftDefinition: definition,
     draftSecret: deliverySecret === undefined ? null : secrets.seal(deliverySecret),
     currentVersionId: null,
+    retentionDays: null,
     activationHash: hashSecret(activationToken),
     activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),
     activatedAt: null,
