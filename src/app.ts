@@ -47,7 +47,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
     settings: config,
     now,
     log,
-    nudge,
+    notifyWorkers: nudge,
     uploads,
   });
   const firstKey = await api.prepare(config.bootstrapApiKey);

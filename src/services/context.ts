@@ -18,8 +18,8 @@ export type ServiceOptions = {
   /** Milliseconds since 1970. */
   now: () => number;
   log: Log;
-  /** Tells the delivery loop that an event was committed. Called after the commit, never inside. */
-  nudge: () => void;
+  /** Wakes the delivery workers: events were committed. Called after the commit, never inside. */
+  notifyWorkers: () => void;
   uploads: UploadStore;
 };
 

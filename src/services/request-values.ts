@@ -11,7 +11,7 @@ import type { PageRequest } from '../store/database/page.ts';
  * Throws BAD_REQUEST, with a violation at the REST parameter's name, for a negative size and for a
  * token that no list gave.
  */
-export function pageAsked({ pageSize, pageToken }: ListRequest, prefix: IdPrefix): PageRequest {
+export function pageRequestOf({ pageSize, pageToken }: ListRequest, prefix: IdPrefix): PageRequest {
   if (pageSize < 0) throw badParameter('limit', 'too_small', 'Expected at least 1');
   if (pageToken !== '' && !isId(prefix, pageToken)) {
     throw badParameter('cursor', 'invalid_string', 'Expected a cursor that a list has given');

@@ -52,7 +52,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     settings: { ...defaultSettings, ...settings },
     now,
     log: pino({ level: 'debug' }, { write: (line) => logged.push(line) }),
-    nudge: () => {
+    notifyWorkers: () => {
       nudges += 1;
     },
     uploads: localUploadStore(folder),

@@ -11,9 +11,9 @@ import { type Form, findAnyForm } from '../../store/forms.ts';
 import { type ActivationOutcome, activateForm } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { followDelivery } from '../webhooks/definition-webhook.ts';
-import { requireEmail } from './email-check.ts';
 import { formEvents } from './form-events.ts';
-import { formMessage } from './form-message.ts';
+import { formToMessage } from './form-message.ts';
+import { requireEmail } from './form-request.ts';
 
 /** The RPCs whose credential is the activation token. */
 export function activationMethods(context: ServiceContext): ActivationMethods {
@@ -30,10 +30,10 @@ export function activationMethods(context: ServiceContext): ActivationMethods {
       requireEmail(request.email);
       const webhookSecret = await database.transaction((tx) => publishDraft(tx, context, request, now()));
       context.forms.forget(formId);
-      context.nudge();
+      context.notifyWorkers();
       const form = await findAnyForm(database, formId);
       if (form === null) throw notFound('form');
-      return { form: formMessage(form), webhookSecret };
+      return { form: formToMessage(form), webhookSecret };
     },
   };
 }

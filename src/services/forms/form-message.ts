@@ -1,19 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { FormDefinition as DefinitionMessage } from '../../../gen/forms/v1/definition_pb.js';
 import { type FormSchema, FormStatus, type FormVersionSchema } from '../../../gen/forms/v1/forms_pb.js';
-import {
-  checkDefinition,
-  type DefinitionOptions,
-  type FormDefinition,
-} from '../../domain/definition/definition.ts';
-import { definitionFromMessage, definitionToMessage } from '../../domain/definition/definition-message.ts';
-import { invalid } from '../../rpc/errors.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import type { Form } from '../../store/forms.ts';
 import type { VersionSummary } from '../../store/versions.ts';
 
 /** A form as callers see it; lists leave the definition out. */
-export function formMessage(form: Form, definition?: FormDefinition): MessageInitShape<typeof FormSchema> {
+export function formToMessage(form: Form, definition?: FormDefinition): MessageInitShape<typeof FormSchema> {
   const { id, name, slug, status, currentVersionId, createdBy, ownerEmail } = form;
   return {
     id,
@@ -31,7 +25,7 @@ export function formMessage(form: Form, definition?: FormDefinition): MessageIni
 }
 
 /** A version of a form as callers see it; lists leave the definition out. */
-export function versionMessage(
+export function versionToMessage(
   version: VersionSummary,
   form: Pick<Form, 'currentVersionId'>,
   definition?: FormDefinition,
@@ -45,16 +39,6 @@ export function versionMessage(
     current: id === form.currentVersionId,
     ...(definition !== undefined && { definition: definitionToMessage(definition) }),
   };
-}
-
-/** Reads and checks a definition that a caller sent. Throws INVALID with every problem. */
-export function definitionOf(
-  message: DefinitionMessage | undefined,
-  options: DefinitionOptions,
-): { definition: FormDefinition; deliverySecret?: string } {
-  const checked = checkDefinition(message && definitionFromMessage(message), options);
-  if (!checked.ok) throw invalid(checked.violations);
-  return checked;
 }
 
 const statuses: Record<Form['status'], FormStatus> = {

@@ -19,23 +19,23 @@ import { proposeOwner } from '../../store/owners.ts';
 import { findVersionByNumber, listVersionPage } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { projectNamed } from '../keys/key-reader.ts';
-import { pageAsked } from '../request-values.ts';
+import { pageRequestOf } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { deleteForm } from './deletion.ts';
-import { requireEmail } from './email-check.ts';
+import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
-import { definitionInUse, formOf } from './form-lookup.ts';
-import { definitionOf, formMessage, versionMessage } from './form-message.ts';
+import { formToMessage, versionToMessage } from './form-message.ts';
+import { readDefinition, requireEmail } from './form-request.ts';
 import { publishFormVersion } from './publishing.ts';
 
-/** Makes forms, publishes them, and tells what they ask. */
+/** Makes forms, publishes them, and describes what they ask. */
 export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
   const { database, settings } = context;
   return {
     ...activationMethods(context),
 
     async validateForm(request, call) {
-      const { definition } = definitionOf(request.definition, {
+      const { definition } = readDefinition(request.definition, {
         keyless: callerOf(call).keyId === undefined,
         allowPrivateUrls: settings.allowPrivateWebhooks,
       });
@@ -45,31 +45,31 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     createForm: (request, call) => createForm(context, request, callerIfAny(call)),
 
     async getForm({ formId }, call) {
-      const form = await formOf(database, callerOf(call), formId);
-      return { form: formMessage(form, await definitionInUse(database, form)) };
+      const form = await ownForm(database, callerOf(call), formId);
+      return { form: formToMessage(form, await definitionInUse(database, form)) };
     },
 
     async listForms(request, call) {
-      const page = await listForms(database, callerOf(call).projectId, pageAsked(request, 'form'));
-      return { forms: page.items.map((form) => formMessage(form)), nextPageToken: page.nextCursor ?? '' };
+      const page = await listForms(database, callerOf(call).projectId, pageRequestOf(request, 'form'));
+      return { forms: page.items.map((form) => formToMessage(form)), nextPageToken: page.nextCursor ?? '' };
     },
 
     publishFormVersion: (request, call) => publishFormVersion(context, request, callerOf(call)),
 
     async listFormVersions(request, call) {
-      const form = await formOf(database, callerOf(call), request.formId);
-      const page = await listVersionPage(database, form.id, pageAsked(request, 'ver'));
+      const form = await ownForm(database, callerOf(call), request.formId);
+      const page = await listVersionPage(database, form.id, pageRequestOf(request, 'ver'));
       return {
-        versions: page.items.map((version) => versionMessage(version, form)),
+        versions: page.items.map((version) => versionToMessage(version, form)),
         nextPageToken: page.nextCursor ?? '',
       };
     },
 
     async getFormVersion({ formId, number }, call) {
-      const form = await formOf(database, callerOf(call), formId);
+      const form = await ownForm(database, callerOf(call), formId);
       const version = await findVersionByNumber(database, form.id, number);
       if (version === null) throw notFound('version');
-      return { version: versionMessage(version, form, version.definition) };
+      return { version: versionToMessage(version, form, version.definition) };
     },
 
     async archiveForm({ formId }, call) {
@@ -77,7 +77,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       const found = isId('form', formId) && (await archiveForm(database, caller.projectId, formId));
       if (!found) throw notFound('form');
       context.forms.forget(formId);
-      return { form: formMessage(await formOf(database, caller, formId)) };
+      return { form: formToMessage(await ownForm(database, caller, formId)) };
     },
 
     async deleteForm({ formId }, call) {
@@ -88,9 +88,9 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
 
     async getAgentSchema({ formId }, call) {
-      const form = await formOf(database, callerOf(call), formId);
+      const form = await ownForm(database, callerOf(call), formId);
       const definition = await definitionInUse(database, form);
-      return { form: formMessage(form, definition), jsonSchema: answersSchema(definition) };
+      return { form: formToMessage(form, definition), jsonSchema: answersSchema(definition) };
     },
   };
 }
@@ -103,7 +103,7 @@ async function createForm(
   if (caller === undefined && !settings.allowPublicCreate) {
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
   }
-  const { definition, deliverySecret } = definitionOf(request.definition, {
+  const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless: caller === undefined,
     allowPrivateUrls: settings.allowPrivateWebhooks,
   });
@@ -134,13 +134,13 @@ async function createForm(
     updatedAt: new Date(time),
   };
   await insertForm(database, form);
-  return { form: formMessage(form, definition), activationToken };
+  return { form: formToMessage(form, definition), activationToken };
 }
 
 async function changeFormOwner(context: ServiceContext, request: ChangeFormOwnerRequest, caller: Caller) {
-  const { database, now, nudge } = context;
+  const { database, now, notifyWorkers } = context;
   const { formId, email } = request;
-  const form = await formOf(database, caller, formId);
+  const form = await ownForm(database, caller, formId);
   if (form.ownerEmail === null) {
     throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner');
   }
@@ -150,8 +150,8 @@ async function changeFormOwner(context: ServiceContext, request: ChangeFormOwner
     await proposeOwner(tx, caller.projectId, formId, email);
     await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
   });
-  nudge();
-  return { form: formMessage(form) };
+  notifyWorkers();
+  return { form: formToMessage(form) };
 }
 
 /** How long an activation link works. */

@@ -14,9 +14,10 @@ import type { Form } from '../../store/forms.ts';
 import { publishVersion } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { followDelivery } from '../webhooks/definition-webhook.ts';
+import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
-import { definitionInUse, formOf } from './form-lookup.ts';
-import { definitionOf, formMessage, versionMessage } from './form-message.ts';
+import { formToMessage, versionToMessage } from './form-message.ts';
+import { readDefinition } from './form-request.ts';
 
 /** Publishes a new definition of a published form; one that was published before gets its old version back. */
 export async function publishFormVersion(
@@ -26,8 +27,8 @@ export async function publishFormVersion(
 ): Promise<MessageInitShape<typeof PublishFormVersionResponseSchema>> {
   const { database, settings, secrets, now } = context;
   const { formId } = request;
-  const { createdBy } = await formOf(database, caller, formId);
-  const { definition, deliverySecret } = definitionOf(request.definition, {
+  const { createdBy } = await ownForm(database, caller, formId);
+  const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless: createdBy === 'public',
     allowPrivateUrls: settings.allowPrivateWebhooks,
   });
@@ -40,7 +41,7 @@ export async function publishFormVersion(
     createdAt: at,
   };
   const published = await database.transaction(async (tx) => {
-    const before = await formOf(tx, caller, formId);
+    const before = await ownForm(tx, caller, formId);
     refuseUnlessPublished(before);
     const delivered = (await definitionInUse(tx, before)).delivery;
     const outcome = await publishVersion(tx, { projectId: caller.projectId, formId, version });
@@ -53,12 +54,12 @@ export async function publishFormVersion(
     return { version: outcome.version, webhookSecret: await followDelivery(tx, change) };
   });
   context.forms.forget(formId);
-  context.nudge();
+  context.notifyWorkers();
 
-  const form = await formOf(database, caller, formId);
+  const form = await ownForm(database, caller, formId);
   return {
-    form: formMessage(form, definition),
-    version: versionMessage(published.version, form),
+    form: formToMessage(form, definition),
+    version: versionToMessage(published.version, form),
     webhookSecret: published.webhookSecret,
   };
 }

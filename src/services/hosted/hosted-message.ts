@@ -7,14 +7,14 @@ import type { Field, FormDefinition } from '../../domain/definition/definition.t
 import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-message.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/sessions.ts';
-import type { Gate, PublishedForm } from '../forms/form-gate.ts';
+import type { Availability, PublishedForm } from '../forms/form-access.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 
 /** Whether a session takes answers. What ended the session itself is said before what shut its form. */
-export function hostedState(session: Session, gate: Gate): HostedState {
+export function hostedState(session: Session, availability: Availability): HostedState {
   if (session.status === 'submitted') return HostedState.SUBMITTED;
   if (session.status === 'expired') return HostedState.EXPIRED;
-  switch (gate) {
+  switch (availability) {
     case 'open':
       return HostedState.OPEN;
     case 'closed':
@@ -22,7 +22,7 @@ export function hostedState(session: Session, gate: Gate): HostedState {
     case 'archived':
       return HostedState.ARCHIVED;
     default:
-      return gate satisfies never;
+      return availability satisfies never;
   }
 }
 

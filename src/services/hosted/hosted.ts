@@ -9,7 +9,7 @@ import {
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { markSessionOpened } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { gateOf, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
+import { availabilityOf, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { completionOf } from '../submissions/completion.ts';
@@ -29,12 +29,12 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
 }
 
 async function getHostedSession(context: ServiceContext, { sessionId }: GetHostedSessionRequest) {
-  const session = await anySession(context, sessionId);
+  const session = await anySession(context.database, sessionId);
   const form = await publishedForm(context.forms, session.formId);
   const version = await context.forms.version(session.versionId);
   const { definition } = version;
   const now = context.now();
-  const state = hostedState(session, gateOf(form, now));
+  const state = hostedState(session, availabilityOf(form, now));
   if (state !== HostedState.OPEN) return { session: endedToMessage(definition, form, state) };
 
   if (session.openedAt === null) await markSessionOpened(context.database, session.id);
@@ -48,9 +48,9 @@ async function saveHostedAnswers(
   context: ServiceContext,
   { sessionId, inputs, page }: SaveHostedAnswersRequest,
 ) {
-  const session = await anySession(context, sessionId);
+  const session = await anySession(context.database, sessionId);
   const { form, version } = await openSession(context, session);
-  refuseIfShut(form, context.now());
+  refuseIfClosed(form, context.now());
   const given = readInputs(version.definition, inputs, { humanOnly: true });
   checkSize(form, given);
   return saveAnswers(context, { session, form, version, given, page });
@@ -65,7 +65,7 @@ async function submitHostedSession(
   request: SubmitHostedSessionRequest,
   requestHeader: Headers,
 ) {
-  const session = await anySession(context, request.sessionId);
+  const session = await anySession(context.database, request.sessionId);
   if (session.status === 'submitted') return repeatedSubmission(context, session, request, requestHeader);
   const { form, version } = await openSession(context, session);
   const { definition } = version;

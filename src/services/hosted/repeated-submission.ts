@@ -7,7 +7,7 @@ import { isObject } from '../../domain/json.ts';
 import type { Session } from '../../store/sessions.ts';
 import { findSubmission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm } from '../forms/form-gate.ts';
+import { publishedForm } from '../forms/form-access.ts';
 import { alreadySubmitted, savedAnswers } from '../sessions/session-access.ts';
 import { completionOf } from '../submissions/completion.ts';
 import { issuedAt } from './page-token.ts';

@@ -3,7 +3,7 @@ import type { Violation } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { lockSession, type Session, updateSession } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { PublishedForm } from '../forms/form-gate.ts';
+import type { PublishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';

@@ -29,7 +29,7 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
     async listKeys(_request, call) {
       const { projectId, project } = callerOf(call);
       const all = await allKeys(database, projectId);
-      return { keys: all.map((key) => keyMessage(key, project)) };
+      return { keys: all.map((key) => keyToMessage(key, project)) };
     },
 
     async deleteKey({ keyId }, call) {
@@ -101,7 +101,7 @@ async function createKey(
     lastUsedAt: null,
   };
   await insertKey(database, key);
-  return { key: keyMessage(key, project), secret };
+  return { key: keyToMessage(key, project), secret };
 }
 
 function nameProblems(name: string): Violation[] {
@@ -149,7 +149,7 @@ async function allKeys(database: Database, projectId: string): Promise<Key[]> {
   return all;
 }
 
-function keyMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
+function keyToMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
   const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt } = key;
   return {
     id,

@@ -15,7 +15,7 @@ export function mailService({
   database,
   secretKey,
   now,
-  nudge,
+  notifyWorkers,
 }: ServiceContext): ServiceImpl<typeof MailService> {
   return {
     async getMailLink({ token }) {
@@ -25,7 +25,7 @@ export function mailService({
     async followMailLink({ token, stopScope }) {
       const link = linkOf(token);
       await follow(database, link, stopScope);
-      nudge();
+      notifyWorkers();
       return describe(database, link);
     },
   };

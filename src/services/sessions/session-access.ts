@@ -3,25 +3,22 @@ import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
+import type { Queries } from '../../store/database/database.ts';
 import { findAnySession, findSession, type Session } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
+import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
-export async function ownSession(
-  { database }: ServiceContext,
-  sessionId: string,
-  caller: Caller,
-): Promise<Session> {
-  const session = isId('sess', sessionId) ? await findSession(database, caller.projectId, sessionId) : null;
+export async function ownSession(db: Queries, caller: Caller, sessionId: string): Promise<Session> {
+  const session = isId('sess', sessionId) ? await findSession(db, caller.projectId, sessionId) : null;
   if (session === null) throw notFound('session');
   return session;
 }
 
 /** A session by its id alone, for whoever knows it. Throws NOT_FOUND. */
-export async function anySession({ database }: ServiceContext, sessionId: string): Promise<Session> {
-  const session = isId('sess', sessionId) ? await findAnySession(database, sessionId) : null;
+export async function anySession(db: Queries, sessionId: string): Promise<Session> {
+  const session = isId('sess', sessionId) ? await findAnySession(db, sessionId) : null;
   if (session === null) throw notFound('session');
   return session;
 }
@@ -34,7 +31,7 @@ export async function anySession({ database }: ServiceContext, sessionId: string
 export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
   refuseIfEnded(session);
   const form = await publishedForm(context.forms, session.formId);
-  if (form.status === 'archived') refuseIfShut(form, context.now());
+  if (form.status === 'archived') refuseIfClosed(form, context.now());
   return { form, version: await context.forms.version(session.versionId) };
 }
 

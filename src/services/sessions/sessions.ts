@@ -15,7 +15,7 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import { insertSession, lockSession, type Session, updateSession } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm } from '../forms/form-gate.ts';
+import { type PublishedForm, publishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
@@ -61,13 +61,16 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
 }
 
 async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
-  const session = await ownSession(context, sessionId, caller);
+  const session = await ownSession(context.database, caller, sessionId);
   return { session: sessionToMessage(context, await publishedForm(context.forms, session.formId), session) };
 }
 
 /** What the change needs to know is read first: the embedded database can't be asked within a transaction. */
 async function changeSession(context: ServiceContext, request: UpdateSessionRequest, caller: Caller) {
-  const { form, version } = await openSession(context, await ownSession(context, request.sessionId, caller));
+  const { form, version } = await openSession(
+    context,
+    await ownSession(context.database, caller, request.sessionId),
+  );
   await refuseUnknownFiles(context, version, request);
 
   const { allowPartial } = form.version.definition.settings;
@@ -85,7 +88,7 @@ async function submitSession(
   { sessionId, answers = {} }: SubmitSessionRequest,
   caller: Caller,
 ) {
-  const session = await ownSession(context, sessionId, caller);
+  const session = await ownSession(context.database, caller, sessionId);
   const { form, version } = await openSession(context, session);
   checkSize(form, answers);
   const entry = { form, version, session, answers, source: 'api' };

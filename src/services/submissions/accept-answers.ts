@@ -8,7 +8,7 @@ import { failed, invalid } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { NewSubmission } from '../../store/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, recountIfAlmostFull, refuseIfShut } from '../forms/form-gate.ts';
+import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { alreadySubmitted, expired, savedAnswers } from '../sessions/session-access.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
@@ -25,7 +25,7 @@ import { claimUploads } from '../uploads/upload-claims.ts';
 export async function acceptAnswers(context: ServiceContext, entry: Entry): Promise<AcceptedAnswers> {
   const { form, version, session } = entry;
   const now = context.now();
-  refuseIfShut(form, now);
+  refuseIfClosed(form, now);
   const checked = version.compiled.checkAnswers(entry.answers, session && { base: savedAnswers(session) });
   if (!checked.ok) throw invalid(checked.violations);
   const { answers, uploadIds, violations } = await claimUploads(context, version, checked.answers);

@@ -7,7 +7,7 @@ import type { Caller } from '../../rpc/context.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions.ts';
 import { listVersions } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { ownForm } from '../forms/form-gate.ts';
+import { requireOwnForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
 import { type SubmissionRow, submissionToJson } from './submission-message.ts';
 
@@ -23,7 +23,7 @@ export async function* exportSubmissions(
   caller: Caller,
   signal: AbortSignal,
 ): AsyncIterable<{ data: Uint8Array }> {
-  await ownForm(context.forms, request.formId, caller);
+  await requireOwnForm(context.forms, caller, request.formId);
   const format = await formatterOf(context, request);
   const encoder = new TextEncoder();
   if (format.head !== '') yield { data: encoder.encode(format.head) };

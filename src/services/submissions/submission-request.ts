@@ -10,7 +10,7 @@ import type { Violation } from '../../domain/violations.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { findRepeatedSubmission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { PublishedForm } from '../forms/form-gate.ts';
+import type { PublishedForm } from '../forms/form-access.ts';
 import { acceptAnswers, checkSize, repeated } from './accept-answers.ts';
 
 /**

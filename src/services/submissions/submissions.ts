@@ -22,8 +22,8 @@ import {
 } from '../../store/submissions.ts';
 import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import { ownForm, publishedForm } from '../forms/form-gate.ts';
-import { badParameter, pageAsked } from '../request-values.ts';
+import { publishedForm, requireOwnForm } from '../forms/form-access.ts';
+import { badParameter, pageRequestOf } from '../request-values.ts';
 import { completionOf } from './completion.ts';
 import { exportSubmissions } from './export.ts';
 import { checkOrigin, followable } from './origins.ts';
@@ -79,14 +79,14 @@ async function getSubmission(
   { submissionId }: GetSubmissionRequest,
   caller: Caller,
 ) {
-  return { submission: submissionToMessage(await ownSubmission(context, submissionId, caller)) };
+  return { submission: submissionToMessage(await ownSubmission(context, caller, submissionId)) };
 }
 
 /** Lists a form's submissions, newest first. A form of another project is not there. */
 async function listSubmissions(context: ServiceContext, request: ListSubmissionsRequest, caller: Caller) {
-  await ownForm(context.forms, request.formId, caller);
+  await requireOwnForm(context.forms, caller, request.formId);
   if (request.skip < 0) throw badParameter('offset', 'custom', 'Expected a whole number from 0');
-  const page = { ...pageAsked(request, 'sub'), offset: request.skip };
+  const page = { ...pageRequestOf(request, 'sub'), offset: request.skip };
   const filter = filterOf(request);
   if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
 
@@ -124,7 +124,7 @@ async function deleteSubmission(
   { submissionId }: DeleteSubmissionRequest,
   caller: Caller,
 ) {
-  const { id, formId } = await ownSubmission(context, submissionId, caller);
+  const { id, formId } = await ownSubmission(context, caller, submissionId);
   for (const uploadId of await listUploadIds(context.database, id)) await context.uploads.remove(uploadId);
   const removed = await context.database.transaction((tx) => removeSubmission(tx, caller.projectId, id));
   if (removed === null) throw notFound('submission');
@@ -134,8 +134,8 @@ async function deleteSubmission(
 
 async function ownSubmission(
   context: ServiceContext,
-  submissionId: string,
   caller: Caller,
+  submissionId: string,
 ): Promise<Submission> {
   const submission = isId('sub', submissionId)
     ? await findSubmission(context.database, caller.projectId, submissionId)

@@ -18,7 +18,7 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import { failed, invalid, notFound } from '../../rpc/errors.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm, refuseIfShut } from '../forms/form-gate.ts';
+import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
@@ -35,7 +35,7 @@ export function uploadsService(context: ServiceContext): ServiceImpl<typeof Uplo
 async function createUpload(context: ServiceContext, request: CreateUploadRequest, call: HandlerContext) {
   const { form, version, byHuman } = await targetOf(context, request, call);
   const now = context.now();
-  refuseIfShut(form, now);
+  refuseIfClosed(form, now);
   const { fieldId, content } = request;
   if (content.length > MAX_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
   const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
@@ -90,7 +90,7 @@ async function targetOf(
       return { form, version: form.version, byHuman: false };
     }
     case 'sessionId': {
-      const session = await anySession(context, target.value);
+      const session = await anySession(context.database, target.value);
       return { ...(await openSession(context, session)), byHuman: true };
     }
     case undefined:

@@ -24,45 +24,45 @@ import {
 } from '../../store/deliveries.ts';
 import { type Form, listForms } from '../../store/forms.ts';
 import type { ServiceContext } from '../context.ts';
-import { definitionInUse, formOf } from '../forms/form-lookup.ts';
-import { pageAsked } from '../request-values.ts';
-import { deliveryMessage, statusAsked } from './webhook-message.ts';
-import { webhookOf } from './webhook-request.ts';
+import { definitionInUse, ownForm } from '../forms/form-access.ts';
+import { pageRequestOf } from '../request-values.ts';
+import { deliveryToMessage, statusFilterOf } from './webhook-message.ts';
+import { ownWebhook } from './webhook-request.ts';
 
 /** The RPCs that show the log of deliveries, send them again, and send one for a test. */
 export function deliveryMethods(context: ServiceContext): DeliveryMethods {
-  const { database, nudge } = context;
+  const { database, notifyWorkers } = context;
   return {
     async listDeliveries(request, call) {
-      const { id } = await webhookOf(database, callerOf(call), request.webhookId);
+      const { id } = await ownWebhook(database, callerOf(call), request.webhookId);
       return logPage(database, { webhookId: id }, request);
     },
 
     async listFormDeliveries(request, call) {
-      const { id } = await formOf(database, callerOf(call), request.formId);
+      const { id } = await ownForm(database, callerOf(call), request.formId);
       return logPage(database, { formId: id }, request);
     },
 
     async replayDelivery({ deliveryId }, call) {
       const caller = callerOf(call);
-      const before = await webhookDeliveryOf(database, caller, deliveryId);
+      const before = await ownDelivery(database, caller, deliveryId);
       const replayed = await replayDelivery(database, { projectId: caller.projectId, id: deliveryId });
       if (!replayed) {
         if (before.delivery.status !== 'pending') throw notFound('delivery');
         throw failed(Reason.CONFLICT, 'The delivery is pending: it will be sent anyway');
       }
-      nudge();
-      return { delivery: deliveryMessage(await webhookDeliveryOf(database, caller, deliveryId)) };
+      notifyWorkers();
+      return { delivery: deliveryToMessage(await ownDelivery(database, caller, deliveryId)) };
     },
 
     async replayDeliveries({ webhookId, createdAfter, createdBefore }, call) {
-      const { id } = await webhookOf(database, callerOf(call), webhookId);
+      const { id } = await ownWebhook(database, callerOf(call), webhookId);
       const count = await replayFailedDeliveries(database, {
         webhookId: id,
         ...(createdAfter !== undefined && { createdAfter: instantOf(createdAfter) }),
         ...(createdBefore !== undefined && { createdBefore: instantOf(createdBefore) }),
       });
-      nudge();
+      notifyWorkers();
       return { count };
     },
 
@@ -75,8 +75,8 @@ async function logPage(
   of: { webhookId: string } | { formId: string },
   request: LogRequest,
 ) {
-  const { limit, cursor } = pageAsked(request, 'dlv');
-  const status = statusAsked(request.status);
+  const { limit, cursor } = pageRequestOf(request, 'dlv');
+  const status = statusFilterOf(request.status);
   const rows = await listDeliveries(database, {
     ...of,
     ...(status !== undefined && { status }),
@@ -85,15 +85,15 @@ async function logPage(
   });
   const deliveries = rows.slice(0, limit);
   const last = rows.length > limit ? deliveries.at(-1) : undefined;
-  return { deliveries: deliveries.map(deliveryMessage), nextPageToken: last?.delivery.id ?? '' };
+  return { deliveries: deliveries.map(deliveryToMessage), nextPageToken: last?.delivery.id ?? '' };
 }
 
 /** A delivery to a webhook of the caller's project; those of a deleted webhook and mails are not found. */
-async function webhookDeliveryOf(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
+async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
   const { projectId } = caller;
   const logged = isId('dlv', deliveryId) ? await findDelivery(db, { projectId, id: deliveryId }) : null;
   if (logged === null || logged.delivery.webhookId === null) throw notFound('delivery');
-  await webhookOf(db, caller, logged.delivery.webhookId).catch(() => {
+  await ownWebhook(db, caller, logged.delivery.webhookId).catch(() => {
     throw notFound('delivery');
   });
   return logged;
@@ -105,13 +105,13 @@ async function webhookDeliveryOf(db: Queries, caller: Caller, deliveryId: string
  * turned off too.
  */
 async function testWebhook(
-  { database, now, nudge }: ServiceContext,
+  { database, now, notifyWorkers }: ServiceContext,
   { webhookId, formId }: TestWebhookRequest,
   caller: Caller,
 ): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> {
-  const webhook = await webhookOf(database, caller, webhookId);
+  const webhook = await ownWebhook(database, caller, webhookId);
   const wanted = formId === '' ? webhook.formId : formId;
-  const form = wanted === null ? await newestForm(database, caller) : await formOf(database, caller, wanted);
+  const form = wanted === null ? await newestForm(database, caller) : await ownForm(database, caller, wanted);
   const answers = form === undefined ? {} : sampleAnswers(await definitionInUse(database, form));
 
   const at = new Date(now());
@@ -125,11 +125,11 @@ async function testWebhook(
       delivery,
     }),
   );
-  nudge();
+  notifyWorkers();
 
   const logged = await findDelivery(database, { projectId, id: delivery.id });
   if (logged === null) throw notFound('delivery');
-  return { delivery: deliveryMessage(logged) };
+  return { delivery: deliveryToMessage(logged) };
 }
 
 async function newestForm(database: Queries, caller: Caller): Promise<Form | undefined> {

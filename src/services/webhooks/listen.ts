@@ -9,7 +9,7 @@ import { bearerOf, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { EmittedEvent } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
-import { formOf } from '../forms/form-lookup.ts';
+import { ownForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
 import { createEventTail } from './event-tail.ts';
 
@@ -31,7 +31,7 @@ export function createListen(context: ServiceContext): Listen {
       for (let quietSince = context.now(); !ended.aborted; ) {
         await checkKey(context, call);
         for await (const { event, cursor } of tail.poll()) {
-          yield { cursor, event: eventMessage(event) };
+          yield { cursor, event: eventToMessage(event) };
           quietSince = context.now();
         }
         if (context.now() - quietSince >= QUIET_MS) {
@@ -65,7 +65,7 @@ async function tailOf(
   if (cursor !== '' && !isId('evt', cursor)) {
     throw badParameter('cursor', 'invalid_string', 'Expected the cursor of an earlier message');
   }
-  if (formId !== '') await formOf(database, caller, formId);
+  if (formId !== '') await ownForm(database, caller, formId);
   const from = cursor === '' ? undefined : cursor;
   return createEventTail({ database, now, projectId: caller.projectId, formId, cursor: from });
 }
@@ -78,7 +78,7 @@ async function checkKey({ keys }: ServiceContext, call: HandlerContext): Promise
   }
 }
 
-function eventMessage({ id, type, formId, body, createdAt }: EmittedEvent) {
+function eventToMessage({ id, type, formId, body, createdAt }: EmittedEvent) {
   return { id, type, formId, body, createTime: timestampFromDate(createdAt) };
 }
 

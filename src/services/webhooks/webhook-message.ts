@@ -13,7 +13,7 @@ import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries.t
 import type { Webhook } from '../../store/webhooks.ts';
 
 /** A webhook as callers see it, without its secrets. */
-export function webhookMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
+export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
   const { id, url, events, formId, active, createdAt, disabledAt, disabledReason } = webhook;
   return {
     id,
@@ -28,7 +28,7 @@ export function webhookMessage(webhook: Webhook): MessageInitShape<typeof Webhoo
 }
 
 /** A delivery with its attempts as callers see it. */
-export function deliveryMessage({
+export function deliveryToMessage({
   delivery,
   attempts,
 }: LoggedDelivery): MessageInitShape<typeof DeliverySchema> {
@@ -49,11 +49,11 @@ export function deliveryMessage({
     ...(deliveredAt !== null && { deliverTime: timestampFromDate(deliveredAt) }),
     ...(responseStatus !== null && { responseStatus }),
     error: error ?? '',
-    attempts: attempts.map(attemptMessage),
+    attempts: attempts.map(attemptToMessage),
   };
 }
 
-function attemptMessage(attempt: Attempt): MessageInitShape<typeof AttemptSchema> {
+function attemptToMessage(attempt: Attempt): MessageInitShape<typeof AttemptSchema> {
   const { id, number, status, responseStatus, error, responseBody, durationMs, startedAt } = attempt;
   return {
     id,
@@ -77,7 +77,7 @@ function eventOf(name: string): WebhookEvent | undefined {
 }
 
 /** The stored status that a list is asked for; undefined: all. */
-export function statusAsked(status: DeliveryStatus): Delivery['status'] | undefined {
+export function statusFilterOf(status: DeliveryStatus): Delivery['status'] | undefined {
   const known = ['pending', 'delivered', 'failed'] as const;
   return known.find((name) => deliveryStatuses[name] === status);
 }

@@ -10,7 +10,7 @@ import { findWebhook, type Webhook } from '../../store/webhooks.ts';
 import { eventName } from './webhook-message.ts';
 
 /** A webhook of the caller's project. Throws NOT_FOUND. */
-export async function webhookOf(db: Queries, caller: Caller, webhookId: string): Promise<Webhook> {
+export async function ownWebhook(db: Queries, caller: Caller, webhookId: string): Promise<Webhook> {
   const webhook = isId('wh', webhookId) ? await findWebhook(db, caller.projectId, webhookId) : null;
   if (webhook === null) throw notFound('webhook');
   return webhook;

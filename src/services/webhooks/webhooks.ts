@@ -26,13 +26,13 @@ import {
   type WebhookChange,
 } from '../../store/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
-import { formOf } from '../forms/form-lookup.ts';
+import { ownForm } from '../forms/form-access.ts';
 import { secondsProblems } from '../request-values.ts';
 import { freshWebhook, turnedOn } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
 import { createListen } from './listen.ts';
-import { eventName, webhookMessage } from './webhook-message.ts';
-import { eventProblems, secretProblems, urlProblems, webhookOf } from './webhook-request.ts';
+import { eventName, webhookToMessage } from './webhook-message.ts';
+import { eventProblems, ownWebhook, secretProblems, urlProblems } from './webhook-request.ts';
 
 /** Registers endpoints, and shows what became of each delivery to them. */
 export function webhooksService(context: ServiceContext): ServiceImpl<typeof WebhooksService> {
@@ -44,11 +44,11 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
 
     async listWebhooks(_request, call) {
       const all = await allWebhooks(database, callerOf(call).projectId);
-      return { webhooks: all.map(webhookMessage) };
+      return { webhooks: all.map(webhookToMessage) };
     },
 
     async getWebhook({ webhookId }, call) {
-      return { webhook: webhookMessage(await webhookOf(database, callerOf(call), webhookId)) };
+      return { webhook: webhookToMessage(await ownWebhook(database, callerOf(call), webhookId)) };
     },
 
     updateWebhook: (request, call) => changeWebhook(context, request, callerOf(call)),
@@ -75,7 +75,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     ...eventProblems(request.events),
     ...secretProblems(secret),
   ]);
-  if (formId !== '') await formOf(database, caller, formId);
+  if (formId !== '') await ownForm(database, caller, formId);
 
   const signing = secret === '' ? newWebhookSecret() : secret;
   const webhook: Webhook = {
@@ -91,7 +91,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     createdAt: new Date(now()),
   };
   await insertWebhook(database, webhook);
-  return { webhook: webhookMessage(webhook), secret: secret === '' ? signing : '' };
+  return { webhook: webhookToMessage(webhook), secret: secret === '' ? signing : '' };
 }
 
 async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
@@ -101,14 +101,14 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
   ]);
-  const before = await webhookOf(database, caller, request.webhookId);
+  const before = await ownWebhook(database, caller, request.webhookId);
   const webhook = await updateWebhook(database, caller.projectId, before.id, {
     ...(url !== undefined && { url }),
     ...(events.length > 0 && { events: eventNames(events) }),
     ...(active !== undefined && active !== before.active && switched(active, new Date(now()))),
   });
   if (webhook === null) throw notFound('webhook');
-  return { webhook: webhookMessage(webhook) };
+  return { webhook: webhookToMessage(webhook) };
 }
 
 /** Turning a webhook on gives it a fresh start: its past failures do not turn it off again. */
@@ -124,7 +124,7 @@ async function rotateSecret(
   caller: Caller,
 ): Promise<MessageInitShape<typeof RotateWebhookSecretResponseSchema>> {
   refuseIfAny(secondsProblems(effectiveIn, 'effective_in', { min: 0, max: MAX_DELAY_SECONDS }));
-  await webhookOf(database, caller, webhookId);
+  await ownWebhook(database, caller, webhookId);
 
   const secret = newWebhookSecret();
   const at = new Date(now());
@@ -138,7 +138,7 @@ async function rotateSecret(
   const webhook = await database.transaction((tx) => rotateWebhookSecret(tx, rotation));
   if (webhook === null) throw notFound('webhook');
   return {
-    webhook: webhookMessage(webhook),
+    webhook: webhookToMessage(webhook),
     secret,
     effectiveTime: timestampFromDate(rotation.effectiveAt),
   };

@@ -1,7 +1,33 @@
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { isId } from '../../domain/ids.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
+import type { Queries } from '../../store/database/database.ts';
+import { type Form, findForm } from '../../store/forms.ts';
+import { findVersion } from '../../store/versions.ts';
 import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
+
+/** A form of the caller's project, in any status. Throws NOT_FOUND. */
+export async function ownForm(db: Queries, caller: Caller, formId: string): Promise<Form> {
+  const form = isId('form', formId) ? await findForm(db, caller.projectId, formId) : null;
+  if (form === null) throw notFound('form');
+  return form;
+}
+
+/** Throws NOT_FOUND unless the form is of the caller's project, in any status. Reads from the cache. */
+export async function requireOwnForm(forms: FormReader, caller: Caller, formId: string): Promise<void> {
+  const form = await forms.find(formId);
+  if (form?.projectId !== caller.projectId) throw notFound('form');
+}
+
+/** A form's current definition, or a draft's first. */
+export async function definitionInUse(db: Queries, form: Form): Promise<FormDefinition> {
+  const version = form.currentVersionId === null ? null : await findVersion(db, form.currentVersionId);
+  const definition = version?.definition ?? form.draftDefinition;
+  if (definition === null) throw new TypeError(`The form ${form.id} has no definition`);
+  return definition;
+}
 
 /**
  * The form that a submission, session or upload is for.
@@ -21,15 +47,9 @@ export async function publishedForm(
   return { ...form, version };
 }
 
-/** Throws NOT_FOUND unless the form is of the caller's project, in whatever status. */
-export async function ownForm(forms: FormReader, formId: string, caller: Caller): Promise<void> {
-  const form = await forms.find(formId);
-  if (form?.projectId !== caller.projectId) throw notFound('form');
-}
-
 /** Throws if the form takes no submissions any more. `now` is in milliseconds. */
-export function refuseIfShut(form: PublishedForm, now: number): void {
-  switch (gateOf(form, now)) {
+export function refuseIfClosed(form: PublishedForm, now: number): void {
+  switch (availabilityOf(form, now)) {
     case 'open':
       return;
     case 'archived':
@@ -40,7 +60,7 @@ export function refuseIfShut(form: PublishedForm, now: number): void {
 }
 
 /** Whether a form takes submissions, as its current version's settings and its counts say. */
-export function gateOf(form: PublishedForm, now: number): Gate {
+export function availabilityOf(form: PublishedForm, now: number): Availability {
   if (form.status === 'archived') return 'archived';
   const { closesAt } = form.version.definition.settings;
   if (closesAt !== undefined && now >= Date.parse(closesAt)) return 'closed';
@@ -48,7 +68,7 @@ export function gateOf(form: PublishedForm, now: number): Gate {
 }
 
 /**
- * Drops the remembered counts of a form that is almost full, so that the next call counts again:
+ * Drops the cached counts of a form that is almost full, so that the next call counts again:
  * a limit of one holds for the second call, and forms without a limit pay nothing.
  */
 export function recountIfAlmostFull(forms: FormReader, form: PublishedForm): void {
@@ -66,10 +86,10 @@ function roomIn(form: PublishedForm): number {
 /** What a stranger may store here without an account. */
 const MAX_KEYLESS_SUBMISSIONS = 10_000;
 
-/** More than one process takes in the second that a count is remembered. */
+/** More than one process accepts in the second that a count is cached. */
 const ALMOST_FULL = 1000;
 
 /** A form that has been published, archived since or not. */
 export type PublishedForm = LiveForm & { version: LiveVersion };
 
-export type Gate = 'open' | 'closed' | 'archived';
+export type Availability = 'open' | 'closed' | 'archived';

@@ -1,0 +1,29 @@
+import type { FormDefinition as DefinitionMessage } from '../../../gen/forms/v1/definition_pb.js';
+import {
+  checkDefinition,
+  type DefinitionOptions,
+  type FormDefinition,
+} from '../../domain/definition/definition.ts';
+import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
+import { isEmailAddress } from '../../domain/email-address.ts';
+import { invalid } from '../../rpc/errors.ts';
+
+/** Reads and checks a definition that a caller sent. Throws INVALID with every problem. */
+export function readDefinition(
+  message: DefinitionMessage | undefined,
+  options: DefinitionOptions,
+): { definition: FormDefinition; deliverySecret?: string } {
+  const checked = checkDefinition(message && definitionFromMessage(message), options);
+  if (!checked.ok) throw invalid(checked.violations);
+  return checked;
+}
+
+/** Throws INVALID at `email` unless the text is one plain e-mail address. */
+export function requireEmail(text: string): void {
+  if (isEmailAddress(text)) return;
+  throw invalid([
+    text === ''
+      ? { path: 'email', code: 'invalid_type', message: 'Required' }
+      : { path: 'email', code: 'invalid_string', message: 'Expected an e-mail address' },
+  ]);
+}
