@@ -1,4 +1,5 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { emittedEvents } from '../domain/events/index.ts';
 import { id, text, time } from './database/columns.ts';
 import { type Queries, timeOf } from './database/queries.ts';
 
@@ -10,10 +11,7 @@ export const EventEntity = defineEntity({
     id: id().primary(),
     projectId: id(),
     formId: id(),
-    /**
-     * `submission.created`, `submission.completed`, `session.expired` or `webhook.test`; or one that only
-     * becomes mail: `form.activated`, `owner.change_requested`, `recipients.added`.
-     */
+    /** One of the domain's event types. */
     type: text(),
     submissionId: id().strictNullable(),
     sessionId: id().strictNullable(),
@@ -77,7 +75,7 @@ export async function listEventIds(
     `select id from events
      where project_id = $1 and id > $2 and ($3 = '' or form_id = $3) and type = any($4::text[])
      order by id limit $5`,
-    [projectId, after, formId, EMITTED_TYPES, limit],
+    [projectId, after, formId, emittedEvents, limit],
     { repeatable: true },
   );
   return rows.map((row) => String(row.id));
@@ -113,9 +111,6 @@ export async function purgeEvents(queries: Queries, days: number, limit: number)
   );
   return rows.length;
 }
-
-/** What leaves the service as a webhook; the others only become mail. */
-const EMITTED_TYPES = ['submission.created', 'submission.completed', 'session.expired', 'webhook.test'];
 
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
   Partial<Pick<Event, 'submissionId' | 'sessionId'>>;

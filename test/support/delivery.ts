@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { createDelivery, type DeliverySettings } from '../../src/delivery/index.ts';
 import type { DeliveryOptions } from '../../src/delivery/options.ts';
 import type { FormDefinition } from '../../src/domain/definition/definition.ts';
-import { submissionPayload } from '../../src/domain/events/payload.ts';
+import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
@@ -169,9 +169,8 @@ export async function givenSubmissions(
       source: 'api',
       metadata: {},
       createdAt: at,
-      byHuman: false,
     };
-    const { start, end } = submissionPayload({ id, at }, facts);
+    const { start, end } = eventTypes['submission.created'].body({ id, at }, facts);
     const body = start + JSON.stringify(each) + end;
     return {
       id,

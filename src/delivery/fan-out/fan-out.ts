@@ -1,3 +1,4 @@
+import { effectsOf, isRegistrable } from '../../domain/events/index.ts';
 import { demoFormId, newId, smallestIdAt } from '../../domain/ids.ts';
 import { type NewDelivery, spreadEvents } from '../../store/delivery-inserts.ts';
 import { listWaitingEvents, type WaitingEvent } from '../../store/events.ts';
@@ -102,7 +103,7 @@ async function surroundingsOf(
 }
 
 function answeredVersion(event: WaitingEvent): string | undefined {
-  if (!event.type.startsWith('submission.')) return undefined;
+  if (effectsOf(event.type).mails !== 'submission') return undefined;
   const { data } = JSON.parse(event.body);
   return typeof data?.formVersionId === 'string' ? data.formVersionId : undefined;
 }
@@ -113,8 +114,8 @@ function deliveriesOf(options: FanOutOptions, event: WaitingEvent, around: Surro
 }
 
 function webhookDeliveries(options: FanOutOptions, event: WaitingEvent, webhooks: Webhook[]): NewDelivery[] {
-  const registered = registeredAs.get(event.type);
-  if (registered === undefined || event.formId === demoFormId) return [];
+  const registered = effectsOf(event.type).webhooks;
+  if (!isRegistrable(registered) || event.formId === demoFormId) return [];
   return webhooks
     .filter(
       ({ projectId, formId, events }) =>
@@ -133,13 +134,6 @@ function webhookDeliveries(options: FanOutOptions, event: WaitingEvent, webhooks
       delaySeconds: options.settings.schedule[0] ?? 0,
     }));
 }
-
-/** What an event is called at registration. */
-const registeredAs = new Map([
-  ['submission.created', 'submission.created'],
-  ['submission.completed', 'submission.created'],
-  ['session.expired', 'session.expired'],
-]);
 
 /** Of several answers to one address in a group, the first. */
 function oneAnswerEach(deliveries: NewDelivery[]): NewDelivery[] {

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { Answers } from '../../domain/answers/answers.ts';
 import type { Delivery, EmailDelivery } from '../../domain/definition/definition.ts';
 import { addressKey } from '../../domain/email-address.ts';
+import { addressesOf } from '../../domain/events/bodies.ts';
+import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewDelivery } from '../../store/delivery-inserts.ts';
 import type { WaitingEvent } from '../../store/events.ts';
@@ -15,43 +17,31 @@ import type { FanOutOptions, Surroundings } from './fan-out-context.ts';
  * for them.
  */
 export function mayBecomeMail({ type, formId }: WaitingEvent, around: KnownForms): boolean {
-  switch (type) {
-    case 'submission.created':
-    case 'submission.completed':
-      return deliveryOf(formId, around)?.type === 'email';
-    case 'form.activated':
-    case 'owner.change_requested':
-    case 'recipients.added':
-      return true;
-    default:
-      return false;
-  }
+  const { mails } = effectsOf(type);
+  return mails === 'submission' ? deliveryOf(formId, around)?.type === 'email' : mails !== 'none';
 }
 
 /** The mails that an event leads to. */
 export function mailsOf(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {
-  switch (event.type) {
-    case 'submission.created':
-    case 'submission.completed':
+  const { mails } = effectsOf(event.type);
+  switch (mails) {
+    case 'submission':
       return submissionMails(options, event, around);
-    case 'form.activated': {
+    case 'confirmation': {
       const owner = around.forms.get(event.formId)?.ownerEmail;
-      return owner === undefined || owner === null
-        ? []
-        : requests(options, event, around, 'confirmation', [owner]);
+      return owner === undefined || owner === null ? [] : requests(options, event, around, mails, [owner]);
     }
-    case 'owner.change_requested':
-      return requests(options, event, around, 'owner_change', [
-        ownerRequest.parse(JSON.parse(event.body)).address,
-      ]);
-    case 'recipients.added': {
-      const { addresses } = recipientRequest.parse(JSON.parse(event.body));
+    case 'owner_change':
+      return requests(options, event, around, mails, addressesOf(event.body));
+    case 'recipient_confirmation': {
       const confirmed = new Set(confirmedOf(event.formId, around).map(addressKey));
-      const open = addresses.filter((address) => !confirmed.has(addressKey(address)));
-      return requests(options, event, around, 'recipient_confirmation', open);
+      const open = addressesOf(event.body).filter((address) => !confirmed.has(addressKey(address)));
+      return requests(options, event, around, mails, open);
     }
-    default:
+    case 'none':
       return [];
+    default:
+      return mails satisfies never;
   }
 }
 
@@ -145,7 +135,5 @@ const submissionEvent = z.object({
     answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
   }),
 });
-const ownerRequest = z.object({ address: z.string() });
-const recipientRequest = z.object({ addresses: z.array(z.string()) });
 
 type KnownForms = Pick<Surroundings, 'forms' | 'versions'>;

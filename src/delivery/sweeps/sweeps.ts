@@ -1,4 +1,4 @@
-import { sessionExpiredPayload } from '../../domain/events/payload.ts';
+import { eventTypes } from '../../domain/events/index.ts';
 import { newId, smallestIdAt } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { purgeDeliveries } from '../../store/deliveries.ts';
@@ -68,7 +68,7 @@ export async function expireSessions(
           metadata,
           partialAnswers: partialAnswers ?? undefined,
         };
-        const body = sessionExpiredPayload({ id, at }, facts);
+        const body = eventTypes['session.expired'].body({ id, at }, facts);
         return { id, projectId, formId, sessionId, type: 'session.expired', body, createdAt: at };
       }),
     );

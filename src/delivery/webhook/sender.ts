@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher } from 'undici';
+import { effectsOf } from '../../domain/events/index.ts';
 import { checkWebhookUrl } from '../../domain/public-address.ts';
 import { signWebhook } from '../../domain/signature.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/delivery-queue.ts';
@@ -26,7 +27,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     async send(claim, content, signal) {
       const { webhook, body } = content;
       if (webhook === null || body === null) return { outcome: 'dropped', error: 'The event is gone.' };
-      if (!webhook.active && claim.kind !== 'webhook.test') {
+      if (!webhook.active && effectsOf(claim.kind).webhooks !== 'tested') {
         return { outcome: 'dropped', error: 'The webhook is turned off.' };
       }
       // It was registered under other settings.

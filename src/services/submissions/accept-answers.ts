@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
-import { submissionPayload } from '../../domain/events/payload.ts';
+import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
@@ -64,7 +64,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   };
   const type = byHuman ? 'submission.completed' : 'submission.created';
   const event = { id: newId('evt', at), at: createdAt };
-  const announced = { ...facts, formVersionId: version.id, formCreatedBy: form.createdBy, byHuman };
+  const announced = { ...facts, formVersionId: version.id, formCreatedBy: form.createdBy };
   return {
     ...facts,
     answers,
@@ -74,7 +74,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotencyKey: idempotency?.key ?? null,
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
-    event: spam ? null : { id: event.id, type, body: submissionPayload(event, announced) },
+    event: spam ? null : { id: event.id, type, body: eventTypes[type].body(event, announced) },
   };
 }
 

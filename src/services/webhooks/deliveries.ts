@@ -9,7 +9,7 @@ import type {
   WebhooksService,
 } from '../../../gen/forms/v1/webhooks_pb.js';
 import { sampleAnswers } from '../../domain/answers/sample-answers.ts';
-import { testPayload } from '../../domain/events/payload.ts';
+import { eventTypes } from '../../domain/events/index.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
@@ -116,7 +116,11 @@ async function testWebhook(
 
   const at = new Date(now());
   const event = { id: newId('evt', at.getTime()), at };
-  const body = testPayload(event, { webhookId: webhook.id, formId: form?.id ?? null, answers });
+  const body = eventTypes['webhook.test'].body(event, {
+    webhookId: webhook.id,
+    formId: form?.id ?? null,
+    answers,
+  });
   const delivery = { id: newId('dlv', at.getTime()), webhookId: webhook.id, url: webhook.url };
   const { projectId } = caller;
   await database.transaction((tx) =>

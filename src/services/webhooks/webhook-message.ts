@@ -5,10 +5,15 @@ import {
   DeliveryChannel,
   type DeliverySchema,
   DeliveryStatus,
-  WebhookEvent,
+  type WebhookEvent,
   type WebhookSchema,
 } from '../../../gen/forms/v1/webhooks_pb.js';
-import type { registrableEvents } from '../../domain/events/payload.ts';
+import {
+  isRegistrable,
+  type RegistrableEvent,
+  registrableEvents,
+  registrableNames,
+} from '../../domain/events/index.ts';
 import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries.ts';
 import type { Webhook } from '../../store/webhooks.ts';
 
@@ -18,7 +23,7 @@ export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof Webh
   return {
     id,
     url,
-    events: events.flatMap((name) => eventOf(name) ?? []),
+    events: events.filter(isRegistrable).map((name) => registrableEvents[name]),
     formId: formId ?? '',
     active,
     createTime: timestampFromDate(createdAt),
@@ -69,11 +74,7 @@ function attemptToMessage(attempt: Attempt): MessageInitShape<typeof AttemptSche
 
 /** The stored name of an event that a webhook can receive; undefined if there is no such event. */
 export function eventName(event: WebhookEvent): RegistrableEvent | undefined {
-  return events.find(([value]) => value === event)?.[1];
-}
-
-function eventOf(name: string): WebhookEvent | undefined {
-  return events.find(([, stored]) => stored === name)?.[0];
+  return registrableNames.find((name) => registrableEvents[name] === event);
 }
 
 /** The stored status that a list is asked for; undefined: all. */
@@ -82,15 +83,8 @@ export function statusFilterOf(status: DeliveryStatus): Delivery['status'] | und
   return known.find((name) => deliveryStatuses[name] === status);
 }
 
-const events: [WebhookEvent, RegistrableEvent][] = [
-  [WebhookEvent.SUBMISSION_CREATED, 'submission.created'],
-  [WebhookEvent.SESSION_EXPIRED, 'session.expired'],
-];
-
 const deliveryStatuses: Record<Delivery['status'], DeliveryStatus> = {
   pending: DeliveryStatus.PENDING,
   delivered: DeliveryStatus.DELIVERED,
   failed: DeliveryStatus.FAILED,
 };
-
-type RegistrableEvent = (typeof registrableEvents)[number];

@@ -1,4 +1,5 @@
 import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { registrableNames } from '../../domain/events/index.ts';
 import { isId } from '../../domain/ids.ts';
 import { checkWebhookUrl } from '../../domain/public-address.ts';
 import { textProblem } from '../../domain/text.ts';
@@ -31,7 +32,7 @@ export function eventProblems(events: WebhookEvent[]): Violation[] {
   return events.flatMap((event, index): Violation[] => {
     const path = `events.${index}`;
     if (eventName(event) === undefined) {
-      const message = 'Expected "submission.created" or "session.expired"';
+      const message = `Expected one of ${registrableNames.map((name) => `"${name}"`).join(', ')}`;
       return [{ path, code: 'invalid_enum_value', message }];
     }
     if (events.indexOf(event) === index) return [];

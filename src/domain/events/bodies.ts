@@ -1,0 +1,89 @@
+import { z } from 'zod';
+import type { JsonObject } from '../json.ts';
+
+/**
+ * Returns what writes the body of a webhook that announces a submission, fixed when the event is written: the
+ * JSON of the answers goes between `start` and `end`. They are the most of it and are stored with the
+ * submission by the same statement, so they are written out once.
+ */
+export function submissionBody(name: string, status: 'accepted' | 'complete') {
+  return (event: EventHead, { id, createdAt, ...facts }: SubmissionFacts): AroundAnswers => {
+    const data = { submissionId: id, ...facts, status, createdAt: createdAt.toISOString() };
+    const end = '}}';
+    return { start: `${webhookBody(name, event, data).slice(0, -end.length)},"answers":`, end };
+  };
+}
+
+/** Returns what writes the body of a webhook that announces the end of a session nobody submitted. */
+export function sessionBody(name: string) {
+  return (event: EventHead, session: SessionFacts): string => {
+    const { id, formId, expiresAt, metadata, partialAnswers } = session;
+    return webhookBody(name, event, {
+      sessionId: id,
+      formId,
+      expiresAt: expiresAt.toISOString(),
+      metadata,
+      ...(partialAnswers !== undefined && { partialAnswers }),
+    });
+  };
+}
+
+/** Returns what writes the body of a webhook that users send themselves; the answers are made up. */
+export function testBody(name: string) {
+  return (event: EventHead, facts: TestFacts): string => webhookBody(name, event, facts);
+}
+
+/** The body of an event that becomes a mail to one address. */
+export function addressBody(facts: { address: string }): string {
+  return JSON.stringify(facts);
+}
+
+/** The body of an event that becomes mails to several addresses. */
+export function addressesBody(facts: { addresses: string[] }): string {
+  return JSON.stringify(facts);
+}
+
+/** The addresses in the body of an event that becomes mails. Throws if it is the body of another event. */
+export function addressesOf(body: string): string[] {
+  return addresses.parse(JSON.parse(body));
+}
+
+function webhookBody(name: string, { id, at }: EventHead, data: object): string {
+  return JSON.stringify({ id, event: name, createdAt: at.toISOString(), data });
+}
+
+const addresses = z.union([
+  z.object({ address: z.string() }).transform(({ address }) => [address]),
+  z.object({ addresses: z.array(z.string()) }).transform((body) => body.addresses),
+]);
+
+/** The event's `evt_` id and the instant it is written at. */
+export type EventHead = { id: string; at: Date };
+
+/** The JSON of a body before and after that of the answers. */
+export type AroundAnswers = { start: string; end: string };
+
+/** What is said of a submission beside its answers. */
+export type SubmissionFacts = {
+  id: string;
+  formId: string;
+  formVersionId: string;
+  /** Who made the form: `public`, or a key's id. */
+  formCreatedBy: string;
+  sessionId: string | null;
+  source: string;
+  metadata: JsonObject;
+  createdAt: Date;
+};
+
+export type SessionFacts = {
+  id: string;
+  formId: string;
+  expiresAt: Date;
+  metadata: JsonObject;
+  /** Only of forms with `allowPartial`. */
+  partialAnswers?: JsonObject | undefined;
+};
+
+/** `formId` is null if the project has no form yet. */
+export type TestFacts = { webhookId: string; formId: string | null; answers: JsonObject };

@@ -1,0 +1,67 @@
+import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { addressBody, addressesBody, sessionBody, submissionBody, testBody } from './bodies.ts';
+
+/** What each type of event leads to, by the name that is stored with it and that deliveries carry. */
+export const eventTypes = {
+  /** A submission came by API. */
+  'submission.created': {
+    webhooks: 'submission.created',
+    mails: 'submission',
+    body: submissionBody('submission.created', 'accepted'),
+  },
+  /** A human completed a submission on the hosted page. */
+  'submission.completed': {
+    webhooks: 'submission.created',
+    mails: 'submission',
+    body: submissionBody('submission.completed', 'complete'),
+  },
+  /** The time of a session that nobody submitted is over. */
+  'session.expired': { webhooks: 'session.expired', mails: 'none', body: sessionBody('session.expired') },
+  /** A user wants to see whether a webhook arrives. */
+  'webhook.test': { webhooks: 'tested', mails: 'none', body: testBody('webhook.test') },
+  /** A form was published by an address, which is now asked to confirm that it owns it. */
+  'form.activated': { webhooks: 'none', mails: 'confirmation', body: addressBody },
+  /** An address is asked whether it takes a form over. */
+  'owner.change_requested': { webhooks: 'none', mails: 'owner_change', body: addressBody },
+  /** Addresses are asked whether they want a form's submissions. */
+  'recipients.added': { webhooks: 'none', mails: 'recipient_confirmation', body: addressesBody },
+} as const satisfies Record<string, EventEffects & { body: unknown }>;
+
+/** The events that a webhook can register for, as messages name them. */
+export const registrableEvents = {
+  'submission.created': WebhookEvent.SUBMISSION_CREATED,
+  'session.expired': WebhookEvent.SESSION_EXPIRED,
+} as const;
+
+/** Their names. */
+export const registrableNames = Object.keys(registrableEvents).filter(isRegistrable);
+
+/** The events that leave the service as webhooks, and so are shown to whoever listens. */
+export const emittedEvents: readonly string[] = Object.entries(eventTypes)
+  .filter(([, { webhooks }]) => webhooks !== 'none')
+  .map(([name]) => name);
+
+/** What an event leads to whose name comes from the database; nothing if this version does not know it. */
+export function effectsOf(name: string): EventEffects {
+  return isEventType(name) ? eventTypes[name] : { webhooks: 'none', mails: 'none' };
+}
+
+/** Whether a webhook can register for an event of this name. */
+export function isRegistrable(name: string): name is RegistrableEvent {
+  return Object.hasOwn(registrableEvents, name);
+}
+
+function isEventType(name: string): name is EventType {
+  return Object.hasOwn(eventTypes, name);
+}
+
+export type EventType = keyof typeof eventTypes;
+
+export type RegistrableEvent = keyof typeof registrableEvents;
+
+export type EventEffects = {
+  /** Which webhooks receive it: those that registered for the event named here; the one that is tested; none. */
+  webhooks: RegistrableEvent | 'tested' | 'none';
+  /** What is mailed: the answers, as the form's delivery says; or a request to confirm something. */
+  mails: 'submission' | 'confirmation' | 'owner_change' | 'recipient_confirmation' | 'none';
+};

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest';
+import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { addressesOf } from '../../../src/domain/events/bodies.ts';
+import { effectsOf, emittedEvents, eventTypes, registrableEvents } from '../../../src/domain/events/index.ts';
+
+const event = { id: 'evt_1', at: new Date('2026-11-21T10:00:00.001Z') };
+const submission = {
+  id: 'sub_1',
+  formId: 'form_1',
+  formVersionId: 'ver_1',
+  formCreatedBy: 'public',
+  source: 'api',
+  metadata: {},
+  createdAt: new Date('2026-11-21T10:00:00.000Z'),
+};
+
+describe('the body of a submission', () => {
+  const bodyOf = (type: 'submission.created' | 'submission.completed', sessionId: string | null) => {
+    const { start, end } = eventTypes[type].body(event, { ...submission, sessionId });
+    return JSON.parse(`${start}{"name":"Jo"}${end}`);
+  };
+
+  it('announces what came by API as created and accepted', () => {
+    expect(bodyOf('submission.created', null)).toEqual({
+      id: 'evt_1',
+      event: 'submission.created',
+      createdAt: '2026-11-21T10:00:00.001Z',
+      data: {
+        submissionId: 'sub_1',
+        formId: 'form_1',
+        formVersionId: 'ver_1',
+        formCreatedBy: 'public',
+        sessionId: null,
+        source: 'api',
+        status: 'accepted',
+        answers: { name: 'Jo' },
+        metadata: {},
+        createdAt: '2026-11-21T10:00:00.000Z',
+      },
+    });
+  });
+
+  it('announces what a human completed as completed and complete', () => {
+    expect(bodyOf('submission.completed', 'sess_1')).toMatchObject({
+      event: 'submission.completed',
+      data: { status: 'complete', sessionId: 'sess_1' },
+    });
+  });
+});
+
+describe('the body of an expired session', () => {
+  const session = {
+    id: 'sess_1',
+    formId: 'form_1',
+    expiresAt: new Date('2026-11-21T09:59:59Z'),
+    metadata: { a: 1 },
+  };
+
+  it('names the session, and its partial answers only where there are any', () => {
+    const data = {
+      sessionId: 'sess_1',
+      formId: 'form_1',
+      expiresAt: '2026-11-21T09:59:59.000Z',
+      metadata: { a: 1 },
+    };
+
+    const without = JSON.parse(eventTypes['session.expired'].body(event, session));
+    const withThem = JSON.parse(
+      eventTypes['session.expired'].body(event, { ...session, partialAnswers: { name: 'J' } }),
+    );
+
+    expect(without).toEqual({
+      id: 'evt_1',
+      event: 'session.expired',
+      createdAt: event.at.toISOString(),
+      data,
+    });
+    expect(withThem.data).toEqual({ ...data, partialAnswers: { name: 'J' } });
+  });
+});
+
+describe('the body of a test', () => {
+  it('names the webhook that is tested, with answers that are made up', () => {
+    const test = { webhookId: 'wh_1', formId: null, answers: { name: 'Sample' } };
+
+    expect(JSON.parse(eventTypes['webhook.test'].body(event, test))).toMatchObject({
+      event: 'webhook.test',
+      data: test,
+    });
+  });
+});
+
+describe('the bodies of events that become mails', () => {
+  it('name whom to write to', () => {
+    const one = eventTypes['owner.change_requested'].body({ address: 'jo@example.com' });
+    const several = eventTypes['recipients.added'].body({ addresses: ['a@example.com', 'b@example.com'] });
+
+    expect(addressesOf(one)).toEqual(['jo@example.com']);
+    expect(addressesOf(several)).toEqual(['a@example.com', 'b@example.com']);
+  });
+});
+
+describe('the table of events', () => {
+  it('has a name for each event that a webhook can register for', () => {
+    const known = Object.values(WebhookEvent).filter((value) => typeof value === 'number' && value !== 0);
+
+    expect(new Set<unknown>(Object.values(registrableEvents))).toEqual(new Set(known));
+  });
+
+  it('shows listeners what webhooks receive, and not what becomes mail alone', () => {
+    expect(emittedEvents).toEqual([
+      'submission.created',
+      'submission.completed',
+      'session.expired',
+      'webhook.test',
+    ]);
+  });
+
+  it('leads to nothing for an event that only another version knows', () => {
+    expect(effectsOf('form.painted')).toEqual({ webhooks: 'none', mails: 'none' });
+    expect(effectsOf('constructor')).toEqual({ webhooks: 'none', mails: 'none' });
+  });
+});
