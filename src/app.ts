@@ -10,6 +10,7 @@ import { SecretBox } from './domain/secrets.ts';
 import { createGateway } from './gateway/router.ts';
 import { pages } from './pages/gateway-pages.ts';
 import { createHostedPages } from './pages/router.ts';
+import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
@@ -80,7 +81,9 @@ function createHttpHandler(config: Config, api: Api, log: Logger): RequestListen
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
   app.use(createHostedPages({ transport, log }));
-  app.use(createGateway({ transport, baseUrl, allowPrivateUrls, pages, version: manifest.version, log }));
+  const { version } = manifest;
+  const { admit } = api;
+  app.use(createGateway({ transport, admit, accessOf, baseUrl, allowPrivateUrls, pages, version, log }));
   return rpcHandler(config, {
     api,
     log,

@@ -1,93 +1,186 @@
-import { type Route, route } from './route.ts';
-import { pageOf, textOrNull } from './schemas/common.ts';
+import { durationMs } from '@bufbuild/protobuf/wkt';
+import { z } from 'zod';
 import {
-  deliveriesQuery,
-  deliveriesReply,
-  deliveryOf,
-  deliveryReply,
-  filterOf,
-  replayBody,
-  replayedReply,
-} from './schemas/deliveries.ts';
-import { testWebhookBody } from './schemas/webhooks.ts';
+  type Attempt,
+  type Delivery,
+  DeliveryChannel,
+  DeliveryStatus,
+  WebhooksService,
+} from '../../gen/forms/v1/webhooks_pb.js';
+import { type Route, route, tagged } from './route.ts';
+import {
+  nextCursor,
+  pageOf,
+  pageQuery,
+  present,
+  textOrNull,
+  timeInput,
+  timeOf,
+  timeOrNull,
+  timeReply,
+} from './schemas.ts';
 
-const tag = 'Deliveries';
+const { method: rpcs } = WebhooksService;
+
+const status = z.enum(['pending', 'delivered', 'failed']);
+
+const deliveriesQuery = pageQuery.extend({
+  status: status.exactOptional().describe('Only those with this status.'),
+});
+
+const replayBody = z
+  .strictObject({
+    status: z.literal('failed').exactOptional().describe('What is replayed; failed deliveries in any case.'),
+    created_after: timeInput.exactOptional(),
+    created_before: timeInput.exactOptional(),
+  })
+  .meta({ id: 'ReplayInput' });
+
+const testWebhookBody = z
+  .strictObject({
+    form_id: z
+      .string()
+      .min(1)
+      .exactOptional()
+      .describe('The form whose fields the answers are made up for; absent: the webhook’s, or the newest.'),
+  })
+  .meta({ id: 'TestWebhookInput' });
+
+const attempt = z.object({
+  id: z.string(),
+  number: z.int(),
+  status: z.enum(['delivered', 'failed']),
+  response_status: z.int().nullable(),
+  error: z.string().nullable(),
+  duration_ms: z.int(),
+  started_at: timeReply,
+  response_body: z.string().nullable().describe('The first 2 KiB of the answer.'),
+});
+
+const delivery = z
+  .object({
+    id: z.string(),
+    channel: z.enum(['webhook', 'mail']),
+    webhook_id: z.string().nullable().describe('null for mail.'),
+    address: z.string().nullable().describe('null for webhooks.'),
+    event_id: z.string().nullable(),
+    event: z.string(),
+    status,
+    attempt_count: z.int(),
+    created_at: timeReply,
+    last_attempt_at: timeReply.nullable(),
+    next_attempt_at: timeReply.nullable(),
+    delivered_at: timeReply.nullable(),
+    response_status: z.int().nullable(),
+    error: z.string().nullable(),
+    attempts: z.array(attempt),
+  })
+  .meta({ id: 'DeliveryLog' });
+
+const deliveriesReply = z.object({ deliveries: z.array(delivery), next_cursor: nextCursor });
+const deliveryReply = z.object({ ok: z.literal(true), delivery });
+const replayedReply = z.object({ ok: z.literal(true), count: z.int() });
 
 /** The routes of what was sent: the interface's, in its order, and those added to them. */
-export const deliveryRoutes: Route[] = [
-  route('get', '/v1/webhooks/:id/deliveries', {
-    name: 'listDeliveries',
-    tag,
+export const deliveryRoutes: Route[] = tagged('Deliveries', [
+  route('get', '/v1/webhooks/:id/deliveries', rpcs.listDeliveries, {
     summary: 'List a webhook’s deliveries with their attempts, newest first',
-    access: 'webhooks:read',
     query: deliveriesQuery,
-    call: ({ webhooks }) => webhooks.listDeliveries,
     input: ({ id, query }) => ({ webhookId: id, ...pageOf(query), status: filterOf(query.status) }),
-    refused: ({ webhooks }, id, options) => webhooks.listDeliveries({ webhookId: id, pageSize: -1 }, options),
     reply: deliveriesReply,
     answer: ({ deliveries, nextPageToken }) => ({
       deliveries: deliveries.map(deliveryOf),
       next_cursor: textOrNull(nextPageToken),
     }),
   }),
-  route('post', '/v1/webhook-deliveries/:id/replay', {
-    name: 'replayDelivery',
-    tag,
+  route('post', '/v1/webhook-deliveries/:id/replay', rpcs.replayDelivery, {
     summary: 'Send a failed or delivered delivery again',
-    access: 'webhooks:write',
-    call: ({ webhooks }) => webhooks.replayDelivery,
     input: ({ id }) => ({ deliveryId: id }),
     status: 202,
     errors: [409],
     reply: deliveryReply,
     answer: ({ delivery }) => ({ ok: true as const, delivery: deliveryOf(delivery) }),
   }),
-  route('post', '/v1/webhooks/:id/replay', {
-    name: 'replayDeliveries',
-    tag,
+  route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
     summary: 'Send a webhook’s failed deliveries again',
-    access: 'webhooks:write',
     body: replayBody,
     bodyOptional: true,
-    call: ({ webhooks }) => webhooks.replayDeliveries,
     input: ({ id, body }) => ({
       webhookId: id,
       createdAfter: body.created_after,
       createdBefore: body.created_before,
     }),
-    refused: ({ webhooks }, id, options) => webhooks.updateWebhook({ webhookId: id, url: '' }, options),
     status: 202,
     reply: replayedReply,
     answer: ({ count }) => ({ ok: true as const, count }),
   }),
-  route('post', '/v1/webhooks/:id/test', {
-    name: 'testWebhook',
-    tag,
+  route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
-    access: 'webhooks:write',
     body: testWebhookBody,
     bodyOptional: true,
-    call: ({ webhooks }) => webhooks.testWebhook,
     input: ({ id, body }) => ({ webhookId: id, formId: body.form_id ?? '' }),
-    refused: ({ webhooks }, id, options) => webhooks.updateWebhook({ webhookId: id, url: '' }, options),
     status: 202,
     reply: deliveryReply,
     answer: ({ delivery }) => ({ ok: true as const, delivery: deliveryOf(delivery) }),
   }),
-  route('get', '/v1/forms/:id/deliveries', {
-    name: 'listFormDeliveries',
-    tag,
+  route('get', '/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, mails too, newest first',
-    access: 'submissions:read',
     query: deliveriesQuery,
-    call: ({ webhooks }) => webhooks.listFormDeliveries,
     input: ({ id, query }) => ({ formId: id, ...pageOf(query), status: filterOf(query.status) }),
-    refused: ({ webhooks }, id, options) =>
-      webhooks.listFormDeliveries({ formId: id, pageSize: -1 }, options),
     reply: deliveriesReply,
     answer: ({ deliveries, nextPageToken }) => ({
       deliveries: deliveries.map(deliveryOf),
       next_cursor: textOrNull(nextPageToken),
     }),
   }),
-];
+]);
+
+/** A delivery as replies have it. */
+function deliveryOf(message: Delivery | undefined): z.input<typeof delivery> {
+  const there = present(message);
+  return {
+    id: there.id,
+    channel: there.channel === DeliveryChannel.MAIL ? 'mail' : 'webhook',
+    webhook_id: textOrNull(there.webhookId),
+    address: textOrNull(there.address),
+    event_id: textOrNull(there.eventId),
+    event: there.event,
+    status: statusOf(there.status),
+    attempt_count: there.attemptCount,
+    created_at: timeOf(there.createTime),
+    last_attempt_at: timeOrNull(there.lastAttemptTime),
+    next_attempt_at: timeOrNull(there.nextAttemptTime),
+    delivered_at: timeOrNull(there.deliverTime),
+    response_status: there.responseStatus ?? null,
+    error: textOrNull(there.error),
+    attempts: there.attempts.map(attemptOf),
+  };
+}
+
+/** The status that a filter names, as a message has it. */
+function filterOf(name: z.output<typeof status> | undefined): DeliveryStatus {
+  return name === undefined ? DeliveryStatus.UNSPECIFIED : statuses[name];
+}
+
+function attemptOf(message: Attempt): z.input<typeof attempt> {
+  return {
+    id: message.id,
+    number: message.number,
+    status: message.status === DeliveryStatus.DELIVERED ? 'delivered' : 'failed',
+    response_status: message.responseStatus ?? null,
+    error: textOrNull(message.error),
+    duration_ms: message.duration === undefined ? 0 : Math.round(durationMs(message.duration)),
+    started_at: timeOf(message.startTime),
+    response_body: textOrNull(message.responseBody),
+  };
+}
+
+function statusOf(value: DeliveryStatus): z.input<typeof status> {
+  return status.options.find((name) => statuses[name] === value) ?? 'pending';
+}
+
+const statuses = {
+  pending: DeliveryStatus.PENDING,
+  delivered: DeliveryStatus.DELIVERED,
+  failed: DeliveryStatus.FAILED,
+};

@@ -8,6 +8,7 @@ import {
   statusOf,
   wordOf,
 } from '../domain/refusal.ts';
+import { passedBack } from '../http/call.ts';
 
 /**
  * A request that is refused, as it is told to the caller: one row of the documented table of
@@ -73,9 +74,6 @@ function headersOf(
   }
   return headers;
 }
-
-/** The response headers of an RPC that go on to the HTTP reply. */
-export const passedBack = ['ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate'] as const;
 
 function challenge(reason: RefusalWord, scope = ''): string {
   if (reason === 'insufficient_scope') return `Bearer error="insufficient_scope", scope="${scope}"`;

@@ -1,42 +1,31 @@
 import { z } from 'zod';
-import { HealthCheckResponse_ServingStatus as ServingStatus } from '../../gen/grpc/health/v1/health_pb.js';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as ServingStatus,
+} from '../../gen/grpc/health/v1/health_pb.js';
 import { Refusal } from './errors.ts';
-import { callOptions, sendJson } from './reply.ts';
-import type { Route } from './route.ts';
-import { okReply } from './schemas/common.ts';
-
-const tag = 'Health';
+import { sendJson } from './reply.ts';
+import { customRoute, type Route, tagged } from './route.ts';
+import { okReply } from './schemas.ts';
 
 /** Whether the process serves, and whether it can do its work. */
-export const healthRoutes: Route[] = [
-  {
-    method: 'get',
-    path: '/health',
-    operation: {
-      name: 'health',
-      tag,
-      summary: 'Whether the process serves',
-      access: 'public',
-      reply: okReply,
-    },
+export const healthRoutes: Route[] = tagged('Health', [
+  customRoute('get', '/health', undefined, {
+    name: 'health',
+    summary: 'Whether the process serves',
+    reply: okReply,
     async handle({ response }) {
       sendJson(response, 200, { ok: true });
     },
-  },
-  {
-    method: 'get',
-    path: '/ready',
-    operation: {
-      name: 'ready',
-      tag,
-      summary: 'Whether the service can do its work; 503 while the database is out of reach',
-      access: 'public',
-      reply: z.object({ ok: z.literal(true), database: z.literal('up') }),
-    },
-    async handle({ clients, request, response }) {
-      const { status } = await clients.health.check({}, callOptions(request, response));
+  }),
+  customRoute('get', '/ready', Health.method.check, {
+    name: 'ready',
+    summary: 'Whether the service can do its work; 503 while the database is out of reach',
+    reply: z.object({ ok: z.literal(true), database: z.literal('up') }),
+    async handle({ call, response }) {
+      const { status } = await call(Health.method.check, {});
       if (status === ServingStatus.SERVING) return sendJson(response, 200, { ok: true, database: 'up' });
       throw new Refusal('unavailable', 'The database is out of reach', { headers: { 'retry-after': '1' } });
     },
-  },
-];
+  }),
+]);

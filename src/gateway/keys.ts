@@ -1,47 +1,75 @@
-import { type Route, route } from './route.ts';
-import { durationOf, okReply } from './schemas/common.ts';
-import { createKeyBody, keyCreatedReply, keyOf, keysReply } from './schemas/keys.ts';
+import { z } from 'zod';
+import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { type Route, route, tagged } from './route.ts';
+import { durationOf, okReply, present, seconds, timeOf, timeOrNull, timeReply } from './schemas.ts';
 
-const tag = 'Keys';
+const { method: rpcs } = KeysService;
+
+const createKeyBody = z
+  .strictObject({
+    name: z.string().describe('1 to 200 characters.'),
+    scopes: z.array(z.string()).describe('What it may do, such as `forms:write`; `*` is everything.'),
+    project: z.string().min(1).exactOptional().describe('Absent: the caller’s own.'),
+    expires_in: seconds({ minimum: 1 }).exactOptional().describe('Seconds; absent: it never expires.'),
+  })
+  .meta({ id: 'CreateKeyInput' });
+
+const key = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    scopes: z.array(z.string()),
+    project: z.string(),
+    last4: z.string().describe('The last four characters of its secret.'),
+    created_at: timeReply,
+    expires_at: timeReply.nullable(),
+    last_used_at: timeReply.nullable(),
+  })
+  .meta({ id: 'Key' });
+
+const keyCreatedReply = z.object({ key, secret: z.string().describe('Shown only here.') });
+const keysReply = z.object({ keys: z.array(key) });
 
 /** The routes of API keys. */
-export const keyRoutes: Route[] = [
-  route('post', '/v1/keys', {
-    name: 'createKey',
-    tag,
+export const keyRoutes: Route[] = tagged('Keys', [
+  route('post', '/v1/keys', rpcs.createKey, {
     summary: 'Make an API key',
-    access: 'keys:write',
     body: createKeyBody,
-    call: ({ keys }) => keys.createKey,
     input: ({ body }) => ({
       name: body.name,
       scopes: body.scopes,
       project: body.project ?? '',
       expiresIn: durationOf(body.expires_in),
     }),
-    refused: ({ keys }, _id, options) => keys.createKey({}, options),
     status: 201,
     reply: keyCreatedReply,
     answer: ({ key, secret }) => ({ key: keyOf(key), secret }),
   }),
-  route('get', '/v1/keys', {
-    name: 'listKeys',
-    tag,
+  route('get', '/v1/keys', rpcs.listKeys, {
     summary: 'List the project’s API keys',
-    access: 'keys:write',
-    call: ({ keys }) => keys.listKeys,
     input: () => ({}),
     reply: keysReply,
     answer: ({ keys }) => ({ keys: keys.map(keyOf) }),
   }),
-  route('delete', '/v1/keys/:id', {
-    name: 'deleteKey',
-    tag,
+  route('delete', '/v1/keys/:id', rpcs.deleteKey, {
     summary: 'Revoke an API key',
-    access: 'keys:write',
-    call: ({ keys }) => keys.deleteKey,
     input: ({ id }) => ({ keyId: id }),
     reply: okReply,
     answer: () => ({ ok: true as const }),
   }),
-];
+]);
+
+/** A key as replies have it. */
+function keyOf(message: Key | undefined): z.input<typeof key> {
+  const there = present(message);
+  return {
+    id: there.id,
+    name: there.name,
+    scopes: there.scopes,
+    project: there.project,
+    last4: there.last4,
+    created_at: timeOf(there.createTime),
+    expires_at: timeOrNull(there.expireTime),
+    last_used_at: timeOrNull(there.lastUseTime),
+  };
+}

@@ -1,13 +1,17 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import type { Operation, Route } from './route.ts';
 
 /** The API description (OpenAPI 3.1) of a table of routes, made of the schemas that serve. */
-export function describeApi(routes: readonly Route[], { baseUrl, version }: ApiFacts): OpenApi {
+export function describeApi(routes: readonly Route[], { baseUrl, version, accessOf }: ApiFacts): OpenApi {
   const components = new Map<string, object>([['Error', errorSchema]]);
   const paths: OpenApi['paths'] = {};
   for (const { method, path, operation } of routes) {
     const template = path.replaceAll(/:(\w+)/g, '{$1}');
-    paths[template] = { ...paths[template], [method]: operationOf(path, operation, components) };
+    paths[template] = {
+      ...paths[template],
+      [method]: operationOf(path, operation, accessIn(operation, accessOf), components),
+    };
   }
   return {
     openapi: '3.1.1',
@@ -27,17 +31,16 @@ export function describeApi(routes: readonly Route[], { baseUrl, version }: ApiF
   };
 }
 
-function operationOf(path: string, operation: Operation, components: Components): object {
-  const { name, tag, summary, access, status = 200 } = operation;
-  const scope = scopeOf(access);
+function operationOf(path: string, operation: Operation, access: Access, components: Components): object {
+  const { name, tag, summary, status = 200 } = operation;
   const parameters = parametersOf(path, operation, components);
   const body = bodyOf(operation, components);
   return {
     operationId: name,
     tags: [tag],
     summary,
-    ...(scope === undefined ? {} : { description: scopeWords(scope, access) }),
-    security: scope === undefined ? [] : typeof access === 'object' ? [{}, { key: [] }] : [{ key: [] }],
+    ...(access.key === 'none' ? {} : { description: scopeWords(access) }),
+    security: securityOf(access),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
@@ -45,7 +48,7 @@ function operationOf(path: string, operation: Operation, components: Components)
       ...(operation.forms && status === 201
         ? { 303: { description: 'Where the HTML form sends its user' } }
         : {}),
-      ...Object.fromEntries(errorsOf(path, operation).map((code) => [code, errorReply(code)])),
+      ...Object.fromEntries(errorsOf(path, operation, access).map((code) => [code, errorReply(code)])),
     },
   };
 }
@@ -92,15 +95,16 @@ function replyOf({ reply, replyTypes = [], forms }: Operation, components: Compo
 /** What a route can refuse: what its parts bring along, and what it has of its own. */
 function errorsOf(
   path: string,
-  { access, query, headers, body, bodyTypes, forms, errors = [] }: Operation,
+  { rpc, query, headers, body, bodyTypes, forms, errors = [] }: Operation,
+  { key }: Access,
 ): number[] {
   const readsBody = body !== undefined || bodyTypes !== undefined;
   const codes = [
     ...errors,
     500,
     503,
-    ...(path === '/health' || path === '/ready' ? [] : [429]),
-    ...(scopeOf(access) === undefined ? [] : [401]),
+    ...(rpc === undefined ? [] : [429]),
+    ...(key === 'none' ? [] : [401]),
     ...(path.includes('/:id') ? [404] : []),
     ...(query || headers || readsBody ? [400] : []),
     ...(readsBody || forms ? [413, 415, 422] : []),
@@ -154,13 +158,27 @@ function withoutId(schema: JsonSchema): JsonSchema {
   return copy;
 }
 
-function scopeOf(access: Operation['access']): string | undefined {
-  if (access === 'public') return undefined;
-  return typeof access === 'object' ? access.optional : access;
+function accessIn({ rpc, managed }: Operation, accessOf: AccessOf): Access {
+  if (rpc === undefined) return { key: 'none' };
+  const access = accessOf(rpc);
+  return managed ? (access.managed ?? access) : access;
 }
 
-function scopeWords(scope: string, access: Operation['access']): string {
-  return typeof access === 'object' ? `A key needs the scope \`${scope}\`.` : `Scope: \`${scope}\`.`;
+function securityOf({ key }: Access): object[] {
+  switch (key) {
+    case 'none':
+      return [];
+    case 'optional':
+      return [{}, { key: [] }];
+    case 'required':
+      return [{ key: [] }];
+    default:
+      return key satisfies never;
+  }
+}
+
+function scopeWords({ key, scope }: Access): string {
+  return key === 'optional' ? `A key needs the scope \`${scope}\`.` : `Scope: \`${scope}\`.`;
 }
 
 const isForm = (type: string) =>
@@ -194,7 +212,14 @@ const errorSchema = {
   required: ['error'],
 };
 
-type ApiFacts = { baseUrl: string; version: string };
+type ApiFacts = { baseUrl: string; version: string; accessOf: AccessOf };
+
+/** Who may call an RPC, from the authorization table of the RPCs. */
+export type AccessOf = (rpc: DescMethod) => Access;
+
+/** The part of an entry of that table that the API description shows. */
+type Access = { key: 'none' | 'optional' | 'required'; scope?: string; managed?: Access };
+
 type Components = Map<string, object>;
 type JsonSchema = {
   [key: string]: unknown;

@@ -1,54 +1,71 @@
-import type { CallOptions } from '@connectrpc/connect';
+import type {
+  DescMessage,
+  DescMethod,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+import type { Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { RefusalDetail, RefusalWord } from '../domain/refusal.ts';
-import type { Scope } from '../domain/scopes.ts';
 import { violationsOf } from '../domain/violations.ts';
+import type { Call } from '../http/call.ts';
 import { type JsonBody, readJson } from './body.ts';
-import type { Clients } from './clients.ts';
-import { Refusal, refusalOf } from './errors.ts';
+import { Refusal } from './errors.ts';
 import type { Pages } from './pages.ts';
-import { callOptions, sendJson } from './reply.ts';
+import { sendJson } from './reply.ts';
 
 /**
- * A route that is one call of one RPC.
+ * A route that is one call of `rpc`.
  *
- * What does not fit the schemas of query and body is refused here, since a typed message can't
- * carry it. But who may not call, or names what is not there, is to hear that first: so before such
- * a refusal `refused` makes a call of the same access that no service accepts, and what it fails
- * with for another reason than its content goes first.
+ * Who may call is the RPC's to say. A query or a body that does not fit its schema is refused here, since a
+ * typed message can't carry it, but only after the caller has been admitted: strangers learn nothing about the
+ * content of their request.
  */
-export function route<Query, Body, Input, Output, Reply extends z.ZodType>(
+export function route<I extends DescMessage, O extends DescMessage, Query, Body, Reply extends z.ZodType>(
   method: Method,
   path: string,
-  spec: RpcRoute<Query, Body, Input, Output, Reply>,
+  rpc: DescMethodUnary<I, O>,
+  spec: RpcRoute<I, O, Query, Body, Reply>,
 ): Route {
   const { status = 200, body = spec.shape, check = checkWith(spec.body) } = spec;
-  return {
-    method,
-    path,
-    operation: { ...spec, ...(body === undefined ? {} : { body }) },
-    async handle(exchange) {
-      const { clients, request, response } = exchange;
-      const options = callOptions(request, response);
-      const id = idOf(request);
-      const query = spec.query?.safeParse(request.query);
-      if (query?.error) {
-        const violations = violationsOf(query.error, request.query);
-        throw await refuse('bad_request', violations, () => spec.refused?.(clients, id, options));
-      }
-      const { value: raw, problems } = body === undefined ? noBody : await readJson(request);
-      const checked: Checked<Body> =
-        problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
-      if (!checked.ok) {
-        throw await refuse('invalid', checked.violations, () => spec.refused?.(clients, id, options));
-      }
-      // A route without a query's schema has no use for one.
-      const input = spec.input({ id, query: query?.data as Query, body: checked.value });
-      const output = await spec.call(clients)(input, options);
-      sendJson(response, status, spec.answer(output, exchange));
-    },
+  const operation = { ...spec, ...(body === undefined ? {} : { body }) };
+  const handle = async (exchange: Exchange) => {
+    const { request, response } = exchange;
+    const query = spec.query?.safeParse(request.query);
+    if (query?.error) {
+      await exchange.admit();
+      throw refusal('bad_request', violationsOf(query.error, request.query));
+    }
+    const { value: raw, problems } = body === undefined ? noBody : await readJson(request);
+    const checked: Checked<Body> =
+      problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
+    if (!checked.ok) {
+      await exchange.admit();
+      throw refusal('invalid', checked.violations);
+    }
+    // A route without a query's schema has no use for one.
+    const input = { id: idOf(request), query: query?.data as Query, body: checked.value };
+    const output = await exchange.call(rpc, spec.input(input, exchange));
+    sendJson(response, status, spec.answer(output, exchange));
   };
+  return customRoute(method, path, rpc, { ...operation, handle });
+}
+
+/** A route that reads or answers in a way of its own. `rpc` is the one whose access and limits hold. */
+export function customRoute(
+  method: Method,
+  path: string,
+  rpc: DescMethod | undefined,
+  { name = rpc?.localName ?? '', handle, ...operation }: CustomRoute,
+): Route {
+  return { method, path, operation: { ...operation, name, ...(rpc && { rpc }) }, handle };
+}
+
+/** Routes that the API description lists under one heading. */
+export function tagged(tag: string, routes: Route[]): Route[] {
+  return routes.map((one) => ({ ...one, operation: { ...one.operation, tag } }));
 }
 
 const noBody: JsonBody = { value: undefined, problems: [] };
@@ -62,32 +79,8 @@ function checkWith<Body>(schema: z.ZodType<Body> | undefined): (raw: unknown) =>
   };
 }
 
-/**
- * The refusal of what the gateway itself can't read, unless the service refuses the caller before
- * it would look at the content.
- *
- * With `ownAnswers` the refused call carries the caller's answers, and what the service says of them
- * is told along.
- */
-export async function refuse(
-  reason: RefusalWord,
-  violations: readonly RefusalDetail[],
-  refusedCall: () => Promise<unknown> | undefined,
-  { ownAnswers = false } = {},
-): Promise<Refusal> {
-  let others: readonly RefusalDetail[] = [];
-  try {
-    await refusedCall();
-  } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal.reason !== 'invalid' && refusal.reason !== 'bad_request') return refusal;
-    if (ownAnswers) others = refusal.details.filter(({ path }) => /^answers\../.test(path));
-  }
-  return refusalOfContent(reason, [...violations, ...others]);
-}
-
 /** A refusal that lists what is wrong, with the first of it as its message. */
-function refusalOfContent(reason: RefusalWord, details: readonly RefusalDetail[]): Refusal {
+export function refusal(reason: RefusalWord, details: readonly RefusalDetail[]): Refusal {
   const [first] = details;
   const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
   const rest = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
@@ -102,23 +95,25 @@ export function idOf(request: Request): string {
 
 export type Method = 'get' | 'post' | 'patch' | 'delete';
 
-/** A route as the router serves it and the API description tells it. */
+/** A route as the router serves it and the API description describes it. */
 export type Route = {
   method: Method;
   /** As Express writes it: `/v1/forms/:id`. */
   path: string;
   operation: Operation;
-  handle(exchange: Exchange): Promise<void>;
+  handle: (exchange: Exchange) => Promise<void>;
 };
 
-/** What the API description tells of a route. */
+/** What the API description says of a route. */
 export type Operation = {
-  /** A name in the API description, and of the method that generators make of it. */
+  /** The operation's id, from which generators make a method's name; the RPC's own unless given. */
   name: string;
-  tag: string;
+  tag?: string;
   summary: string;
-  /** Who may call: anybody; anybody, or a key with the scope; only a key with the scope. */
-  access: 'public' | { optional: Scope } | Scope;
+  /** The RPC whose entry in the authorization table says who may call; none: anybody. */
+  rpc?: DescMethod;
+  /** Whether the RPC is called as `managed`, which has an access of its own. */
+  managed?: boolean;
   query?: z.ZodType;
   headers?: Record<string, z.ZodType>;
   body?: z.ZodType;
@@ -136,10 +131,12 @@ export type Operation = {
   errors?: readonly number[];
 };
 
-type RpcOf<Input, Output> = (clients: Clients) => (input: Input, options?: CallOptions) => Promise<Output>;
+type OwnOperation = Omit<Operation, 'name' | 'tag' | 'rpc'> & { name?: string };
 
-type RpcRoute<Query, Body, Input, Output, Reply extends z.ZodType> = Omit<
-  Operation,
+type CustomRoute = OwnOperation & { handle: (exchange: Exchange) => Promise<void> };
+
+type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply extends z.ZodType> = Omit<
+  OwnOperation,
   'query' | 'body' | 'reply'
 > & {
   query?: z.ZodType<Query>;
@@ -147,12 +144,9 @@ type RpcRoute<Query, Body, Input, Output, Reply extends z.ZodType> = Omit<
   /** In place of `body` where a schema can't say everything: it only describes what `check` reads. */
   shape?: z.ZodType;
   check?: (raw: unknown, exchange: Exchange) => Checked<Body>;
-  call: RpcOf<Input, Output>;
-  input(request: { id: string; query: Query; body: Body }): Input;
-  /** A call of the same access that no service accepts. */
-  refused?(clients: Clients, id: string, options: CallOptions): Promise<unknown>;
+  input(request: { id: string; query: Query; body: Body }, exchange: Exchange): MessageInitShape<I>;
   reply: Reply;
-  answer(output: Output, exchange: Exchange): z.input<Reply>;
+  answer(output: MessageShape<O>, exchange: Exchange): z.input<Reply>;
 };
 
 /** A body that fits, as the route reads it, or all that is wrong with it. */
@@ -160,7 +154,14 @@ export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations:
 
 /** One request on its way. */
 export type Exchange = {
-  clients: Clients;
+  transport: Transport;
+  /** Calls an RPC as the caller of this request. */
+  call: Call;
+  /**
+   * Throws what would refuse the caller before a service looks at the content: key, scope and rate. Counts as a
+   * call, so it is for requests that go no further.
+   */
+  admit: () => Promise<void>;
   request: Request;
   response: Response;
   pages: Pages;

@@ -1,31 +1,36 @@
 import { randomUUID } from 'node:crypto';
-import type { Transport } from '@connectrpc/connect';
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { ACTIVATION_PATH, activationRoutes } from './activation.ts';
+import { callOptions, callsFor } from '../http/call.ts';
 import { CutOff, drain } from './body.ts';
-import { createClients } from './clients.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { Refusal, refusalOf } from './errors.ts';
-import { exportRoutes } from './export.ts';
 import { isFormPost } from './form-body.ts';
-import { formRoutes } from './forms.ts';
+import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
+import { formRoutes } from './forms/forms.ts';
+import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
-import { describeApi } from './openapi.ts';
+import { type AccessOf, describeApi } from './openapi.ts';
 import type { Pages } from './pages.ts';
 import { prefersJson, sendJson, sendPage } from './reply.ts';
-import type { Exchange, Route } from './route.ts';
+import { type Exchange, idOf, type Operation, type Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
-import { submissionRoutes } from './submissions.ts';
+import { exportRoutes } from './submissions/export.ts';
+import { submissionRoutes } from './submissions/submissions.ts';
+import { submitRoutes } from './submissions/submit.ts';
 import { uploadRoutes } from './uploads.ts';
 import { webhookRoutes } from './webhooks.ts';
 
 /** Every documented route, the busiest first. Of paths that could both match, the literal one comes first. */
 export const routes: readonly Route[] = [
+  ...submitRoutes,
   ...submissionRoutes,
   ...exportRoutes,
   ...formRoutes,
+  ...versionRoutes,
   ...activationRoutes,
   ...sessionRoutes,
   ...webhookRoutes,
@@ -42,8 +47,7 @@ export const routes: readonly Route[] = [
  * app; the hosted pages go before it. The app's `trust proxy` decides whose address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
-  const { transport, baseUrl, pages, allowPrivateUrls } = options;
-  const common = { clients: createClients(transport), baseUrl, pages, allowPrivateUrls };
+  const { transport, baseUrl, pages, allowPrivateUrls, version, accessOf } = options;
   const router = express.Router();
   // Made when it is first asked for: that takes a part of the time a start takes.
   let description: string | undefined;
@@ -55,8 +59,8 @@ export function createGateway(options: GatewayOptions): Router {
     const entry = router.route(path);
     for (const served of atPath) {
       entry[served.method]((request: Request, response: Response) => {
-        const exchange: Exchange = { ...common, request, response };
-        return served.handle(exchange).catch((error: unknown) => refuse(error, exchange, served));
+        const exchange = exchangeOf(request, response, served.operation);
+        return served.handle(exchange).catch((error: unknown) => refuse(error, request, response, served));
       });
     }
     entry.all(otherMethod(allowedAt(path, atPath)));
@@ -65,7 +69,7 @@ export function createGateway(options: GatewayOptions): Router {
     .route('/openapi.json')
     .get((_request, response) => {
       response.setHeader('access-control-allow-origin', '*');
-      description ??= JSON.stringify(describeApi(routes, { baseUrl, version: options.version }));
+      description ??= JSON.stringify(describeApi(routes, { baseUrl, version, accessOf }));
       response.type('application/json').end(description);
     })
     .all(otherMethod('GET, HEAD'));
@@ -73,13 +77,22 @@ export function createGateway(options: GatewayOptions): Router {
     throw new Refusal('not_found', 'There is no such route');
   });
   router.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
-    refuse(error, { ...common, request, response }),
+    refuse(error, request, response),
   );
   return router;
 
+  function exchangeOf(request: Request, response: Response, { rpc, managed = false }: Operation): Exchange {
+    const call = callsFor(transport, request, response);
+    async function admit() {
+      // What rates and access may depend on; an RPC without such a field takes no notice.
+      const input = { formId: idOf(request), managed };
+      if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response));
+    }
+    return { transport, call, admit, request, response, pages, baseUrl, allowPrivateUrls };
+  }
+
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */
-  async function refuse(error: unknown, exchange: Exchange, served?: Route): Promise<void> {
-    const { request, response } = exchange;
+  async function refuse(error: unknown, request: Request, response: Response, served?: Route): Promise<void> {
     if (error instanceof CutOff || response.destroyed) return void request.socket.destroy();
     const refusal = withRequestId(refusalAt(served, error));
     if (response.headersSent) return void response.destroy();
@@ -151,6 +164,13 @@ const preflight: cors.CorsOptions = { origin: '*', methods: ['GET', 'HEAD', 'POS
 export type GatewayOptions = {
   /** The way to the services, in this process or another. */
   transport: Transport;
+  /**
+   * Runs what a call passes before its service, and throws what refuses it: authentication, authorization and
+   * rate limits.
+   */
+  admit: (rpc: DescMethod, input: Record<string, unknown>, options: CallOptions) => Promise<void>;
+  /** Who may call an RPC, by the authorization table. */
+  accessOf: AccessOf;
   /** The public address of the service, without a slash at the end. */
   baseUrl: string;
   /** Whether webhooks may go to private addresses, as in development. */

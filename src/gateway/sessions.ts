@@ -1,83 +1,124 @@
-import { type Route, route } from './route.ts';
-import { durationOf, present } from './schemas/common.ts';
+import { z } from 'zod';
+import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { type Route, route, tagged } from './route.ts';
 import {
-  createSessionBody,
-  sessionOf,
-  sessionReply,
-  submitSessionBody,
-  submittedReply,
-  updateSessionBody,
-} from './schemas/sessions.ts';
-import { submissionOf } from './schemas/submissions.ts';
+  durationOf,
+  jsonObject,
+  present,
+  seconds,
+  textOrNull,
+  timeOf,
+  timeOrNull,
+  timeReply,
+} from './schemas.ts';
+import { submission, submissionOf } from './submissions/submissions.ts';
 
-const tag = 'Sessions';
+const { method: rpcs } = SessionsService;
 
-/** No service accepts a life of less than a second. */
-const never = { seconds: -1n, nanos: 0 };
+/** How long a session may live, in seconds: 30 days. */
+const MAX_LIFE = 2_592_000;
+
+const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with events and the submission.');
+
+const createSessionBody = z
+  .strictObject({
+    expires_in: seconds({ minimum: 1, maximum: MAX_LIFE, default: 3600 }).exactOptional(),
+    prefill: jsonObject.exactOptional().describe('Answers to begin with, by field id.'),
+    metadata: metadata.exactOptional(),
+  })
+  .meta({ id: 'CreateSessionInput' });
+
+const updateSessionBody = z
+  .strictObject({
+    expires_in: seconds({ minimum: 1, maximum: MAX_LIFE })
+      .exactOptional()
+      .describe('Seconds from now. Not together with `extend_by`.'),
+    extend_by: seconds({ minimum: 1, maximum: MAX_LIFE })
+      .exactOptional()
+      .describe('Seconds to add, to at most 30 days from now.'),
+    prefill: jsonObject.exactOptional().describe('Merged into what is there; null removes.'),
+    metadata: metadata.exactOptional().describe('Merged into what is there; null removes.'),
+    answers: jsonObject
+      .exactOptional()
+      .describe('Partial answers, merged into what is there; only with `allowPartial`.'),
+  })
+  .meta({ id: 'UpdateSessionInput' });
+
+const submitSessionBody = z
+  .strictObject({
+    answers: jsonObject
+      .exactOptional()
+      .describe('They go over partial answers, those over prefill, and that over defaults; null clears.'),
+  })
+  .meta({ id: 'SubmitSessionInput' });
+
+const session = z
+  .object({
+    id: z.string().describe('Whoever has it can fill the session.'),
+    form_id: z.string(),
+    form_version_id: z.string(),
+    status: z.enum(['open', 'submitted', 'expired']),
+    url: z.string().describe('The hosted page.'),
+    expires_at: timeReply,
+    created_at: timeReply,
+    opened_at: timeReply.nullable(),
+    prefill: jsonObject,
+    metadata: jsonObject,
+    submission_id: z.string().nullable(),
+    partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+  })
+  .meta({ id: 'Session' });
+
+const sessionReply = z.object({ session });
+
+const submittedReply = z.object({
+  ok: z.literal(true),
+  submission_id: z.string(),
+  submission,
+  session,
+});
 
 /** The routes of the interface's sessions, in its order. */
-export const sessionRoutes: Route[] = [
-  route('post', '/v1/forms/:id/sessions', {
-    name: 'createSession',
-    tag,
+export const sessionRoutes: Route[] = tagged('Sessions', [
+  route('post', '/v1/forms/:id/sessions', rpcs.createSession, {
     summary: 'Open a session of a published form',
-    access: 'sessions:write',
     body: createSessionBody,
     bodyOptional: true,
-    call: ({ sessions }) => sessions.createSession,
     input: ({ id, body: { expires_in, ...body } }) => ({
       formId: id,
       ...body,
       expiresIn: durationOf(expires_in),
     }),
-    refused: ({ sessions }, id, options) => sessions.createSession({ formId: id, expiresIn: never }, options),
     status: 201,
     errors: [410],
     reply: sessionReply,
     answer: ({ session }) => ({ session: sessionOf(session) }),
   }),
-  route('get', '/v1/sessions/:id', {
-    name: 'getSession',
-    tag,
+  route('get', '/v1/sessions/:id', rpcs.getSession, {
     summary: 'Read a session',
-    access: 'sessions:read',
-    call: ({ sessions }) => sessions.getSession,
     input: ({ id }) => ({ sessionId: id }),
     reply: sessionReply,
     answer: ({ session }) => ({ session: sessionOf(session) }),
   }),
-  route('patch', '/v1/sessions/:id', {
-    name: 'updateSession',
-    tag,
+  route('patch', '/v1/sessions/:id', rpcs.updateSession, {
     summary: 'Extend a session, or change its prefill, metadata or partial answers',
-    access: 'sessions:write',
     body: updateSessionBody,
     bodyOptional: true,
-    call: ({ sessions }) => sessions.updateSession,
     input: ({ id, body: { expires_in, extend_by, ...body } }) => ({
       sessionId: id,
       ...body,
       expiresIn: durationOf(expires_in),
       extendBy: durationOf(extend_by),
     }),
-    refused: ({ sessions }, id, options) =>
-      sessions.updateSession({ sessionId: id, expiresIn: never, extendBy: never }, options),
     errors: [409, 410],
     reply: sessionReply,
     answer: ({ session }) => ({ session: sessionOf(session) }),
   }),
-  route('post', '/v1/sessions/:id/submit', {
-    name: 'submitSession',
-    tag,
+  route('post', '/v1/sessions/:id/submit', rpcs.submitSession, {
     summary: 'Submit a session for its user',
-    access: 'sessions:write',
     body: submitSessionBody,
     bodyOptional: true,
-    call: ({ sessions }) => sessions.submitSession,
     input: ({ id, body }) => ({ sessionId: id, ...body }),
-    // No field has an empty id.
-    refused: ({ sessions }, id, options) =>
-      sessions.submitSession({ sessionId: id, answers: { '': true } }, options),
     status: 201,
     errors: [409, 410],
     reply: submittedReply,
@@ -88,4 +129,28 @@ export const sessionRoutes: Route[] = [
       session: sessionOf(session),
     }),
   }),
-];
+]);
+
+/** A session as replies have it. */
+function sessionOf(message: Session | undefined): z.input<typeof session> {
+  const there = present(message);
+  return {
+    id: there.id,
+    form_id: there.formId,
+    form_version_id: there.formVersionId,
+    status: statusOf(there.status),
+    url: there.url,
+    expires_at: timeOf(there.expireTime),
+    created_at: timeOf(there.createTime),
+    opened_at: timeOrNull(there.openTime),
+    prefill: there.prefill ?? {},
+    metadata: there.metadata ?? {},
+    submission_id: textOrNull(there.submissionId),
+    ...(there.partialAnswers === undefined ? {} : { partial_answers: there.partialAnswers }),
+  };
+}
+
+function statusOf(status: SessionStatus): z.input<typeof session>['status'] {
+  if (status === SessionStatus.SUBMITTED) return 'submitted';
+  return status === SessionStatus.EXPIRED ? 'expired' : 'open';
+}

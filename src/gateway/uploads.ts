@@ -1,60 +1,71 @@
+import { z } from 'zod';
+import { type Upload, UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { required, violationsOf } from '../domain/violations.ts';
 import { readBytes } from './body.ts';
 import { isFormPost, MAX_FILE_BYTES, type ReceivedFile, readForm } from './form-body.ts';
-import { callOptions, sendJson } from './reply.ts';
-import { type Exchange, idOf, type Route, refuse } from './route.ts';
-import { present } from './schemas/common.ts';
-import { uploadOf, uploadQuery, uploadReply } from './schemas/uploads.ts';
+import { sendJson } from './reply.ts';
+import { customRoute, type Exchange, idOf, type Route, refusal, tagged } from './route.ts';
+import { present } from './schemas.ts';
 
-const tag = 'Uploads';
+const { method: rpcs } = UploadsService;
+
+/** A file of a form's post, or, with a raw body, where it belongs and what it is called. */
+const uploadQuery = z.object({
+  field: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe('The id of the file field; in a form’s post its input `field`.'),
+  filename: z.string().max(1000).exactOptional().describe('The name of a file that is sent as the raw body.'),
+});
+
+const uploadReply = z.object({
+  upload: z
+    .object({
+      upload_id: z.string().describe('What an answer names as `upload_id`.'),
+      filename: z.string(),
+      content_type: z.string().describe('Judged by the content.'),
+      size: z.int(),
+      sha256: z.string(),
+      url: z.string().describe('Where a key with `submissions:read` reads it.'),
+    })
+    .meta({ id: 'Upload' }),
+});
 
 /** The routes of files that are answers. */
-export const uploadRoutes: Route[] = [
-  {
-    method: 'post',
-    path: '/api/forms/:id/uploads',
-    operation: {
-      name: 'createUpload',
-      tag,
-      summary: 'Store a file for a submission to name; one that none names is removed after an hour',
-      access: 'public',
-      query: uploadQuery,
-      bodyTypes: ['multipart/form-data', 'application/octet-stream'],
-      status: 201,
-      errors: [401, 410],
-      reply: uploadReply,
-    },
+export const uploadRoutes: Route[] = tagged('Uploads', [
+  customRoute('post', '/api/forms/:id/uploads', rpcs.createUpload, {
+    summary: 'Store a file for a submission to name; one that none names is removed after an hour',
+    query: uploadQuery,
+    bodyTypes: ['multipart/form-data', 'application/octet-stream'],
+    status: 201,
+    errors: [401, 410],
+    reply: uploadReply,
     handle: takeUpload,
-  },
-  {
-    method: 'get',
-    path: '/v1/uploads/:id',
-    operation: {
-      name: 'getUpload',
-      tag,
-      summary: 'Read a submitted file',
-      access: 'submissions:read',
-      replyTypes: ['application/octet-stream'],
-    },
+  }),
+  customRoute('get', '/v1/uploads/:id', rpcs.getUpload, {
+    summary: 'Read a submitted file',
+    replyTypes: ['application/octet-stream'],
     handle: sendUpload,
-  },
-];
+  }),
+]);
 
-async function takeUpload({ clients, request, response, baseUrl }: Exchange): Promise<void> {
-  const options = callOptions(request, response);
-  const target = { case: 'formId' as const, value: idOf(request) };
-  const refusedCall = () => clients.uploads.createUpload({ target, fieldId: '' }, options);
+async function takeUpload({ call, admit, request, response, baseUrl }: Exchange): Promise<void> {
   const query = uploadQuery.safeParse(request.query);
-  if (query.error) throw await refuse('bad_request', violationsOf(query.error, request.query), refusedCall);
-
+  if (query.error) {
+    await admit();
+    throw refusal('bad_request', violationsOf(query.error, request.query));
+  }
   const { fieldId = query.data.field, file } = isFormPost(request)
     ? await readFormFile(request)
     : { file: { filename: query.data.filename ?? '', content: await readBytes(request, MAX_FILE_BYTES) } };
-  if (fieldId === undefined) throw await refuse('invalid', [required('field')], refusedCall);
-  if (file === undefined) throw await refuse('invalid', [required('file')], refusedCall);
-
+  if (fieldId === undefined || file === undefined) {
+    await admit();
+    throw refusal('invalid', [required(fieldId === undefined ? 'field' : 'file')]);
+  }
   const { filename, content } = file;
-  const { upload } = await clients.uploads.createUpload({ target, fieldId, filename, content }, options);
+  const target = { case: 'formId' as const, value: idOf(request) };
+  const { upload } = await call(rpcs.createUpload, { target, fieldId, filename, content });
   sendJson(response, 201, { upload: uploadOf(upload, baseUrl) });
 }
 
@@ -69,14 +80,25 @@ async function readFormFile(request: Exchange['request']): Promise<FormFile> {
   return { file, ...(fieldId === undefined ? {} : { fieldId }) };
 }
 
-async function sendUpload({ clients, request, response }: Exchange): Promise<void> {
-  const options = callOptions(request, response);
-  const { upload, content } = await clients.uploads.getUpload({ uploadId: idOf(request) }, options);
+async function sendUpload({ call, request, response }: Exchange): Promise<void> {
+  const { upload, content } = await call(rpcs.getUpload, { uploadId: idOf(request) });
   const { filename, contentType } = present(upload);
   response.attachment(filename);
   response.setHeader('content-type', contentType);
   response.setHeader('content-length', content.length);
   response.end(content);
+}
+
+function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof uploadReply>['upload'] {
+  const there = present(message);
+  return {
+    upload_id: there.id,
+    filename: there.filename,
+    content_type: there.contentType,
+    size: there.size,
+    sha256: there.sha256,
+    url: `${baseUrl}/v1/uploads/${there.id}`,
+  };
 }
 
 type FormFile = { fieldId?: string; file: Pick<ReceivedFile, 'filename' | 'content'> | undefined };

@@ -1,94 +1,129 @@
-import { type Route, route } from './route.ts';
-import { durationOf, okReply, timeOf } from './schemas/common.ts';
+import { z } from 'zod';
+import { type Webhook, WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { type Route, route, tagged } from './route.ts';
 import {
-  createWebhookBody,
-  eventsOf,
-  rotateSecretBody,
-  secretRotatedReply,
-  updateWebhookBody,
-  webhookCreatedReply,
-  webhookOf,
-  webhookReply,
-  webhooksReply,
-} from './schemas/webhooks.ts';
+  durationOf,
+  okReply,
+  present,
+  seconds,
+  textOrNull,
+  timeOf,
+  timeOrNull,
+  timeReply,
+} from './schemas.ts';
 
-const tag = 'Webhooks';
+const { method: rpcs } = WebhooksService;
+
+const events = {
+  'submission.created': WebhookEvent.SUBMISSION_CREATED,
+  'session.expired': WebhookEvent.SESSION_EXPIRED,
+};
+const event = z.enum(['submission.created', 'session.expired']);
+const url = z
+  .string()
+  .describe('An HTTPS URL of a public host, without credentials, at most 2,048 characters.');
+const formId = z.string().min(1);
+
+const createWebhookBody = z
+  .strictObject({
+    url,
+    events: z.array(event).describe('At least one, each once.'),
+    secret: z
+      .string()
+      .min(8)
+      .max(256)
+      .exactOptional()
+      .describe('The signing secret; absent: one is made and shown in the reply.'),
+    form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
+  })
+  .meta({ id: 'CreateWebhookInput' });
+
+const updateWebhookBody = z
+  .strictObject({
+    url: url.exactOptional(),
+    events: z.array(event).min(1).exactOptional(),
+    active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
+  })
+  .meta({ id: 'UpdateWebhookInput' });
+
+const rotateSecretBody = z
+  .strictObject({
+    effective_in: seconds({ minimum: 0, maximum: 604_800, default: 0 })
+      .exactOptional()
+      .describe('Seconds until deliveries are signed with the new secret.'),
+  })
+  .meta({ id: 'RotateSecretInput' });
+
+const webhook = z
+  .object({
+    id: z.string(),
+    url: z.string(),
+    events: z.array(event),
+    form_id: z.string().nullable(),
+    active: z.boolean(),
+    created_at: timeReply,
+    disabled_at: timeReply.nullable(),
+    disabled_reason: z.string().nullable(),
+  })
+  .meta({ id: 'Webhook' });
+
+const webhookReply = z.object({ webhook });
+const webhooksReply = z.object({ webhooks: z.array(webhook) });
+
+const webhookCreatedReply = z.object({
+  webhook,
+  secret: z.string().exactOptional().describe('Only if the service made it, and only here.'),
+});
+
+const secretRotatedReply = z.object({ webhook, secret: z.string(), effective_at: timeReply });
 
 /** The routes of the interface's webhooks, in its order, and those added to them. */
-export const webhookRoutes: Route[] = [
-  route('post', '/v1/webhooks', {
-    name: 'createWebhook',
-    tag,
+export const webhookRoutes: Route[] = tagged('Webhooks', [
+  route('post', '/v1/webhooks', rpcs.createWebhook, {
     summary: 'Register an endpoint for signed events',
-    access: 'webhooks:write',
     body: createWebhookBody,
-    call: ({ webhooks }) => webhooks.createWebhook,
     input: ({ body }) => ({
       url: body.url,
       events: eventsOf(body.events),
       secret: body.secret ?? '',
       formId: body.form_id ?? '',
     }),
-    refused: ({ webhooks }, _id, options) => webhooks.createWebhook({}, options),
     status: 201,
     errors: [404],
     reply: webhookCreatedReply,
     answer: ({ webhook, secret }) => ({ webhook: webhookOf(webhook), ...(secret === '' ? {} : { secret }) }),
   }),
-  route('get', '/v1/webhooks', {
-    name: 'listWebhooks',
-    tag,
+  route('get', '/v1/webhooks', rpcs.listWebhooks, {
     summary: 'List the project’s webhooks',
-    access: 'webhooks:read',
-    call: ({ webhooks }) => webhooks.listWebhooks,
     input: () => ({}),
     reply: webhooksReply,
     answer: ({ webhooks }) => ({ webhooks: webhooks.map(webhookOf) }),
   }),
-  route('get', '/v1/webhooks/:id', {
-    name: 'getWebhook',
-    tag,
+  route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',
-    access: 'webhooks:read',
-    call: ({ webhooks }) => webhooks.getWebhook,
     input: ({ id }) => ({ webhookId: id }),
     reply: webhookReply,
     answer: ({ webhook }) => ({ webhook: webhookOf(webhook) }),
   }),
-  route('delete', '/v1/webhooks/:id', {
-    name: 'deleteWebhook',
-    tag,
+  route('delete', '/v1/webhooks/:id', rpcs.deleteWebhook, {
     summary: 'Delete a webhook; what waits to be delivered is dropped',
-    access: 'webhooks:write',
-    call: ({ webhooks }) => webhooks.deleteWebhook,
     input: ({ id }) => ({ webhookId: id }),
     reply: okReply,
     answer: () => ({ ok: true as const }),
   }),
-  route('patch', '/v1/webhooks/:id', {
-    name: 'updateWebhook',
-    tag,
+  route('patch', '/v1/webhooks/:id', rpcs.updateWebhook, {
     summary: 'Change a webhook, or turn it off or on again',
-    access: 'webhooks:write',
     body: updateWebhookBody,
     bodyOptional: true,
-    call: ({ webhooks }) => webhooks.updateWebhook,
     input: ({ id, body }) => ({ ...body, webhookId: id, events: eventsOf(body.events) }),
-    refused: ({ webhooks }, id, options) => webhooks.updateWebhook({ webhookId: id, url: '' }, options),
     reply: webhookReply,
     answer: ({ webhook }) => ({ webhook: webhookOf(webhook) }),
   }),
-  route('post', '/v1/webhooks/:id/rotate-secret', {
-    name: 'rotateWebhookSecret',
-    tag,
+  route('post', '/v1/webhooks/:id/rotate-secret', rpcs.rotateWebhookSecret, {
     summary: 'Make a new signing secret',
-    access: 'webhooks:write',
     body: rotateSecretBody,
     bodyOptional: true,
-    call: ({ webhooks }) => webhooks.rotateWebhookSecret,
     input: ({ id, body }) => ({ webhookId: id, effectiveIn: durationOf(body.effective_in) }),
-    refused: ({ webhooks }, id, options) =>
-      webhooks.rotateWebhookSecret({ webhookId: id, effectiveIn: { seconds: -1n, nanos: 0 } }, options),
     reply: secretRotatedReply,
     answer: ({ webhook, secret, effectiveTime }) => ({
       webhook: webhookOf(webhook),
@@ -96,4 +131,24 @@ export const webhookRoutes: Route[] = [
       effective_at: timeOf(effectiveTime),
     }),
   }),
-];
+]);
+
+/** A webhook as replies have it. */
+function webhookOf(message: Webhook | undefined): z.input<typeof webhook> {
+  const there = present(message);
+  return {
+    id: there.id,
+    url: there.url,
+    events: event.options.filter((name) => there.events.includes(events[name])),
+    form_id: textOrNull(there.formId),
+    active: there.active,
+    created_at: timeOf(there.createTime),
+    disabled_at: timeOrNull(there.disableTime),
+    disabled_reason: textOrNull(there.disabledReason),
+  };
+}
+
+/** The events of a body as a message names them. */
+function eventsOf(names: readonly z.output<typeof event>[] | undefined): WebhookEvent[] {
+  return names?.map((name) => events[name]) ?? [];
+}

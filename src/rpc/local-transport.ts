@@ -54,7 +54,8 @@ export function createLocalTransport(services: ServiceImplSpec[], interceptors: 
   };
 }
 
-function requestOf(
+/** What every call in this process begins with. */
+export function requestOf(
   method: DescMethod,
   signal: AbortSignal | undefined,
   timeoutMs: number | undefined,

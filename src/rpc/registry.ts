@@ -7,6 +7,7 @@ import {
   type Transport,
 } from '@connectrpc/connect';
 import type { Log } from '../telemetry/log.ts';
+import { type Admit, createAdmission } from './admission.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { logCalls } from './logging.ts';
@@ -36,6 +37,7 @@ export function createRpc(options: RpcOptions): Rpc {
       answerUnaryGrpc(router, { specs, interceptors });
     },
     transport: () => createLocalTransport(specs, interceptors),
+    admit: createAdmission(interceptors),
   };
 }
 
@@ -44,6 +46,8 @@ export type Rpc = {
   routes(router: ConnectRouter): void;
   /** A transport for callers in this process: the gateway and the hosted pages. */
   transport(): Transport;
+  /** Asks whether a caller in this process may make a call, without making it. */
+  admit: Admit;
 };
 
 /** A service and what answers its calls. */

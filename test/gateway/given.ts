@@ -3,17 +3,23 @@ import type { AddressInfo } from 'node:net';
 import { type ConnectRouter, createRouterTransport } from '@connectrpc/connect';
 import express from 'express';
 import type { Pages } from '../../src/gateway/pages.ts';
-import { createGateway } from '../../src/gateway/router.ts';
+import { createGateway, type GatewayOptions } from '../../src/gateway/router.ts';
+import { accessOf } from '../../src/rpc/authorization.ts';
 import { checkReply } from '../support/openapi.ts';
 
 /**
  * Starts the gateway alone, on a free port, before services that answer as the test says. Every
- * reply is checked against the API description.
+ * reply is checked against the API description. `admit` says who may call; everybody unless given.
  */
-export async function startGateway(services: (router: ConnectRouter) => void = () => {}) {
+export async function startGateway(
+  services: (router: ConnectRouter) => void = () => {},
+  { admit = async () => {} }: { admit?: GatewayOptions['admit'] } = {},
+) {
   const logged: object[] = [];
   const gateway = createGateway({
     transport: createRouterTransport(services),
+    admit,
+    accessOf,
     baseUrl: 'https://forms.example',
     allowPrivateUrls: false,
     pages,

@@ -71,11 +71,12 @@ describe('sessions', () => {
     ['PATCH', '/v1/sessions/sess_none'],
     ['POST', '/v1/sessions/sess_none/submit'],
     ['POST', '/v1/forms/form_none/sessions'],
-  ])('that are not there answer 404, and strangers 401: %s %s', async (method, path) => {
-    const body = method === 'GET' ? undefined : { colour: 1 };
+  ])('that are not there answer 404, and strangers 401 whatever they send: %s %s', async (method, path) => {
+    const [body, wrong] = method === 'GET' ? [] : [{}, { colour: 1 }];
 
     expect((await service.call(method, path, body)).status).toBe(404);
     expect((await service.call(method, path, body, { key: null })).status).toBe(401);
+    expect((await service.call(method, path, wrong, { key: null })).status).toBe(401);
   });
 });
 

@@ -11,8 +11,9 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
+import type { Admit } from '../../src/rpc/admission.ts';
 import { type FailureReason, failed, invalid } from '../../src/rpc/errors.ts';
-import { document } from '../support/openapi.ts';
+import { document, keyOf } from '../support/openapi.ts';
 import { examples } from './examples.ts';
 import { startGateway } from './given.ts';
 
@@ -172,13 +173,39 @@ describe('every route with a body', () => {
   });
 
   it('tells a stranger that a key is missing before it tells what is wrong with the body', async () => {
-    await using gateway = await startGateway(failingWith(() => failed(Reason.MISSING_KEY, 'No key')));
+    const failure = () => failed(Reason.MISSING_KEY, 'No key');
+    await using gateway = await startGateway(failingWith(failure), {
+      admit: () => Promise.reject(failure()),
+    });
 
-    for (const route of bodyRoutes.filter(({ operation }) => operation.access !== 'public')) {
+    for (const route of bodyRoutes.filter((one) => keyOf(one) !== 'none')) {
       const reply = await gateway.call(verb(route), pathOf(route), { json: { nobody: 1 } });
 
       expect([route.path, reply.status, reply.json.error.reason]).toEqual([route.path, 401, 'missing_key']);
     }
+  });
+});
+
+describe('a body that does not fit', () => {
+  it('makes the gateway ask whether the caller may call, and makes no call', async () => {
+    const asked: string[] = [];
+    const called: string[] = [];
+    const admit: Admit = async ({ localName }) => void asked.push(localName);
+    const recorded = (method: DescMethod) => () => {
+      called.push(method.localName);
+      return {};
+    };
+    await using gateway = await startGateway(answeringWith(recorded), { admit });
+    const asking = bodyRoutes.filter(({ operation }) => operation.rpc?.localName !== 'createSubmission');
+
+    for (const route of asking) {
+      const reply = await gateway.call(verb(route), pathOf(route), { json: [] });
+
+      expect([route.path, reply.status]).toEqual([route.path, 422]);
+    }
+
+    expect(asked).toEqual(asking.map(({ operation }) => operation.rpc?.localName));
+    expect(called).toEqual(['getActivation']);
   });
 });
 
@@ -238,13 +265,17 @@ const services: DescService[] = [
   Health,
 ];
 
-/** Services of which every RPC fails. */
+/** Services of which every RPC fails, but for the question whether an activation token is valid. */
 function failingWith(failure: () => Error) {
   const fail = () => {
     throw failure();
   };
+  return answeringWith((method) => (method === FormsService.method.getActivation ? () => ({}) : fail));
+}
+
+function answeringWith(answer: (method: DescMethod) => () => object) {
   const handlers = ({ methods }: DescService) =>
-    Object.fromEntries(methods.map((method: DescMethod) => [method.localName, fail]));
+    Object.fromEntries(methods.map((method) => [method.localName, answer(method)]));
   return (router: ConnectRouter) => {
     for (const service of services) router.service(service, handlers(service) as ServiceImpl<typeof service>);
   };

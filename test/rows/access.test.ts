@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { routes } from '../../src/gateway/router.ts';
 import { examples } from '../gateway/examples.ts';
 import { engines } from '../support/database.ts';
+import { keyOf } from '../support/openapi.ts';
 import { type CallOptions, startService, type TestService } from '../support/server.ts';
 import { anyone, deniedAs } from './given.ts';
 
@@ -43,8 +44,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
 
 describe('the table of routes', () => {
   it('has every route that needs a key', () => {
-    const needing = routes.filter(({ operation }) => typeof operation.access === 'string');
-    const withKey = needing.filter(({ operation }) => operation.access !== 'public');
+    const withKey = routes.filter((route) => keyOf(route) === 'required');
 
     expect(new Set(guarded.map(([method, path]) => `${method} ${path.replace(/:\w+/, ':id')}`))).toEqual(
       new Set(withKey.map(({ method, path }) => `${method.toUpperCase()} ${path}`)),

@@ -1,10 +1,23 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import { describeApi, type OpenApi } from '../../src/gateway/openapi.ts';
+import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
+import { accessOf } from '../../src/rpc/authorization.ts';
 
 /** The API description of the service under test. */
-export const document: OpenApi = describeApi(routes, { baseUrl: 'http://127.0.0.1', version: '0.0.0' });
+export const document: OpenApi = describeApi(routes, {
+  baseUrl: 'http://127.0.0.1',
+  version: '0.0.0',
+  accessOf,
+});
+
+/** What the description says of a route's keys: it has none, may have one, or needs one. */
+export function keyOf({ method, path }: Route): 'none' | 'optional' | 'required' {
+  const operation = document.paths[path.replace(':id', '{id}')]?.[method] as { security: object[] };
+  if (operation.security.length === 0) return 'none';
+  return operation.security.length === 1 ? 'required' : 'optional';
+}
 
 /**
  * Throws if a reply is not one that the API description promises: its status on that route, its

@@ -1,7 +1,9 @@
+import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import { isObject, type JsonObject } from '../../domain/json.ts';
-import { kindOf } from '../../domain/violations.ts';
+import { isObject, type JsonObject } from '../domain/json.ts';
+import { kindOf, violationsOf } from '../domain/violations.ts';
+import { Refusal } from './errors.ts';
 
 /** An object of any JSON, such as answers; what may be in it is for the service. */
 export const jsonObject = z
@@ -77,6 +79,23 @@ export function pageOf({ limit, cursor }: { limit?: number; cursor?: string }) {
 export function present<T>(part: T | undefined): T {
   if (part === undefined) throw new TypeError('A response lacks a part that is always set');
   return part;
+}
+
+/** The header that makes a request safe to repeat. */
+export const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe('The same key with the same content gives the first answer again.');
+
+/** The `Idempotency-Key` of a request; empty without one. Throws a `Refusal` if it is no key. */
+export function idempotencyKeyOf({ headers }: IncomingMessage): string {
+  const header = headers['idempotency-key'];
+  if (header === undefined) return '';
+  const key = idempotencyKey.safeParse(header);
+  if (key.success) return key.data;
+  const details = violationsOf(key.error, header, 'Idempotency-Key');
+  throw new Refusal('bad_request', 'Idempotency-Key: Expected 1 to 255 characters', { details });
 }
 
 const MAX_PAGE = 100;

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { required, type Violation, violationsOf } from '../../domain/violations.ts';
+import { readJson } from '../body.ts';
+import { formTypes, isFormPost, readForm } from '../form-body.ts';
+import { prefersJson, sendJson, sendPage } from '../reply.ts';
+import { type Checked, customRoute, type Exchange, idOf, type Route, refusal, tagged } from '../route.ts';
+import { present } from '../schemas.ts';
+import { emailBody, formId, formStatus, statusOf, webhookSecret } from './shapes.ts';
+
+/** Where a draft is published. The page that asks for the address by GET is the hosted pages'. */
+export const ACTIVATION_PATH = '/api/forms/:id/activate';
+
+const { method: rpcs } = FormsService;
+
+const tokenQuery = z.object({
+  token: z.string().min(1).describe('From `activate_url`; it works once.'),
+});
+
+const activatedReply = z.object({
+  form: z.object({
+    id: formId,
+    name: z.string(),
+    slug: z.string(),
+    status: formStatus,
+    current_version_id: z.string(),
+  }),
+  message: z.string(),
+  webhook_secret: webhookSecret,
+});
+
+/** The route that publishes a draft. */
+export const activationRoutes: Route[] = tagged('Forms', [
+  customRoute('post', ACTIVATION_PATH, rpcs.activateForm, {
+    summary: 'Publish a draft; the address becomes its owner and gets a confirmation',
+    query: tokenQuery,
+    body: emailBody,
+    forms: formTypes,
+    errors: [401],
+    reply: activatedReply,
+    handle: activate,
+  }),
+]);
+
+async function activate(exchange: Exchange): Promise<void> {
+  const { call, request, response, pages } = exchange;
+  // The token stands in the address: neither a cache nor the next page may learn it.
+  response.setHeader('referrer-policy', 'no-referrer');
+  const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
+  const draft = { formId: idOf(request), token };
+  if (token === '') await refuseStrangers(exchange, draft);
+  const email = await readEmail(request);
+  if (!email.ok) {
+    await refuseStrangers(exchange, draft);
+    throw refusal('invalid', email.violations);
+  }
+  const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email: email.value });
+  const { id, name, slug, status, currentVersionId } = present(form);
+  if (isFormPost(request) && !prefersJson(request)) {
+    const activated = { formId: id, formName: name, email: email.value, webhookSecret };
+    return sendPage(response, 200, pages.renderActivated(activated, request));
+  }
+  sendJson(response, 200, {
+    form: { id, name, slug, status: statusOf(status), current_version_id: currentVersionId },
+    message: `The form is published. A confirmation was sent to ${email.value}.`,
+    ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
+  });
+}
+
+/** Throws unless the token can publish the draft: whoever has none learns nothing about the body. */
+async function refuseStrangers({ call, admit }: Exchange, draft: Draft): Promise<void> {
+  await admit();
+  await call(rpcs.getActivation, draft);
+}
+
+async function readEmail(request: Exchange['request']): Promise<Checked<string>> {
+  if (isFormPost(request)) {
+    const inputs = await readForm(request, async () => undefined);
+    const email = inputs.get('email')?.at(-1);
+    return email === undefined ? refused([required('email')]) : { ok: true, value: email };
+  }
+  const { value, problems } = await readJson(request);
+  if (problems.length > 0) return refused(problems);
+  const body = emailBody.safeParse(value);
+  return body.success ? { ok: true, value: body.data.email } : refused(violationsOf(body.error, value));
+}
+
+const refused = (violations: Violation[]) => ({ ok: false as const, violations });
+
+type Draft = { formId: string; token: string };

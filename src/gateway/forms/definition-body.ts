@@ -1,0 +1,23 @@
+import { checkDefinition, definitionSchema } from '../../domain/definition/definition.ts';
+import { definitionToMessage } from '../../domain/definition/definition-message.ts';
+import type { Checked, Exchange } from '../route.ts';
+
+/** What the routes share whose body is a form definition. */
+export const definitionBody = { shape: definitionSchema, check };
+
+/**
+ * Checks a definition before it becomes a message, which has no place for unknown properties and
+ * wrong types. The service checks it again; who is keyless is for it to say, and what is asked here
+ * only serves to name all problems at once.
+ */
+function check(raw: unknown, { request, allowPrivateUrls }: Exchange): Checked<Definition> {
+  const keyless = !/^bearer /i.test(request.headers.authorization ?? '');
+  const checked = checkDefinition(raw, { keyless, allowPrivateUrls });
+  if (!checked.ok) return checked;
+  const message = definitionToMessage(checked.definition);
+  const channel = message.delivery?.channel;
+  if (channel?.case === 'webhook') channel.value.secret = checked.deliverySecret ?? '';
+  return { ok: true, value: message };
+}
+
+type Definition = ReturnType<typeof definitionToMessage>;

@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { type Form, FormsService, type GetAgentSchemaResponse } from '../../../gen/forms/v1/forms_pb.js';
+import { definitionSchema } from '../../domain/definition/definition.ts';
+import { settingsSchema } from '../../domain/definition/settings.ts';
+import { fieldSchema } from '../../domain/fields/field.ts';
+import { type Route, route, tagged } from '../route.ts';
+import { jsonObject, nextCursor, okReply, pageOf, pageQuery, present, textOrNull } from '../schemas.ts';
+import { definitionBody } from './definition-body.ts';
+import {
+  definitionOf,
+  emailBody,
+  form,
+  formId,
+  formOf,
+  formStatus,
+  listedForm,
+  listedFormOf,
+  statusOf,
+} from './shapes.ts';
+
+const { method: rpcs } = FormsService;
+
+const createdReply = z.object({
+  form: z.object({
+    id: formId,
+    name: z.string(),
+    slug: z.string(),
+    status: formStatus,
+    activate_url: z.string().describe('Relative path; the token in it works once, for 7 days.'),
+  }),
+});
+
+const agentSchemaReply = z.object({
+  form: z.object({
+    id: formId,
+    name: z.string(),
+    slug: z.string(),
+    description: z.string().nullable(),
+    version_id: z.string().nullable(),
+  }),
+  fields: z.array(fieldSchema),
+  settings: settingsSchema,
+  json_schema: jsonObject.describe('JSON Schema 2020-12 of the answers object.'),
+  submit: z.object({ method: z.literal('POST'), url: z.string() }),
+});
+
+/** The routes of the interface's forms, in its order, and those added to them. */
+export const formRoutes: Route[] = tagged('Forms', [
+  route('post', '/api/forms/create', rpcs.createForm, {
+    ...definitionBody,
+    summary: 'Make a draft; activate_url publishes it',
+    input: ({ body }) => ({ definition: body }),
+    status: 201,
+    reply: createdReply,
+    answer: ({ form, activationToken }) => ({ form: createdOf(present(form), activationToken) }),
+  }),
+  route('post', '/v1/forms/validate', rpcs.validateForm, {
+    ...definitionBody,
+    summary: 'Check a definition; nothing is stored',
+    input: ({ body }) => ({ definition: body }),
+    reply: z.object({ ok: z.literal(true), form: definitionSchema }),
+    answer: ({ definition }) => ({ ok: true as const, form: definitionOf(definition) }),
+  }),
+  route('get', '/v1/forms/:id/agent-schema', rpcs.getAgentSchema, {
+    summary: 'What a form asks, for agents and renderers',
+    input: ({ id }) => ({ formId: id }),
+    reply: agentSchemaReply,
+    answer: (response, { baseUrl }) => agentSchemaOf(response, baseUrl),
+  }),
+  route('get', '/v1/forms', rpcs.listForms, {
+    summary: 'List the project’s forms, newest first',
+    query: pageQuery,
+    input: ({ query }) => pageOf(query),
+    reply: z.object({ forms: z.array(listedForm), next_cursor: nextCursor }),
+    answer: ({ forms, nextPageToken }) => ({
+      forms: forms.map(listedFormOf),
+      next_cursor: textOrNull(nextPageToken),
+    }),
+  }),
+  route('get', '/v1/forms/:id', rpcs.getForm, {
+    summary: 'Read a form with its current definition',
+    input: ({ id }) => ({ formId: id }),
+    reply: z.object({ form }),
+    answer: ({ form }) => ({ form: formOf(form) }),
+  }),
+  route('post', '/v1/forms/:id/archive', rpcs.archiveForm, {
+    summary: 'End a form; what was submitted stays',
+    input: ({ id }) => ({ formId: id }),
+    reply: z.object({ form: listedForm }),
+    answer: ({ form }) => ({ form: listedFormOf(present(form)) }),
+  }),
+  route('post', '/v1/forms/:id/owner', rpcs.changeFormOwner, {
+    summary: 'Ask another address to own the form; it does once it confirms by mail',
+    body: emailBody,
+    input: ({ id, body }) => ({ formId: id, email: body.email }),
+    status: 202,
+    errors: [409, 410],
+    reply: okReply,
+    answer: () => ({ ok: true as const }),
+  }),
+]);
+
+function createdOf({ id, name, slug, status }: Form, token: string) {
+  const activateUrl = `/api/forms/${id}/activate?token=${encodeURIComponent(token)}`;
+  return { id, name, slug, status: statusOf(status), activate_url: activateUrl };
+}
+
+function agentSchemaOf(
+  { form: message, jsonSchema }: GetAgentSchemaResponse,
+  baseUrl: string,
+): z.input<typeof agentSchemaReply> {
+  const { id, name, slug, currentVersionId, definition } = present(message);
+  const { description = null, fields, settings = {} } = definitionOf(definition);
+  return {
+    form: { id, name, slug, description, version_id: textOrNull(currentVersionId) },
+    fields,
+    settings,
+    json_schema: jsonSchema ?? {},
+    submit: { method: 'POST', url: `${baseUrl}/api/forms/${id}/submissions` },
+  };
+}

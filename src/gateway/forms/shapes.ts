@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { type Form, FormStatus } from '../../../gen/forms/v1/forms_pb.js';
+import { definitionSchema } from '../../domain/definition/definition.ts';
+import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
+import { present, textOrNull, timeOf, timeOrNull, timeReply } from '../schemas.ts';
+
+export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
+export const formStatus = z.enum(['draft', 'published', 'archived']);
+export const webhookSecret = z
+  .string()
+  .exactOptional()
+  .describe('The signing secret of the form’s webhook, if the service made it. Shown only here.');
+
+export const emailBody = z
+  .strictObject({ email: z.string().describe('The address that is to own the form.') })
+  .meta({ id: 'EmailInput' });
+
+const formFields = {
+  id: formId,
+  name: z.string(),
+  slug: z.string(),
+  status: formStatus,
+  current_version_id: z.string().nullable(),
+  created_by: z.string().describe('`public`, or the id of a key.'),
+  owner_email: z.string().nullable(),
+  created_at: timeReply,
+  activated_at: timeReply.nullable(),
+  archived_at: timeReply.nullable(),
+};
+
+/** A form as lists have it. */
+export const listedForm = z.object(formFields).meta({ id: 'ListedForm' });
+
+/** A form with its definition. */
+export const form = z.object({ ...formFields, definition: definitionSchema }).meta({ id: 'Form' });
+
+/** A form as a list has it. */
+export function listedFormOf(message: Form): z.input<typeof listedForm> {
+  return {
+    id: message.id,
+    name: message.name,
+    slug: message.slug,
+    status: statusOf(message.status),
+    current_version_id: textOrNull(message.currentVersionId),
+    created_by: message.createdBy,
+    owner_email: textOrNull(message.ownerEmail),
+    created_at: timeOf(message.createTime),
+    activated_at: timeOrNull(message.activateTime),
+    archived_at: timeOrNull(message.archiveTime),
+  };
+}
+
+/** A form with its definition. */
+export function formOf(message: Form | undefined): z.input<typeof form> {
+  const there = present(message);
+  return { ...listedFormOf(there), definition: definitionOf(there.definition) };
+}
+
+/** A definition as people write it. */
+export function definitionOf(message: Form['definition']): z.input<typeof definitionSchema> {
+  // The service has checked it: what comes back is of the schema's shape.
+  return definitionFromMessage(present(message)) as z.input<typeof definitionSchema>;
+}
+
+/** The word for a form's status. */
+export function statusOf(value: FormStatus): z.input<typeof formStatus> {
+  if (value === FormStatus.PUBLISHED) return 'published';
+  return value === FormStatus.ARCHIVED ? 'archived' : 'draft';
+}

@@ -1,0 +1,56 @@
+import { create } from '@bufbuild/protobuf';
+import { EndingSchema, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
+import { Refusal, refusalOf } from '../errors.ts';
+import { readForm } from '../form-body.ts';
+import { prefersJson, sendJson, sendPage } from '../reply.ts';
+import { type Exchange, idOf } from '../route.ts';
+import { idempotencyKeyOf } from '../schemas.ts';
+
+/**
+ * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
+ * Answers with a page or a redirect, unless JSON is preferred.
+ */
+export async function acceptFormPost({ call, request, response, pages }: Exchange): Promise<void> {
+  const formId = idOf(request);
+  const key = idempotencyKeyOf(request);
+  const inputs = await readForm(request, async ({ name, filename, content }) => {
+    const target = { case: 'formId' as const, value: formId };
+    const { upload } = await call(UploadsService.method.createUpload, {
+      target,
+      fieldId: name,
+      filename,
+      content,
+    }).catch((error: unknown) => {
+      throw refusalAt(`answers.${name}`, error);
+    });
+    return upload?.id;
+  });
+  const { submissionId, ending } = await call(SubmissionsService.method.createSubmission, {
+    formId,
+    inputs: [...inputs].filter(([name]) => !controls.has(name)).map(([name, values]) => ({ name, values })),
+    source: inputs.get('_source')?.[0] ?? '',
+    honeypot: inputs.get('_gotcha')?.join('') ?? '',
+    nextUrl: inputs.get('_next')?.[0] ?? '',
+    idempotencyKey: key,
+  });
+  if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
+  if (ending?.redirectUrl) {
+    response.statusCode = 303;
+    response.setHeader('location', ending.redirectUrl);
+    response.end();
+    return;
+  }
+  sendPage(response, 201, pages.renderEnding(ending ?? create(EndingSchema), request));
+}
+
+/** Control names of an HTML form; no field can have them, since an id begins with a letter. */
+const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source']);
+
+/** A refusal of one file of a form's post, named by the input it came in. */
+function refusalAt(path: string, error: unknown): Refusal {
+  const refusal = refusalOf(error);
+  if (refusal.reason !== 'invalid') return refusal;
+  const details = refusal.details.map((detail) => ({ ...detail, path }));
+  return new Refusal('invalid', refusal.message, { details });
+}

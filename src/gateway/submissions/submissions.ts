@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import {
+  type Submission,
+  SubmissionStatus,
+  SubmissionsService,
+} from '../../../gen/forms/v1/submissions_pb.js';
+import { type Route, route, tagged } from '../route.ts';
+import {
+  jsonObject,
+  nextCursor,
+  okReply,
+  pageOf,
+  pageQuery,
+  present,
+  textOrNull,
+  timeInput,
+  timeOf,
+  timeReply,
+} from '../schemas.ts';
+
+const { method: rpcs } = SubmissionsService;
+
+/** The largest that the message can carry. */
+const MAX_OFFSET = 2 ** 31 - 1;
+
+const status = z.enum(['accepted', 'spam']);
+
+/** A submission as replies have it. */
+export const submission = z
+  .object({
+    id: z.string(),
+    form_id: z.string(),
+    form_version_id: z.string(),
+    session_id: z.string().nullable(),
+    source: z.string(),
+    answers: jsonObject,
+    status,
+    created_at: timeReply,
+    metadata: jsonObject.describe('The metadata of its session.'),
+  })
+  .meta({ id: 'Submission' });
+
+const submissionsQuery = pageQuery.extend({
+  offset: z
+    .string()
+    .regex(/^\d+$/, 'Expected a whole number from 0')
+    .transform((text) => Math.min(Number(text), MAX_OFFSET))
+    .exactOptional()
+    .meta({ type: 'integer', minimum: 0, description: 'How many to skip, default 0; `cursor` is faster.' }),
+  session_id: z.string().min(1).exactOptional().describe('Only those made in this session.'),
+  source: z.string().min(1).exactOptional().describe('Only those from this source.'),
+  status: status.exactOptional().describe('Default: `accepted`.'),
+  created_after: timeInput.exactOptional().describe('Only those accepted at or after this time.'),
+  created_before: timeInput.exactOptional().describe('Only those accepted before this time.'),
+});
+
+/** The routes that read and delete submissions. */
+export const submissionRoutes: Route[] = tagged('Submissions', [
+  route('get', '/v1/forms/:id/submissions', rpcs.listSubmissions, {
+    summary: 'List a form’s submissions, newest first',
+    query: submissionsQuery,
+    input: ({ id, query }) => ({
+      formId: id,
+      ...pageOf(query),
+      skip: query.offset ?? 0,
+      sessionId: query.session_id ?? '',
+      source: query.source ?? '',
+      status: query.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
+      createdAfter: query.created_after,
+      createdBefore: query.created_before,
+    }),
+    reply: z.object({ submissions: z.array(submission), next_cursor: nextCursor }),
+    answer: ({ submissions, nextPageToken }) => ({
+      submissions: submissions.map(submissionOf),
+      next_cursor: textOrNull(nextPageToken),
+    }),
+  }),
+  route('get', '/v1/submissions/:id', rpcs.getSubmission, {
+    summary: 'Read one submission',
+    input: ({ id }) => ({ submissionId: id }),
+    reply: z.object({ submission }),
+    answer: ({ submission }) => ({ submission: submissionOf(submission) }),
+  }),
+  route('delete', '/v1/submissions/:id', rpcs.deleteSubmission, {
+    summary: 'Delete a submission with its event, deliveries and files',
+    input: ({ id }) => ({ submissionId: id }),
+    reply: okReply,
+    answer: () => ({ ok: true as const }),
+  }),
+]);
+
+/** A submission as replies have it. */
+export function submissionOf(message: Submission | undefined): z.input<typeof submission> {
+  const there = present(message);
+  return {
+    id: there.id,
+    form_id: there.formId,
+    form_version_id: there.formVersionId,
+    session_id: textOrNull(there.sessionId),
+    source: there.source,
+    answers: there.answers ?? {},
+    status: there.status === SubmissionStatus.SPAM ? 'spam' : 'accepted',
+    created_at: timeOf(there.createTime),
+    metadata: there.metadata ?? {},
+  };
+}

@@ -1,0 +1,150 @@
+import { z } from 'zod';
+import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { isObject, type JsonObject } from '../../domain/json.ts';
+import type { RefusalDetail } from '../../domain/refusal.ts';
+import { violationsOf } from '../../domain/violations.ts';
+import { readJson } from '../body.ts';
+import { Refusal, refusalOf } from '../errors.ts';
+import { formTypes, isFormPost } from '../form-body.ts';
+import { sendJson } from '../reply.ts';
+import { customRoute, type Exchange, idOf, type Route, refusal, tagged } from '../route.ts';
+import { idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
+import { acceptFormPost } from './form-post.ts';
+
+const { method: rpcs } = SubmissionsService;
+
+/** What is posted to a form. */
+const submissionBody = z
+  .strictObject({
+    answers: jsonObject.describe('The answers by field id.'),
+    source: z.string().exactOptional().describe('Where they come from, up to 200 characters; default `api`.'),
+  })
+  .meta({ id: 'SubmissionInput' });
+
+/** What is posted to the demo form: as to any other, or its three answers as they are. */
+const demoBody = z.union([
+  submissionBody,
+  z.looseObject({
+    name: z.unknown().meta({ type: 'string' }).optional(),
+    email: z.unknown().meta({ type: 'string' }).optional(),
+    message: z.unknown().meta({ type: 'string' }).optional(),
+  }),
+]);
+
+const acceptedReply = z
+  .object({
+    ok: z.literal(true),
+    submission_id: z.string().meta({ examples: ['sub_01jd3kvz8nf9t8x1v0c9m2q4ra'] }),
+  })
+  .meta({ id: 'Accepted' });
+
+const submitting = {
+  headers: { 'Idempotency-Key': idempotencyKey },
+  body: submissionBody,
+  status: 201,
+  reply: acceptedReply,
+};
+
+/** The routes that take submissions. */
+export const submitRoutes: Route[] = tagged('Submissions', [
+  customRoute('post', '/api/forms/:id/submissions', rpcs.createSubmission, {
+    ...submitting,
+    name: 'submit',
+    summary: 'Submit answers to a published form, as JSON or as an HTML form',
+    forms: formTypes,
+    errors: [401, 409, 410],
+    handle: (exchange) =>
+      isFormPost(exchange.request) ? acceptFormPost(exchange) : acceptJson(exchange, false),
+  }),
+  customRoute('post', '/v1/forms/:id/submissions', rpcs.createSubmission, {
+    ...submitting,
+    summary: 'Submit answers to a published form of the key’s project',
+    managed: true,
+    errors: [409, 410],
+    handle: (exchange) => acceptJson(exchange, true),
+  }),
+  customRoute('post', '/api/demo', rpcs.createDemoSubmission, {
+    name: 'submitDemo',
+    summary: 'Submit to the demo form; its operator gets a mail',
+    body: demoBody,
+    status: 201,
+    reply: acceptedReply,
+    handle: acceptDemo,
+  }),
+]);
+
+/** The hot path: nothing here looks into the answers. */
+async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
+  const { call, request, response } = exchange;
+  const formId = idOf(request);
+  const key = idempotencyKeyOf(request);
+  const { value, problems } = await readJson(request);
+  const body = problems.length > 0 ? undefined : submissionBody.safeParse(value);
+  if (body?.success !== true) {
+    const own = body ? violationsOf(body.error, value) : problems;
+    const others = await answerProblems(exchange, body && answersIn(value), managed);
+    throw refusal('invalid', [...own, ...others]);
+  }
+  const { answers, source = '' } = body.data;
+  const input = { formId, answers, source, idempotencyKey: key, managed };
+  const { submissionId } = await call(rpcs.createSubmission, input);
+  sendJson(response, 201, { ok: true, submission_id: submissionId });
+}
+
+/** The answers of a body that does not fit otherwise. */
+function answersIn(body: unknown): JsonObject | undefined {
+  return isObject(body) ? submissionBody.shape.answers.safeParse(body.answers).data : undefined;
+}
+
+/**
+ * What the service refuses of answers whose body is refused anyway, so that all problems are reported at once.
+ * Throws what goes before them: that the form takes no answers, or none from this caller.
+ */
+async function answerProblems(
+  { call, request }: Exchange,
+  answers: JsonObject | undefined,
+  managed: boolean,
+): Promise<readonly RefusalDetail[]> {
+  // No field has an empty id, so the service never accepts this.
+  const input = { formId: idOf(request), answers: { ...answers, '': true }, managed };
+  try {
+    await call(rpcs.createSubmission, input);
+    return [];
+  } catch (error) {
+    const { reason, details } = refusalOf(error);
+    if (reason !== 'invalid' && reason !== 'bad_request') throw error;
+    return answers === undefined ? [] : details.filter(({ path }) => /^answers\../.test(path));
+  }
+}
+
+async function acceptDemo({ call, admit, request, response }: Exchange): Promise<void> {
+  const { value, problems } = await readJson(request);
+  const flat = isObject(value) && !Object.hasOwn(value, 'answers');
+  const nested = flat ? nestedOf(value) : value;
+  const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
+  if (body?.success !== true) {
+    await admit();
+    throw refusal('invalid', body ? violationsOf(body.error, nested) : problems);
+  }
+  const { answers, source = '' } = body.data;
+  const { submissionId } = await call(rpcs.createDemoSubmission, { answers, source }).catch(
+    (error: unknown) => {
+      throw flat ? refusalWithFlatPaths(error) : error;
+    },
+  );
+  sendJson(response, 201, { ok: true, submission_id: submissionId });
+}
+
+/** A flat body, `{name, email, message}`, as any other has it. */
+function nestedOf({ source, ...answers }: Record<string, unknown>): unknown {
+  return source === undefined ? { answers } : { answers, source };
+}
+
+function refusalWithFlatPaths(error: unknown): Refusal {
+  const refusal = refusalOf(error);
+  const details = refusal.details.map((detail) => ({
+    ...detail,
+    path: detail.path.replace(/^answers\./, ''),
+  }));
+  return new Refusal(refusal.reason, refusal.message.replace(/^answers\./, ''), { ...refusal, details });
+}
