@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { createServerDatabase } from '../support/database.ts';
+import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';
 import { openDatabaseProxy } from '../support/database-proxy.ts';
 import {
   expectFinished,
@@ -13,6 +13,7 @@ import {
   plainDefinition,
   startDelivery,
 } from '../support/delivery.ts';
+import { startMailServer } from '../support/mail-server.ts';
 import { startReceiver } from '../support/receiver.ts';
 
 const byWebhook = {
@@ -60,6 +61,35 @@ it('finishes attempts under way while the database is away, and leaves them to b
   const [repeated] = await expectFinished(database, form, 1);
   expect(repeated?.delivery.status).toBe('delivered');
   expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual([event, event]);
+});
+
+it.each(engines)('does not wait beyond its grace for a mail server that stalls, on %s', async (engine) => {
+  await using database = await openTestDatabase(engine);
+  const { promise: stalled, resolve: answer } = Promise.withResolvers<undefined>();
+  const { promise: asked, resolve: noteAsked } = Promise.withResolvers<void>();
+  await using mailServer = await startMailServer(() => {
+    noteAsked();
+    return stalled;
+  });
+  const form = await givenForm(database);
+  await givenSubmissions(database, form, [{ name: 'Ada' }]);
+  const settings = { smtpUrl: mailServer.url };
+  const delivery = startDelivery(database, { settings });
+  await asked;
+
+  await delivery.stop(100);
+
+  // A mail whose server has run into a time-out counts as an attempt.
+  expect(await database.query('select status, attempt_count, leased_until, error from deliveries')).toEqual([
+    { status: 'pending', attempt_count: 0, leased_until: null, error: null },
+  ]);
+  answer(undefined);
+  await using _later = startDelivery(database, { settings });
+  const [mail] = await mailServer.expectMails(1);
+  const [delivered] = await expectFinished(database, form, 1);
+  expect(mail?.subject).toBe('New submission: Contact');
+  expect(delivered?.delivery).toMatchObject({ status: 'delivered', attemptCount: 1 });
+  expect(mailServer.mails).toHaveLength(1);
 });
 
 it('gives up storing results when the grace is over and the database is still away', async () => {

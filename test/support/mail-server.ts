@@ -1,28 +1,29 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import PostalMime, { type Email } from 'postal-mime';
 import { SMTPServer } from 'smtp-server';
 import { until } from './until.ts';
 
 /**
  * Starts a real SMTP server on a free port of 127.0.0.1 and parses what it is sent. `refuse` may answer
- * a recipient with an error status, such as 450 or 550.
+ * a recipient with an error status, such as 450 or 550, and the server waits for what it promises.
  */
-export async function startMailServer(refuse: (address: string) => number | undefined = () => undefined) {
+export async function startMailServer(refuse: Refusal = () => undefined) {
   const mails: ReceivedMail[] = [];
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS', 'AUTH'],
     logger: false,
-    onRcptTo({ address }, _session, done) {
-      const status = refuse(address);
+    async onRcptTo({ address }, _session, done) {
+      const status = await refuse(address);
       if (status === undefined) done();
       else done(Object.assign(new Error('Refused by the test'), { responseCode: status }));
     },
     async onData(stream, session, done) {
-      const chunks: Buffer[] = [];
-      for await (const chunk of stream) chunks.push(chunk);
-      const source = Buffer.concat(chunks);
+      // A client that gives up in the middle has sent no mail.
+      const source = await buffer(stream).catch(() => undefined);
+      if (source === undefined) return done();
       const recipients = session.envelope.rcptTo.map(({ address }) => address);
       mails.push({ recipients, source: source.toString('utf8'), ...(await PostalMime.parse(source)) });
       done();
@@ -50,6 +51,8 @@ export async function startMailServer(refuse: (address: string) => number | unde
 
 /** A mail as it arrived, taken apart. */
 export type ReceivedMail = Email & { recipients: string[]; source: string };
+
+type Refusal = (address: string) => number | undefined | Promise<number | undefined>;
 
 type MailServer = AsyncDisposable & {
   url: string;

@@ -14,7 +14,8 @@ export function createMailSender(options: MailSenderOptions): MailSender {
   const transport = openMailTransport(settings, log);
 
   return {
-    async send(claim, stored) {
+    async send(claim, stored, signal) {
+      signal.throwIfAborted();
       const mail = mailMessageSchema.parse(stored);
       if (!isEmailAddress(mail.to)) return { outcome: 'dropped', error: 'Not an address.' };
       if (await isMailStopped(database, { address: mail.to, formId: claim.formId })) {
@@ -25,9 +26,10 @@ export function createMailSender(options: MailSenderOptions): MailSender {
 
       try {
         const content = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
-        const response = await transport.send(content, claim.id);
+        const response = await transport.send({ ...content, signal }, claim.id);
         return { outcome: 'delivered', responseStatus: statusIn(response), responseBody: response };
       } catch (error) {
+        if (signal.aborted) throw error;
         const outcome = judge(error);
         if (isRefusedLogin(error))
           log.error({ err: error }, 'The mail server refuses the login in SMTP_URL.');
@@ -132,8 +134,11 @@ function statusIn(response: string): number | undefined {
 }
 
 export type MailSender = {
-  /** Sends one mail, unless its address wants none or has had enough for today. Throws only if the database fails. */
-  send(claim: Claim, stored: unknown): Promise<Outcome>;
+  /**
+   * Sends one mail, unless its address wants none or has had enough for today. Throws only if `signal` is
+   * aborted or the database fails.
+   */
+  send(claim: Claim, stored: unknown, signal: AbortSignal): Promise<Outcome>;
   close(): void;
 };
 

@@ -53,7 +53,10 @@ const STEP_TIMEOUT_MS = 10_000;
 const noOutsideContent = { disableFileAccess: true, disableUrlAccess: true };
 
 export type MailTransport = {
-  /** Hands over one mail and returns what the server said. Throws what nodemailer does. `name` is a file's. */
+  /**
+   * Hands over one mail and returns what the server said. Throws what nodemailer does; a mail whose `signal`
+   * is aborted is cut off. `name` is a file's.
+   */
   send(mail: SendMailOptions, name: string): Promise<string>;
   close(): void;
 };

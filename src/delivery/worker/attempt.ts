@@ -26,7 +26,7 @@ export function createAttempts(
       const outcome =
         content.channel === 'webhook'
           ? await webhooks.send(claim, content, signal)
-          : await mails.send(claim, content.mail);
+          : await mails.send(claim, content.mail, signal);
       const tried = { startedAt, durationMs: now() - startedAt };
       return { result: { ...claimed, ...resultOf(options, claim, outcome, tried) }, gone: isGone(outcome) };
     } catch (error) {
