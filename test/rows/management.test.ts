@@ -206,6 +206,14 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
     ]);
   });
 
+  it('11: opens none on a form that is closed', async () => {
+    const closed = await service.givenPublishedForm({ settings: { closesAt: '2026-01-01T00:00:00Z' } });
+
+    const reply = await service.post(`/v1/forms/${closed.id}/sessions`);
+
+    expect(deniedAs(reply)).toEqual([410, 'validation_failed', 'closed']);
+  });
+
   it('12: GET /v1/sessions/:id reads it, with partial answers where the form keeps them', async () => {
     const keeping = await service.givenPublishedForm({ settings: { allowPartial: true } });
     const [plain, partial] = [await givenSession(form), await givenSession(keeping)];

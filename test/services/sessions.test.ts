@@ -103,6 +103,27 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     expect(await count(services, 'sessions')).toBe(0);
   });
 
+  it('opens none once the form takes no more submissions', async () => {
+    await using services = await startServices(engine);
+    const closesAt = new Date(services.clock.ms + 60_000).toISOString();
+    const closing = await services.givenFormOf(fields, { closesAt });
+    const full = await services.givenFormOf(fields, { maxSubmissions: 1 });
+    const { createSession } = services.sessions;
+    await createSession({ formId: closing }, services.owner);
+    await createSession({ formId: full }, services.owner);
+    await services.submissions.createSubmission({ formId: full, answers: { email: 'ann@example.com' } });
+
+    services.clock.ms += 60_000;
+
+    await expectFailure(createSession({ formId: closing }, services.owner), Reason.CLOSED);
+    await expectFailure(createSession({ formId: full }, services.owner), Reason.CLOSED);
+    await expectFailure(
+      createSession({ formId: full, expiresIn: seconds(0) }, services.owner),
+      Reason.CLOSED,
+    );
+    expect(await count(services, 'sessions')).toBe(2);
+  });
+
   it('answers without a key where none is required', async () => {
     await using services = await startServices(engine, { settings: { requireApiKey: false } });
     const formId = await services.givenFormOf(fields);

@@ -394,7 +394,8 @@ export declare const SessionsService: GenService<{
    * Opens a session of a published form. Scope `sessions:write`.
    *
    * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields and answers that do not
-   * fit, and with `NOT_FOUND` if there is no such published form.
+   * fit, with `NOT_FOUND` if there is no such published form, and with `FAILED_PRECONDITION` if it
+   * takes no more submissions.
    *
    * @generated from rpc forms.v1.SessionsService.CreateSession
    */

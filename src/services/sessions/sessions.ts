@@ -15,7 +15,7 @@ import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import { insertSession, lockSession, type Session, updateSession } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm } from '../forms/form-access.ts';
+import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
@@ -36,6 +36,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
 async function createSession(context: ServiceContext, request: CreateSessionRequest, caller: Caller) {
   const form = await publishedForm(context.forms, request.formId, caller.projectId);
   if (form.status !== 'published') throw notFound('form');
+  refuseIfClosed(form, context.now());
   const prefill = form.version.compiled.checkAnswers(request.prefill ?? {}, {
     root: 'prefill',
     required: false,
