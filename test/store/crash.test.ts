@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { countSubmissions } from '../../src/store/submissions.ts';
 import { createServerDatabase } from '../support/database.ts';
+import { until } from '../support/until.ts';
 
 describe('a writing process that is killed', () => {
   it('loses no acknowledged row of the embedded database', async () => {
@@ -17,6 +18,25 @@ describe('a writing process that is killed', () => {
       const database = await openDatabase({ dataDir, log: console });
 
       await expectAllStored(database, acknowledged);
+      await database.close();
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true });
+    }
+  });
+
+  it('leaves no half database when it was killed while it made the embedded one', async () => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'forms-crash-'));
+    try {
+      const child = startWriting(dataDir);
+      const closed = once(child, 'close');
+      await until(() => readdirSync(dataDir).some((name) => existsSync(join(dataDir, name, 'PG_VERSION'))));
+      child.kill('SIGKILL');
+      await closed;
+
+      const database = await openDatabase({ dataDir, log: console });
+
+      expect(await database.schemaDifference()).toBe('');
+      expect(readdirSync(dataDir).filter((name) => name.startsWith('pglite'))).toEqual(['pglite']);
       await database.close();
     } finally {
       rmSync(dataDir, { recursive: true, force: true });
@@ -36,8 +56,7 @@ describe('a writing process that is killed', () => {
 
 /** Kills the process in the midst of its writing, and returns the ids it had been promised. */
 async function killAfter(place: string, rows: number): Promise<string[]> {
-  const program = join(import.meta.dirname, 'writing-process.ts');
-  const child = spawn(process.execPath, [program, place], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = startWriting(place);
   const closed = once(child, 'close');
   let output = '';
   for await (const chunk of child.stdout.setEncoding('utf8')) {
@@ -46,6 +65,12 @@ async function killAfter(place: string, rows: number): Promise<string[]> {
   }
   expect(await closed).toEqual([null, 'SIGKILL']);
   return output.split('\n').slice(0, -1);
+}
+
+/** Starts a process that opens the database and writes until it is killed. */
+function startWriting(place: string) {
+  const program = join(import.meta.dirname, 'writing-process.ts');
+  return spawn(process.execPath, [program, place], { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 async function expectAllStored(database: Database, acknowledged: string[]): Promise<void> {
