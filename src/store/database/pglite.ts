@@ -2,6 +2,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { setFlagsFromString } from 'node:v8';
 import { createGunzip } from 'node:zlib';
 import { PGlite } from '@electric-sql/pglite';
 import { dataDir as emptyDatabase } from '@electric-sql/pglite-prepopulatedfs';
@@ -29,6 +30,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
   const { dataDir, dump, onLockLost = stopWriting } = options;
   const folder = dataDir === undefined ? undefined : lockDataFolder(dataDir, onLockLost);
   const place = dataDir === undefined ? undefined : join(dataDir, 'pglite');
+  keepWebAssemblyUnoptimized();
   const pglite = await openFolder(place, dump).catch((error: unknown) => {
     folder?.release();
     throw new StartError(`The embedded database in ${dataDir} can't be opened.`, { cause: error });
@@ -66,6 +68,19 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
       folder?.release();
     },
   };
+}
+
+/**
+ * Makes V8 run WebAssembly as its first, fast compiler made it. The optimizing compiler takes 600 MiB for a
+ * single function of PostgreSQL, at every start, and saves 6 % of the CPU of a submission and a third of that
+ * of a query that reads thousands of rows.
+ *
+ * This is `node --liftoff-only`, whose own flag does nothing once V8 runs. It holds for WebAssembly compiled
+ * from then on.
+ */
+function keepWebAssemblyUnoptimized(): void {
+  setFlagsFromString('--no-wasm-tier-up');
+  setFlagsFromString('--no-wasm-dynamic-tiering');
 }
 
 /** A new database is a copy of an empty one, which takes half the time of making one. */
