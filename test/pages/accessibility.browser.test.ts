@@ -1,12 +1,13 @@
 import type { Page } from 'playwright-core';
 import PostalMime from 'postal-mime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { givenSession, hasBrowser, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
+import { givenSession, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { everyType } from './every-type.ts';
 
-describe.skipIf(!hasBrowser).each([
+describe.skipIf(noBrowser).each([
   ['light, from left to right', { colorScheme: 'light' }, { locale: 'en' }],
   ['dark, from right to left', { colorScheme: 'dark' }, { locale: 'ar', theme: { accentColor: '#ffd400' } }],
 ] as const)(
@@ -24,7 +25,7 @@ describe.skipIf(!hasBrowser).each([
       await page.context().setExtraHTTPHeaders({ 'accept-language': settings.locale });
     }, 60_000);
     afterAll(async () => {
-      expect(browser.problems).toEqual([]);
+      await browser.expectNoProblems();
       await browser?.[Symbol.asyncDispose]();
       await service?.[Symbol.asyncDispose]();
     });

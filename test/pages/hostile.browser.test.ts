@@ -1,8 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { givenSession, hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { givenSession, startBrowser, type TestBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 
-describe.skipIf(!hasBrowser)('what authors and prefill bring along', { timeout: 120_000 }, () => {
+describe.skipIf(noBrowser)('what authors and prefill bring along', { timeout: 120_000 }, () => {
   let service: TestService;
   let browser: TestBrowser;
 
@@ -14,7 +15,7 @@ describe.skipIf(!hasBrowser)('what authors and prefill bring along', { timeout: 
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();
   });
-  afterEach(() => expect(browser.problems.splice(0)).toEqual([]));
+  afterEach(() => browser.expectNoProblems());
 
   it('is shown as it is and runs nothing', async () => {
     const page = await browser.open('/health');

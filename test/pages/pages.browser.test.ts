@@ -3,14 +3,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   answersOf,
   givenSession as givenSessionOf,
-  hasBrowser,
   startBrowser,
   type TestBrowser,
 } from '../support/browser.ts';
+import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { everyType, keystrokes } from './every-type.ts';
 
-describe.skipIf(!hasBrowser)('the hosted pages in a browser', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 }, () => {
   let service: TestService;
   let browser: TestBrowser;
   let open: TestBrowser['open'];
@@ -24,7 +24,7 @@ describe.skipIf(!hasBrowser)('the hosted pages in a browser', { timeout: 60_000 
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();
   });
-  afterEach(() => expect(browser.problems.splice(0)).toEqual([]));
+  afterEach(() => browser.expectNoProblems());
 
   it.each([
     ['with script on a desk', {}],

@@ -1,16 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import {
-  answersOf,
-  givenSession,
-  hasBrowser,
-  startBrowser,
-  startSite,
-  type TestBrowser,
-} from '../support/browser.ts';
+import { answersOf, givenSession, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
-describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('somebody else’s site', { timeout: 60_000 }, () => {
   let service: TestService;
   let browser: TestBrowser;
 
@@ -22,7 +16,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
     await browser?.[Symbol.asyncDispose]();
     await service?.[Symbol.asyncDispose]();
   });
-  afterEach(() => expect(browser.problems.splice(0)).toEqual([]));
+  afterEach(() => browser.expectNoProblems());
 
   it('frames a form that names its origin, at the height of its content, and people fill it there', async () => {
     let sessionId = '';
@@ -32,7 +26,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
     );
     const session = await givenSession(service, { fields, settings: { embedOrigins: [site.origin] } });
     sessionId = session.id;
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     const frame = page.frameLocator('iframe');
     await frame.locator('[name=laptop][value=false]').check();
@@ -56,7 +50,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
     );
     const session = await givenSession(service, { settings: { embedOrigins: ['https://shop.example'] } });
     sessionId = session.id;
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     await until(async () => browser.problems.length > 0);
 
@@ -72,7 +66,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
     );
     const session = await givenSession(service, {});
     sessionId = session.id;
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     await page.click('button');
     await page.locator('h1', { hasText: 'Not accepted' }).waitFor();
@@ -83,7 +77,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
   it('posts its own form and gets thanks, or goes on to its own page', async () => {
     const form = await service.givenPublishedForm();
     await using site = await startSite((origin) => staticSite(service.url, form.id, `${origin}/thanks.html`));
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     await page.fill('form [name=email]', 'ada@example.com');
     await page.fill('form [name=message]', 'Hello');
@@ -99,7 +93,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
   it('posts by fetch, reads what was refused and what was stored', async () => {
     const form = await service.givenPublishedForm();
     await using site = await startSite(() => fetchingSite(service.url, form.id));
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     await page.fill('[name=email]', 'nobody');
     await page.click('button');
@@ -114,7 +108,7 @@ describe.skipIf(!hasBrowser)('somebody else’s site', { timeout: 60_000 }, () =
   it('is turned away where the form names other origins', async () => {
     const form = await service.givenPublishedForm({ settings: { allowedOrigins: ['https://shop.example'] } });
     await using site = await startSite(() => fetchingSite(service.url, form.id));
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     await page.fill('[name=email]', 'eve@example.com');
     await page.click('button');

@@ -1,29 +1,32 @@
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
+import { expect } from 'vitest';
+import { chromiumPath } from './chromium.ts';
 import type { TestService } from './server.ts';
 
-const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
-
-/** Whether there is a browser; where there is none, its tests are left out, and say so. */
-export const hasBrowser = existsSync(CHROMIUM);
-if (!hasBrowser) console.warn(`\n  !! The browser tests are LEFT OUT: there is no ${CHROMIUM}.\n`);
-
-/** Starts Chromium. What goes wrong on any of its pages is gathered in `problems`. */
+/** A browser for the pages of a service. What goes wrong on any of its pages is gathered in `problems`. */
 export async function startBrowser(service: TestService): Promise<TestBrowser> {
-  const [browser, axe] = await Promise.all([
-    chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--lang=en-US'] }),
-    readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8'),
-  ]);
+  const browser = await runningChromium();
+  const contexts: BrowserContext[] = [];
   const problems: string[] = [];
+  const closeAll = async () => {
+    await Promise.all(contexts.splice(0).map((context) => context.close()));
+  };
   return {
     problems,
     async open(path, options = {}) {
       const context = await browser.newContext({ locale: 'en-US', ...options });
+      contexts.push(context);
       await context.addInitScript(`addEventListener('securitypolicyviolation', (event) =>
         console.error('Blocked: ' + event.violatedDirective + ' ' + event.blockedURI))`);
       const page = await context.newPage();
@@ -41,8 +44,12 @@ export async function startBrowser(service: TestService): Promise<TestBrowser> {
       await page.goto(new URL(path, service.url).href);
       return page;
     },
+    async expectNoProblems() {
+      await closeAll();
+      expect(problems.splice(0)).toEqual([]);
+    },
     async audit(page) {
-      await page.evaluate(axe);
+      await page.evaluate(await axe);
       const found = await page.evaluate(`axe.run(document, {
         runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
         rules: { 'target-size': { enabled: true } },
@@ -51,9 +58,21 @@ export async function startBrowser(service: TestService): Promise<TestBrowser> {
         nodes.map((node) => `${id}: ${node.html}`),
       );
     },
-    [Symbol.asyncDispose]: () => browser.close(),
+    [Symbol.asyncDispose]: closeAll,
   };
 }
+
+/** Chromium takes a second to start: one does for all test files of a process, with which it ends. */
+async function runningChromium(): Promise<Browser> {
+  const browser = await launched;
+  if (browser?.isConnected()) return browser;
+  launched = chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox', '--lang=en-US'] });
+  return launched;
+}
+
+let launched: Promise<Browser> | undefined;
+
+const axe = readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** Serves one page at an origin of its own, as somebody else's site. */
 export async function startSite(html: (origin: string) => string): Promise<Site> {
@@ -97,6 +116,8 @@ export type TestBrowser = AsyncDisposable & {
   problems: string[];
   /** Opens a page in a browser context of its own. */
   open: (path: string, options?: BrowserContextOptions) => Promise<Page>;
+  /** Closes all pages, and fails the test if there were problems on any. */
+  expectNoProblems: () => Promise<void>;
   /** What axe finds: WCAG 2.2 A and AA, and best practices. */
   audit: (page: Page) => Promise<string[]>;
 };

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { chromiumPath, noBrowser } from './chromium.ts';
 import { inDatabase, runOn, startPostgres } from './postgres.ts';
 import type { Preparations, PreparedPglite, PreparedPostgres } from './prepared.ts';
 
@@ -17,7 +18,20 @@ export default async function setup(project: TestProject): Promise<() => Promise
     'preparations',
     await serve(undo, { postgres: () => preparePostgres(undo), pglite: () => preparePglite(undo) }),
   );
-  return () => undo.disposeAsync();
+  return async () => {
+    await undo.disposeAsync();
+    if (noBrowser) nameLeftOut(project);
+  };
+}
+
+/** Comes after the summary of the run. */
+function nameLeftOut({ vitest }: TestProject): void {
+  const modules = vitest.state.getTestModules();
+  const browserTests = modules.filter(({ moduleId }) => moduleId.endsWith('.browser.test.ts'));
+  const count = browserTests.flatMap(({ children }) => [...children.allTests('skipped')]).length;
+  if (count === 0) return;
+  const remedy = 'install the Debian package chromium, or set CHROMIUM_PATH';
+  vitest.logger.log(`\n  ${count} browser tests were LEFT OUT: there is no ${chromiumPath} (${remedy}).\n`);
 }
 
 /** Answers `GET /<name>` with what that preparation gave, which is made once. Returns the URL. */
