@@ -8,8 +8,8 @@ import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewDelivery } from '../../store/delivery-inserts.ts';
 import type { WaitingEvent } from '../../store/events.ts';
 import type { MailKind, MailMessage } from '../mail/message.ts';
-import { type AnsweredForm, autoresponseMail, submissionMail } from '../mail/templates/answers.ts';
-import { type RequestKind, requestMail } from '../mail/templates/requests.ts';
+import { type RequestKind, requestMail } from '../mail/request-mails.ts';
+import { type AnsweredForm, autoresponseMail, submissionMail } from '../mail/submission-mails.ts';
 import type { FanOutOptions, Surroundings } from './fan-out-context.ts';
 
 /**

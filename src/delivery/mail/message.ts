@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import { mailLinkToken, mailLinkUrl } from '../../domain/mail-link.ts';
+import type { SecretKey } from '../../domain/secrets.ts';
+import { html } from '../../text/html.ts';
 
 /** The shape of a mail as a delivery holds it: everything that differs from mail to mail. */
 export const mailMessageSchema = z.object({
@@ -22,3 +25,101 @@ export type MailKind =
   | 'owner_change'
   | 'webhook_off'
   | 'demo';
+
+/**
+ * Writes a mail as plain text and as HTML with the same content, and adds the link that stops mails of this
+ * form to its reader.
+ */
+export function writeMail(context: MailContext, content: MailContent): MailMessage {
+  const { secretKey, baseUrl, formId, to } = context;
+  const { subject, replyTo, ...rest } = content;
+  const stopToken = mailLinkToken(secretKey, { purpose: 'stop', formId, address: to }, null);
+  const body = {
+    ...rest,
+    title: oneLine(rest.title),
+    footer: oneLine(rest.footer, MAX_FOOTER_CHARS),
+    stopUrl: mailLinkUrl(baseUrl, stopToken),
+  };
+  return {
+    to,
+    subject: oneLine(subject),
+    text: textOf(body),
+    html: htmlOf(body),
+    ...(replyTo !== undefined && { replyTo }),
+    stopToken,
+  };
+}
+
+/**
+ * One line of plain text for a header or a title: no control characters, no marks that change the text
+ * direction of what follows, no more than `max` characters.
+ */
+export function oneLine(text: string, max = MAX_HEADER_CHARS): string {
+  const line = text.replace(unprintable, ' ').replace(/\s+/g, ' ').trim();
+  const chars = [...line];
+  return chars.length > max ? `${chars.slice(0, max - 1).join('')}…` : line;
+}
+
+const MAX_HEADER_CHARS = 200;
+const MAX_FOOTER_CHARS = 400;
+
+/** Control characters, line and paragraph separators, bidirectional marks, lone surrogates. */
+const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+
+function textOf({ paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
+  const parts = [
+    ...paragraphs,
+    ...rows.map(({ label, text }) => `${label}:\n${text}`),
+    ...(button === undefined ? [] : [`${button.label}:\n${button.url}`]),
+    `-- \n${footer}\nTo get no more of these mails: ${stopUrl}`,
+  ];
+  return `${parts.join('\n\n')}\n`;
+}
+
+function htmlOf({ title, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
+  const cells = rows.map(
+    ({ label, text }) => html`<tr>
+<th align="left" valign="top" style="${styles.cell};color:#555;font-weight:600">${label}</th>
+<td valign="top" style="${styles.cell};white-space:pre-wrap">${text}</td>
+</tr>`,
+  );
+  return html`<!doctype html>
+<html>
+<head><meta charset="utf-8"><title>${title}</title></head>
+<body style="${styles.page}">
+<h1 style="font-size:20px;margin:0 0 16px">${title}</h1>
+${paragraphs.map((text) => html`<p style="white-space:pre-wrap">${text}</p>`)}
+${cells.length > 0 && html`<table cellspacing="0" style="border-collapse:collapse;width:100%">${cells}</table>`}
+${button && html`<p><a href="${button.url}" style="${styles.button}">${button.label}</a></p>`}
+<p style="margin-top:32px;font-size:13px;color:#666">${footer}<br>
+<a href="${stopUrl}" style="color:#666">Get no more of these mails</a></p>
+</body>
+</html>`.text;
+}
+
+/** Mail programs read styles only in attributes. */
+const styles = {
+  page:
+    'font-family:system-ui,-apple-system,Segoe UI,Roboto,sans-serif;font-size:15px;line-height:1.5;color:#1a1a1a;' +
+    'max-width:600px;margin:0 auto;padding:24px',
+  cell: 'padding:8px 12px 8px 0;border-top:1px solid #ddd',
+  button:
+    'display:inline-block;padding:10px 18px;background:#1a56db;color:#ffffff;text-decoration:none;border-radius:6px',
+};
+
+/** To whom a mail goes, about which form, and what links need. */
+export type MailContext = { secretKey: SecretKey; baseUrl: string; formId: string; to: string };
+
+/** What a mail says. All of it is plain text. */
+export type MailContent = {
+  subject: string;
+  replyTo?: string;
+  title: string;
+  paragraphs: string[];
+  rows?: { label: string; text: string }[];
+  button?: { label: string; url: string };
+  /** Why the reader gets it. */
+  footer: string;
+};
+
+type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string };

@@ -8,7 +8,7 @@ import type { Outcome } from '../worker/outcome.ts';
 import { type MailMessage, mailMessageSchema } from './message.ts';
 import { openMailTransport } from './transport.ts';
 
-/** Makes what sends mails. */
+/** Opens what sends mails, by SMTP or into files, within the limits of each address. */
 export function createMailSender(options: MailSenderOptions): MailSender {
   const { database, settings, log } = options;
   const transport = openMailTransport(settings, log);
@@ -30,10 +30,13 @@ export function createMailSender(options: MailSenderOptions): MailSender {
         return { outcome: 'delivered', responseStatus: statusIn(response), responseBody: response };
       } catch (error) {
         if (signal.aborted) throw error;
-        const outcome = judge(error);
-        if (isRefusedLogin(error))
-          log.error({ err: error }, 'The mail server refuses the login in SMTP_URL.');
-        return outcome;
+        if (isRefusedLogin(error)) {
+          log.error(
+            { err: error },
+            'The mail server refuses the login in SMTP_URL; the mail is tried again.',
+          );
+        }
+        return failureOf(error);
       }
     },
     close: () => transport.close(),
@@ -42,14 +45,14 @@ export function createMailSender(options: MailSenderOptions): MailSender {
 
 /**
  * Counts the mail against what its address may get in a day; retries are not counted again. Null if
- * it may go.
+ * it may be sent.
  */
 async function waitForQuota({ database }: MailSenderOptions, claim: Claim, to: string): Promise<Wait | null> {
   if (claim.step > 0) return null;
   const quota = await quotaOf(claim, to, async () => findAnyForm(database, claim.formId));
   if (quota === null) return null;
   const wait = await takeMailQuota(database, { address: to, ...quota });
-  return wait === null ? null : { error: quota.words, ...wait };
+  return wait === null ? null : { error: quota.reason, ...wait };
 }
 
 async function quotaOf(claim: Claim, to: string, findForm: () => ReturnType<typeof findAnyForm>) {
@@ -57,7 +60,7 @@ async function quotaOf(claim: Claim, to: string, findForm: () => ReturnType<type
     return {
       kind: 'confirmation',
       limit: REQUESTS_A_DAY,
-      words: 'Waits: the address was asked to confirm often today.',
+      reason: 'Waits: the address was asked to confirm often today.',
     };
   }
   if (claim.kind !== 'owner') return null;
@@ -67,19 +70,19 @@ async function quotaOf(claim: Claim, to: string, findForm: () => ReturnType<type
   return {
     kind: 'owner',
     limit: UNCONFIRMED_A_DAY,
-    words: 'Waits: the owner has not confirmed the address.',
+    reason: 'Waits: the owner has not confirmed the address.',
   };
 }
 
 const requestKinds = new Set(['confirmation', 'recipient_confirmation', 'owner_change']);
 
-/** Over the whole service: whoever makes forms can't flood a stranger. */
+/** Over the whole service, so that nobody can flood a stranger by making many forms. */
 const REQUESTS_A_DAY = 3;
 
 /** Enough to see that a form works before confirming. */
 const UNCONFIRMED_A_DAY = 20;
 
-/** Addresses go in as addresses, so that no text is ever parsed for them. */
+/** Addresses are passed as objects, so that nodemailer parses no text for them. */
 function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: MailMessage) {
   const { mailFrom, baseUrl } = settings;
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1);
@@ -97,8 +100,8 @@ function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: 
   };
 }
 
-/** A server that says 5xx means it. A refused login is our own mistake, and may be mended. */
-function judge(error: unknown): Outcome {
+/** A 5xx answer is final, except for a refused login: an operator can correct SMTP_URL. */
+function failureOf(error: unknown): Outcome {
   const { responseStatus, response } = smtpAnswer(error);
   const final = responseStatus !== undefined && responseStatus >= 500 && !isRefusedLogin(error);
   return {

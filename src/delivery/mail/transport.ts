@@ -4,12 +4,14 @@ import { createTransport, type SendMailOptions } from 'nodemailer';
 import type { Log } from '../../telemetry/log.ts';
 import type { DeliverySettings } from '../options.ts';
 
-/** Opens the way mails go: to the SMTP server, or without one into files. */
+/** Opens the transport of mails: to the SMTP server, or without one into files. */
 export function openMailTransport(settings: TransportSettings, log: Log): MailTransport {
-  return settings.smtpUrl === undefined ? toFiles(settings.mailDir, log) : toServer(settings.smtpUrl);
+  return settings.smtpUrl === undefined
+    ? fileTransport(settings.mailDir, log)
+    : smtpTransport(settings.smtpUrl);
 }
 
-function toServer(smtpUrl: string): MailTransport {
+function smtpTransport(smtpUrl: string): MailTransport {
   const transport = createTransport({
     url: smtpUrl,
     pool: true,
@@ -27,7 +29,7 @@ function toServer(smtpUrl: string): MailTransport {
 }
 
 /** Writes each mail to a file of its own and says so in the log, for development and small installations. */
-function toFiles(mailDir: string, log: Log): MailTransport {
+function fileTransport(mailDir: string, log: Log): MailTransport {
   const transport = createTransport({ streamTransport: true, buffer: true, ...noOutsideContent });
   return {
     async send(mail, name) {
@@ -36,7 +38,10 @@ function toFiles(mailDir: string, log: Log): MailTransport {
       await mkdir(mailDir, { recursive: true });
       await writeFile(`${file}.part`, message);
       await rename(`${file}.part`, file);
-      log.info({ file, to: envelope.to, subject: mail.subject }, 'Wrote a mail; set SMTP_URL to send them.');
+      log.info(
+        { file, to: envelope.to, subject: mail.subject },
+        'Wrote a mail to a file; set SMTP_URL to send mails.',
+      );
       return 'written to a file';
     },
     close: () => transport.close(),
@@ -46,10 +51,10 @@ function toFiles(mailDir: string, log: Log): MailTransport {
 /** What mail servers commonly allow from one address. */
 const MAX_CONNECTIONS = 5;
 
-/** Each step of the dialogue; all of them together stay well below a claim's lease. */
+/** For each step of the SMTP dialogue; all of them together stay well below a claim's lease. */
 const STEP_TIMEOUT_MS = 10_000;
 
-/** A mail is made of the texts it is given: never of files or pages that a text names. */
+/** nodemailer must not load files or URLs that a text names. */
 const noOutsideContent = { disableFileAccess: true, disableUrlAccess: true };
 
 export type MailTransport = {

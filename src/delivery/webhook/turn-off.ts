@@ -2,12 +2,12 @@ import { newId } from '../../domain/ids.ts';
 import { insertDeliveries } from '../../store/delivery-inserts.ts';
 import { listOwners } from '../../store/owners.ts';
 import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks.ts';
-import { webhookOffMail } from '../mail/templates/webhook-off.ts';
+import { type MailContext, type MailMessage, writeMail } from '../mail/message.ts';
 import type { DeliveryOptions } from '../options.ts';
 
 /**
- * Turns a webhook off and notes why. If it has failed for days, the owners of the forms it serves are
- * mailed: they may not know. What the log says of a failure here is all that becomes of it.
+ * Turns a webhook off and stores the reason. If it has failed for days, the owners of the forms it serves
+ * are mailed. Never throws: a failure is logged.
  */
 export async function turnOff(options: TurnOffOptions, id: string, cause: TurnOffCause): Promise<void> {
   const { database, log } = options;
@@ -18,7 +18,7 @@ export async function turnOff(options: TurnOffOptions, id: string, cause: TurnOf
     log.warn({ webhook: id, reason }, 'Turned a webhook off.');
     if (cause === 'too_long') await mailOwners(options, webhook, reason);
   } catch (error) {
-    log.error({ err: error, webhook: id }, 'A webhook could not be turned off.');
+    log.error({ err: error, webhook: id }, 'Could not turn a webhook off; its deliveries go on.');
   }
 }
 
@@ -28,7 +28,7 @@ const reasons: Record<TurnOffCause, string> = {
   never_worked: 'Its first 10 attempts failed.',
 };
 
-/** A project may have very many forms; its people are few. */
+/** A project can have thousands of forms, but few people own them. */
 const MAX_OWNERS = 20;
 
 async function mailOwners(options: TurnOffOptions, webhook: TurnedOffWebhook, reason: string): Promise<void> {
@@ -45,13 +45,24 @@ async function mailOwners(options: TurnOffOptions, webhook: TurnedOffWebhook, re
       submissionId: null,
       kind: 'webhook_off',
       receiver: address.toLowerCase(),
-      mail: webhookOffMail(
-        { secretKey, baseUrl: settings.baseUrl, formId, to: address },
-        { ...webhook, reason },
-      ),
+      mail: webhookOffMail({ secretKey, baseUrl: settings.baseUrl, formId, to: address }, webhook, reason),
       delaySeconds: 0,
     })),
   );
+}
+
+/** Of the webhook's URL only the host is named: the rest can be secret. */
+function webhookOffMail(context: MailContext, webhook: TurnedOffWebhook, reason: string): MailMessage {
+  const { host } = new URL(webhook.url);
+  return writeMail(context, {
+    subject: `A webhook was turned off: ${host}`,
+    title: 'A webhook was turned off',
+    paragraphs: [
+      `Nothing is sent to ${host} any more (webhook ${webhook.id}). ${reason}`,
+      'Submissions are kept. Once the receiver works again, turn the webhook on and replay what failed.',
+    ],
+    footer: 'Sent to you as an owner of a form that this webhook serves.',
+  });
 }
 
 export type TurnOffCause = 'gone' | 'too_long' | 'never_worked';

@@ -1,7 +1,5 @@
-import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../../domain/mail-link.ts';
-import type { MailMessage } from '../message.ts';
-import { type MailContext, writeMail } from './mail-context.ts';
-import { withoutLinks } from './plain.ts';
+import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../domain/mail-link.ts';
+import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
 
 /**
  * Asks an address to confirm something about a form. Its reader may never have heard of the form, so
@@ -25,6 +23,17 @@ export function requestMail(
     footer: `Sent to ${to} because somebody gave this address to the form service.`,
   });
 }
+
+/** A stranger's words for a mail that the reader has not asked for: one line without anything to click. */
+function withoutLinks(text: string): string {
+  const words = oneLine(text, MAX_STRANGER_CHARS).split(' ');
+  return words.map((word) => (linkLike.test(word) ? '[…]' : word)).join(' ');
+}
+
+const MAX_STRANGER_CHARS = 100;
+
+/** What mail programs turn into links: addresses of pages and people, in any script. */
+const linkLike = /:\/\/|@|[\p{L}\p{N}][.\u3002\uff0e\uff61][\p{L}\p{N}]{2,}|^www\b/iu;
 
 const LINK_MS = 30 * 24 * 60 * 60 * 1000;
 

@@ -1,10 +1,8 @@
-import type { Answers } from '../../../domain/answers/answers.ts';
-import { answersInWords } from '../../../domain/answers/answers-in-words.ts';
-import type { EmailDelivery, FormDefinition } from '../../../domain/definition/definition.ts';
-import { isEmailAddress } from '../../../domain/email-address.ts';
-import type { MailMessage } from '../message.ts';
-import { type MailContext, writeMail } from './mail-context.ts';
-import { oneLine } from './plain.ts';
+import type { Answers } from '../../domain/answers/answers.ts';
+import { answersInWords } from '../../domain/answers/answers-in-words.ts';
+import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
+import { isEmailAddress } from '../../domain/email-address.ts';
+import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
 
 /**
  * Tells an owner what somebody answered: the answers in the order of the fields, hidden ones too.
