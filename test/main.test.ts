@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -140,13 +140,18 @@ describe('a start that can not be', () => {
   it('takes over a data folder whose process was killed', async () => {
     using folder = temporaryFolder();
     await using first = spawnService(await embedded(folder.path));
-    await first.started();
+    const { firstKey } = await first.started();
     await first.stop('SIGKILL');
-    await using second = spawnService(await embedded(folder.path));
+    const env = await embedded(folder.path);
+    await using second = spawnService(env);
 
-    await second.started();
+    const again = await second.started();
+    const forms = await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, {
+      headers: { authorization: `Bearer ${firstKey}` },
+    });
 
-    expect(existsSync(join(folder.path, 'data'))).toBe(true);
+    expect(again.firstKey).toBeUndefined();
+    expect(forms.status).toBe(200);
   });
 
   it('says that the database is out of reach, without its password', async () => {
