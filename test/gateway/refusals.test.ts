@@ -13,7 +13,7 @@ import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
 import type { Admit } from '../../src/rpc/admission.ts';
 import { type FailureReason, failed, invalid } from '../../src/rpc/errors.ts';
-import { document, keyOf } from '../support/openapi.ts';
+import { document, keyOf, templateOf } from '../support/openapi.ts';
 import { examples } from './examples.ts';
 import { startGateway } from './given.ts';
 
@@ -295,6 +295,6 @@ const pathOf = ({ path, operation }: Route) =>
   path.replace(':id', 'x_1') + (examples[operation.name]?.query ?? '');
 
 function statusesOf({ method, path }: Route): number[] {
-  const operation = document.paths[path.replace(':id', '{id}')]?.[method];
+  const operation = document.paths[templateOf(path)]?.[method];
   return Object.keys((operation as { responses: object }).responses).map(Number);
 }

@@ -29,6 +29,8 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['GET', '/v1/forms', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form', 'forms:read', 'stays shut'],
   ['POST', '/v1/forms/:form/versions', 'forms:write', 'stays shut'],
+  ['GET', '/v1/forms/:form/versions', 'forms:read', 'stays shut'],
+  ['GET', '/v1/forms/:form/versions/:number', 'forms:read', 'stays shut'],
   ['POST', '/v1/forms/:form/owner', 'forms:write', 'stays shut'],
   ['GET', '/v1/forms/:form/deliveries', 'submissions:read', 'stays shut'],
   ['GET', '/v1/forms/:form/submissions/export', 'submissions:read', 'stays shut'],
@@ -40,6 +42,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['DELETE', '/v1/submissions/:submission', 'submissions:delete', 'stays shut'],
   ['DELETE', '/v1/webhooks/:webhook', 'webhooks:write', 'opens'],
   ['POST', '/v1/forms/:form/archive', 'forms:write', 'stays shut'],
+  ['DELETE', '/v1/forms/:form', 'submissions:delete', 'stays shut'],
 ];
 
 describe('the table of routes', () => {
@@ -150,6 +153,7 @@ async function givenOneOfEach(service: TestService): Promise<Record<string, stri
   const made = await service.post('/v1/keys', { name: 'spare', scopes: ['forms:read'] });
   return {
     form: form.id,
+    number: '1',
     upload: upload.upload_id,
     submission: submitted.json.submission_id,
     session: session.json.session.id,
@@ -173,7 +177,7 @@ function call(
   const body = examples[route?.operation.name ?? '']?.json;
   return service.call(
     method,
-    path.replace(/:(\w+)/, (_, kind) => ids[kind] ?? ''),
+    path.replace(/:(\w+)/g, (_, kind) => ids[kind] ?? ''),
     body,
     caller,
   );

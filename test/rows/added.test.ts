@@ -52,12 +52,68 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       id: id('ver'),
       number: 2,
       checksum: expect.stringMatching(/^[0-9a-f]{64}$/),
+      current: true,
       created_at: anIsoTime,
     });
     expect(changed.json.form).toMatchObject({ name: 'Second', current_version_id: changed.json.version.id });
     expect(same.json.version).toEqual(changed.json.version);
     expect(back.json.version.id).toBe(form.current_version_id);
     expect(deniedAs(await publish(draft.id, {}))).toEqual([409, 'validation_failed', 'conflict']);
+  });
+
+  it('list the versions of a form, newest first, and read one by its number', async () => {
+    const form = await service.givenPublishedForm();
+    await service.post(`/v1/forms/${form.id}/versions`, { ...contactForm, name: 'Second' });
+    const versions = (rest: string) => service.get(`/v1/forms/${form.id}/versions${rest}`);
+
+    const first = await versions('?limit=1');
+    const last = await versions(`?limit=1&cursor=${first.json.next_cursor}`);
+    const read = await versions('/1');
+
+    const listed = {
+      id: form.current_version_id,
+      number: 1,
+      checksum: expect.stringMatching(/^[0-9a-f]{64}$/),
+      current: false,
+      created_at: anIsoTime,
+    };
+    expect(first.json.versions).toMatchObject([{ number: 2, current: true }]);
+    expect(last.json).toEqual({ versions: [listed], next_cursor: null });
+    expect(read.json).toEqual({
+      version: { ...listed, definition: expect.objectContaining({ name: 'Contact' }) },
+    });
+    for (const number of ['3', '0', '-1', '1.5', 'one', '99999999999']) {
+      expect([number, ...deniedAs(await versions(`/${number}`))]).toEqual([
+        number,
+        404,
+        'not_found',
+        'not_found',
+      ]);
+    }
+    expect(deniedAs(await versions('?cursor=x'))).toEqual([400, 'validation_failed', 'bad_request']);
+  });
+
+  it('delete an archived form, of which nothing is found then, and refuse any other', async () => {
+    const form = await service.givenPublishedForm();
+    const answers = { email: 'ann@example.com' };
+    const submitted = await service.post(`/api/forms/${form.id}/submissions`, { answers });
+    const early = await service.delete(`/v1/forms/${form.id}`);
+    await service.post(`/v1/forms/${form.id}/archive`);
+
+    const deleted = await service.delete(`/v1/forms/${form.id}`);
+
+    expect(deniedAs(early)).toEqual([409, 'validation_failed', 'conflict']);
+    expect([deleted.status, deleted.json]).toEqual([200, { ok: true }]);
+    for (const gone of [
+      await service.delete(`/v1/forms/${form.id}`),
+      await service.get(`/v1/forms/${form.id}`),
+      await service.get(`/v1/forms/${form.id}/versions`),
+      await service.get(`/v1/forms/${form.id}/submissions`),
+      await service.get(`/v1/submissions/${submitted.json.submission_id}`),
+      await service.post(`/api/forms/${form.id}/submissions`, { answers }),
+    ]) {
+      expect(deniedAs(gone)).toEqual([404, 'not_found', 'not_found']);
+    }
   });
 
   it('archive a form, whose submits, sessions and versions then answer 410', async () => {

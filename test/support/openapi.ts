@@ -14,9 +14,14 @@ export const document: OpenApi = describeApi(routes, {
 
 /** What the description says of a route's keys: it has none, may have one, or needs one. */
 export function keyOf({ method, path }: Route): 'none' | 'optional' | 'required' {
-  const operation = document.paths[path.replace(':id', '{id}')]?.[method] as { security: object[] };
+  const operation = document.paths[templateOf(path)]?.[method] as { security: object[] };
   if (operation.security.length === 0) return 'none';
   return operation.security.length === 1 ? 'required' : 'optional';
+}
+
+/** A route's path as the description writes it. */
+export function templateOf(path: string): string {
+  return path.replaceAll(/:(\w+)/g, '{$1}');
 }
 
 /**

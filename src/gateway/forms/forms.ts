@@ -89,6 +89,13 @@ export const formRoutes: Route[] = tagged('Forms', [
     reply: z.object({ form: listedForm }),
     answer: ({ form }) => ({ form: listedFormOf(present(form)) }),
   }),
+  route('delete', '/v1/forms/:id', rpcs.deleteForm, {
+    summary: 'Delete an archived form with everything of it',
+    input: ({ id }) => ({ formId: id }),
+    errors: [409],
+    reply: okReply,
+    answer: () => ({ ok: true as const }),
+  }),
   route('post', '/v1/forms/:id/owner', rpcs.changeFormOwner, {
     summary: 'Ask another address to own the form; it does once it confirms by mail',
     body: emailBody,

@@ -1,18 +1,23 @@
 import { z } from 'zod';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { FormsService, type FormVersion } from '../../../gen/forms/v1/forms_pb.js';
+import { definitionSchema } from '../../domain/definition/definition.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { present, timeOf, timeReply } from '../schemas.ts';
+import { nextCursor, pageOf, pageQuery, present, textOrNull, timeOf, timeReply } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
-import { form, formOf, webhookSecret } from './shapes.ts';
+import { definitionOf, form, formOf, webhookSecret } from './shapes.ts';
 
 const { method: rpcs } = FormsService;
 
-const version = z.object({
+const versionFields = {
   id: z.string(),
-  number: z.int(),
+  number: z.int().describe('Counts the form’s versions, from 1.'),
   checksum: z.string().describe('SHA-256 of the definition’s canonical JSON, in hex.'),
+  current: z.boolean().describe('Whether new sessions and submissions begin with it.'),
   created_at: timeReply,
-});
+};
+
+const listedVersion = z.object(versionFields).meta({ id: 'ListedFormVersion' });
+const version = z.object({ ...versionFields, definition: definitionSchema }).meta({ id: 'FormVersion' });
 
 /** The routes of a form's versions. */
 export const versionRoutes: Route[] = tagged('Forms', [
@@ -22,16 +27,40 @@ export const versionRoutes: Route[] = tagged('Forms', [
     input: ({ id, body }) => ({ formId: id, definition: body }),
     status: 201,
     errors: [409, 410],
-    reply: z.object({ form, version, webhook_secret: webhookSecret }),
+    reply: z.object({ form, version: listedVersion, webhook_secret: webhookSecret }),
     answer: ({ form, version, webhookSecret }) => ({
       form: formOf(form),
-      version: {
-        id: present(version).id,
-        number: present(version).number,
-        checksum: present(version).checksum,
-        created_at: timeOf(version?.createTime),
-      },
+      version: listedVersionOf(present(version)),
       ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
     }),
   }),
+  route('get', '/v1/forms/:id/versions', rpcs.listFormVersions, {
+    summary: 'List a form’s published versions, newest first',
+    query: pageQuery,
+    input: ({ id, query }) => ({ formId: id, ...pageOf(query) }),
+    reply: z.object({ versions: z.array(listedVersion), next_cursor: nextCursor }),
+    answer: ({ versions, nextPageToken }) => ({
+      versions: versions.map(listedVersionOf),
+      next_cursor: textOrNull(nextPageToken),
+    }),
+  }),
+  route('get', '/v1/forms/:id/versions/:number', rpcs.getFormVersion, {
+    summary: 'Read a published version with its definition',
+    input: ({ id }, { request }) => ({ formId: id, number: numberOf(request.params.number) }),
+    reply: z.object({ version }),
+    answer: ({ version }) => {
+      const there = present(version);
+      return { version: { ...listedVersionOf(there), definition: definitionOf(there.definition) } };
+    },
+  }),
 ]);
+
+function listedVersionOf(message: FormVersion): z.input<typeof listedVersion> {
+  const { id, number, checksum, current, createTime } = message;
+  return { id, number, checksum, current, created_at: timeOf(createTime) };
+}
+
+/** The number in a path; 0, which no version has, for any other text. */
+function numberOf(segment: unknown): number {
+  return typeof segment === 'string' && /^[1-9]\d{0,8}$/.test(segment) ? Number(segment) : 0;
+}
