@@ -1,7 +1,19 @@
 import { z } from 'zod';
 import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { type Route, route, tagged } from './route.ts';
-import { durationOf, okReply, present, seconds, timeOf, timeOrNull, timeReply } from './schemas.ts';
+import {
+  durationOf,
+  nextCursor,
+  okReply,
+  pageOf,
+  pageQuery,
+  present,
+  seconds,
+  textOrNull,
+  timeOf,
+  timeOrNull,
+  timeReply,
+} from './schemas.ts';
 
 const { method: rpcs } = KeysService;
 
@@ -28,7 +40,7 @@ const key = z
   .meta({ id: 'Key' });
 
 const keyCreatedReply = z.object({ key, secret: z.string().describe('Shown only here.') });
-const keysReply = z.object({ keys: z.array(key) });
+const keysReply = z.object({ keys: z.array(key), next_cursor: nextCursor });
 
 /** The routes of API keys. */
 export const keyRoutes: Route[] = tagged('Keys', [
@@ -46,10 +58,11 @@ export const keyRoutes: Route[] = tagged('Keys', [
     answer: ({ key, secret }) => ({ key: keyOf(key), secret }),
   }),
   route('get', '/v1/keys', rpcs.listKeys, {
-    summary: 'List the project’s API keys',
-    input: () => ({}),
+    summary: 'List the project’s API keys, newest first',
+    query: pageQuery,
+    input: ({ query }) => pageOf(query),
     reply: keysReply,
-    answer: ({ keys }) => ({ keys: keys.map(keyOf) }),
+    answer: ({ keys, nextPageToken }) => ({ keys: keys.map(keyOf), next_cursor: textOrNull(nextPageToken) }),
   }),
   route('delete', '/v1/keys/:id', rpcs.deleteKey, {
     summary: 'Revoke an API key',

@@ -3,7 +3,10 @@ import { type Webhook, WebhookEvent, WebhooksService } from '../../gen/forms/v1/
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  nextCursor,
   okReply,
+  pageOf,
+  pageQuery,
   present,
   seconds,
   textOrNull,
@@ -68,7 +71,7 @@ const webhook = z
   .meta({ id: 'Webhook' });
 
 const webhookReply = z.object({ webhook });
-const webhooksReply = z.object({ webhooks: z.array(webhook) });
+const webhooksReply = z.object({ webhooks: z.array(webhook), next_cursor: nextCursor });
 
 const webhookCreatedReply = z.object({
   webhook,
@@ -94,10 +97,14 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     answer: ({ webhook, secret }) => ({ webhook: webhookOf(webhook), ...(secret === '' ? {} : { secret }) }),
   }),
   route('get', '/v1/webhooks', rpcs.listWebhooks, {
-    summary: 'List the project’s webhooks',
-    input: () => ({}),
+    summary: 'List the project’s webhooks, newest first',
+    query: pageQuery,
+    input: ({ query }) => pageOf(query),
     reply: webhooksReply,
-    answer: ({ webhooks }) => ({ webhooks: webhooks.map(webhookOf) }),
+    answer: ({ webhooks, nextPageToken }) => ({
+      webhooks: webhooks.map(webhookOf),
+      next_cursor: textOrNull(nextPageToken),
+    }),
   }),
   route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',

@@ -256,6 +256,11 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     const list = await service.get('/v1/keys');
     expect(list.json.keys).toContainEqual({ ...key, last_used_at: expect.anything() });
     expect(list.text).not.toContain(secret);
+    const page = await service.get('/v1/keys?limit=1');
+    const next = await service.get(`/v1/keys?limit=1&cursor=${page.json.next_cursor}`);
+    expect([page.json.keys[0].id, list.json.next_cursor]).toEqual([key.id, null]);
+    expect(next.json.keys).toHaveLength(1);
+    expect(deniedAs(await service.get('/v1/keys?limit=0'))[0]).toBe(400);
     expect((await service.delete(`/v1/keys/${key.id}`)).json).toEqual({ ok: true });
     expect(deniedAs(await service.get('/v1/forms', asThatKey))).toEqual([401, 'unauthorized', 'invalid_key']);
     expect(deniedAs(await service.delete(`/v1/keys/${key.id}`))).toEqual([404, 'not_found', 'not_found']);

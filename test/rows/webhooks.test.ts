@@ -109,6 +109,21 @@ describe.each(engines)('the rows of webhooks on %s', (engine) => {
     }
   });
 
+  it('17: lists webhooks page by page, newest first', async () => {
+    const make = async () => (await service.post('/v1/webhooks', { url, events })).json.webhook;
+    const [older, newer] = [await make(), await make()];
+
+    const first = await service.get('/v1/webhooks?limit=1');
+    const second = await service.get(`/v1/webhooks?limit=1&cursor=${first.json.next_cursor}`);
+    const all = await service.get('/v1/webhooks');
+
+    expect(first.json).toEqual({ webhooks: [newer], next_cursor: newer.id });
+    expect(second.json.webhooks).toEqual([older]);
+    expect(all.json.next_cursor).toBeNull();
+    expect(deniedAs(await service.get('/v1/webhooks?limit=0'))[0]).toBe(400);
+    expect(deniedAs(await service.get('/v1/webhooks?cursor=form_1'))[0]).toBe(400);
+  });
+
   it('20, 21: lists deliveries with their attempts, and replays one under the same event id', async () => {
     const own = await service.givenPublishedForm();
     const made = await service.post('/v1/webhooks', { url: receiver.url, events, form_id: own.id });

@@ -92,6 +92,26 @@ describe.each(engines)('KeysService on %s', (engine) => {
     await keys(project).listKeys({});
   });
 
+  it('lists the keys of the project page by page, newest first', async () => {
+    const project = await rpc.givenKey({ project: 'many' });
+    const names = Array.from({ length: 20 }, (_, index) => `key ${index}`);
+    for (const name of names) {
+      now += 1;
+      await keys(project).createKey({ name, scopes: ['forms:read'] });
+    }
+    const list = (request: object) => keys(project).listKeys(request);
+
+    const first = await list({});
+    const second = await list({ pageToken: first.nextPageToken });
+    const all = await list({ pageSize: 500 });
+
+    expect(first.keys.map(({ name }) => name)).toEqual(names.toReversed());
+    expect(second.keys.map(({ name }) => name)).toEqual(['test']);
+    expect([second.nextPageToken, all.nextPageToken, all.keys.length]).toEqual(['', '', 21]);
+    expect(await failureOf(list({ pageToken: 'wh_1' }))).toMatchObject({ reason: 'BAD_REQUEST' });
+    expect(await failureOf(list({ pageSize: -1 }))).toMatchObject({ reason: 'BAD_REQUEST' });
+  });
+
   it('stops a deleted key at once here, and within a second in another process', async () => {
     const other = await servicesOn(rpc.database, { now: () => now });
     const made = await keys(rpc.key).createKey({ name: 'short-lived', scopes: ['forms:read'] });

@@ -131,6 +131,26 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     expect((await webhooks(rpc.key).getWebhook({ webhookId: id })).webhook?.active).toBe(true);
   });
 
+  it('lists the webhooks of the project page by page, newest first', async () => {
+    const key = await rpc.givenKey();
+    const ids: string[] = [];
+    for (let count = 1; count <= 21; count += 1) {
+      now += 1;
+      ids.unshift(await givenWebhook(key));
+    }
+    const list = (request: object) => webhooks(key).listWebhooks(request);
+
+    const first = await list({});
+    const second = await list({ pageToken: first.nextPageToken });
+    const all = await list({ pageSize: 500 });
+
+    expect(first.webhooks.map(({ id }) => id)).toEqual(ids.slice(0, 20));
+    expect(second.webhooks.map(({ id }) => id)).toEqual(ids.slice(20));
+    expect([second.nextPageToken, all.nextPageToken, all.webhooks.length]).toEqual(['', '', 21]);
+    expect(await failureOf(list({ pageToken: 'key_1' }))).toMatchObject({ reason: 'BAD_REQUEST' });
+    expect(await failureOf(list({ pageSize: -1 }))).toMatchObject({ reason: 'BAD_REQUEST' });
+  });
+
   it('changes what is named, and turns a webhook off and on', async () => {
     const webhookId = await givenWebhook();
     const change = webhooks(rpc.key).updateWebhook;

@@ -156,6 +156,20 @@ export declare const CreateKeyResponseSchema: GenMessage<CreateKeyResponse>;
  * @generated from message forms.v1.ListKeysRequest
  */
 export declare type ListKeysRequest = Message<"forms.v1.ListKeysRequest"> & {
+  /**
+   * The most keys to return, at most 100 and 20 if unset. Larger values are lowered to 100;
+   * negative values are refused.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page, or empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
 };
 
 /**
@@ -176,6 +190,13 @@ export declare type ListKeysResponse = Message<"forms.v1.ListKeysResponse"> & {
    * @generated from field: repeated forms.v1.Key keys = 1;
    */
   keys: Key[];
+
+  /**
+   * The token of the next page, or empty if there is none.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**

@@ -344,6 +344,20 @@ export declare const CreateWebhookResponseSchema: GenMessage<CreateWebhookRespon
  * @generated from message forms.v1.ListWebhooksRequest
  */
 export declare type ListWebhooksRequest = Message<"forms.v1.ListWebhooksRequest"> & {
+  /**
+   * The most webhooks to return, at most 100 and 20 if unset. Larger values are lowered to 100;
+   * negative values are refused.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page, or empty for the first page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
 };
 
 /**
@@ -364,6 +378,13 @@ export declare type ListWebhooksResponse = Message<"forms.v1.ListWebhooksRespons
    * @generated from field: repeated forms.v1.Webhook webhooks = 1;
    */
   webhooks: Webhook[];
+
+  /**
+   * The token of the next page, or empty if there is none.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**

@@ -17,7 +17,7 @@ import { invalid, notFound } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
 import { deleteKey, insertFirstKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
-import { secondsProblems } from '../request-values.ts';
+import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
@@ -26,10 +26,13 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
   return {
     createKey: (request, call) => createKey(context, request, callerOf(call)),
 
-    async listKeys(_request, call) {
+    async listKeys(request, call) {
       const { projectId, project } = callerOf(call);
-      const all = await allKeys(database, projectId);
-      return { keys: all.map((key) => keyToMessage(key, project)) };
+      const page = await listKeys(database, projectId, pageRequestOf(request, 'key'));
+      return {
+        keys: page.items.map((key) => keyToMessage(key, project)),
+        nextPageToken: page.nextCursor ?? '',
+      };
     },
 
     async deleteKey({ keyId }, call) {
@@ -138,17 +141,6 @@ function projectProblems(project: string, caller: Caller): Violation[] {
   return [{ path, code: 'custom', message }];
 }
 
-async function allKeys(database: Database, projectId: string): Promise<Key[]> {
-  const all: Key[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await listKeys(database, projectId, { limit: KEYS_AT_ONCE, cursor });
-    all.push(...page.items);
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return all;
-}
-
 function keyToMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
   const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt } = key;
   return {
@@ -170,5 +162,3 @@ const projectName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** A hundred years: whoever wants more wants a key without an end. */
 const MAX_LIFE_SECONDS = 100 * 365 * 24 * 60 * 60;
-
-const KEYS_AT_ONCE = 500;

@@ -14,7 +14,6 @@ import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import type { Queries } from '../../store/database/database.ts';
 import { dropPendingDeliveries } from '../../store/deliveries.ts';
 import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
 import {
@@ -27,7 +26,7 @@ import {
 } from '../../store/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { ownForm } from '../forms/form-access.ts';
-import { secondsProblems } from '../request-values.ts';
+import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { freshWebhook, turnedOn } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
 import { createListen } from './listen.ts';
@@ -42,9 +41,9 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
 
     createWebhook: (request, call) => createWebhook(context, request, callerOf(call)),
 
-    async listWebhooks(_request, call) {
-      const all = await allWebhooks(database, callerOf(call).projectId);
-      return { webhooks: all.map(webhookToMessage) };
+    async listWebhooks(request, call) {
+      const page = await listWebhooks(database, callerOf(call).projectId, pageRequestOf(request, 'wh'));
+      return { webhooks: page.items.map(webhookToMessage), nextPageToken: page.nextCursor ?? '' };
     },
 
     async getWebhook({ webhookId }, call) {
@@ -151,19 +150,6 @@ function refuseIfAny(violations: Violation[]): void {
 function eventNames(events: WebhookEvent[]): string[] {
   return events.flatMap((event) => eventName(event) ?? []);
 }
-
-async function allWebhooks(db: Queries, projectId: string): Promise<Webhook[]> {
-  const all: Webhook[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await listWebhooks(db, projectId, { limit: WEBHOOKS_AT_ONCE, cursor });
-    all.push(...page.items);
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return all;
-}
-
-const WEBHOOKS_AT_ONCE = 500;
 
 /** The longest that a new secret may wait: seven days. */
 const MAX_DELAY_SECONDS = 604_800;
