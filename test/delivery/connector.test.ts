@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { describe, expect, it } from 'vitest';
+import { describeConnectionError } from '../../src/delivery/webhook/client.ts';
 import { publicConnector, resolveWith } from '../../src/delivery/webhook/connector.ts';
-import { faultInWords } from '../../src/delivery/webhook/fault-messages.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startReceiver } from '../support/receiver.ts';
 
@@ -79,8 +79,8 @@ describe('the connector for public addresses', () => {
   it('never tells the address in the recorded error', async () => {
     const error = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:80'), { code: 'ECONNREFUSED' });
 
-    expect(faultInWords(new AggregateError([error]))).toBe('The connection was refused.');
-    expect(faultInWords(new Error('connect to 10.1.2.3'))).toBe('The connection failed.');
+    expect(describeConnectionError(new AggregateError([error]))).toBe('The connection was refused.');
+    expect(describeConnectionError(new Error('connect to 10.1.2.3'))).toBe('The connection failed.');
   });
 });
 
@@ -90,6 +90,6 @@ async function reach(agent: Agent, url: string): Promise<string> {
     await agent.request({ origin, path, method: 'POST', body: '{}' });
     return 'reached';
   } catch (error) {
-    return faultInWords(error);
+    return describeConnectionError(error);
   }
 }

@@ -4,7 +4,7 @@ import type { Claim } from '../../store/delivery-queue.ts';
 import { findAnyForm } from '../../store/forms.ts';
 import { isMailStopped, takeMailQuota } from '../../store/mail.ts';
 import type { DeliveryOptions } from '../options.ts';
-import type { Outcome } from '../worker/outcome.ts';
+import type { Outcome } from '../worker/attempt.ts';
 import { type MailMessage, mailMessageSchema } from './message.ts';
 import { openMailTransport } from './transport.ts';
 

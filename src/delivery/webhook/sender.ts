@@ -1,128 +1,79 @@
-import { Agent, type Dispatcher } from 'undici';
 import { effectsOf } from '../../domain/events/index.ts';
 import { checkWebhookUrl } from '../../domain/public-address.ts';
+import type { SecretBox } from '../../domain/secrets.ts';
 import { signWebhook } from '../../domain/signature.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/delivery-queue.ts';
 import { countCall } from '../../store/rate-limits.ts';
+import { secretsAt } from '../../store/webhook-secrets.ts';
 import type { DeliveryOptions } from '../options.ts';
-import type { Outcome } from '../worker/outcome.ts';
-import { publicConnector, systemResolver } from './connector.ts';
-import { faultInWords } from './fault-messages.ts';
-import { createSecretReader, type SecretReader } from './open-secrets.ts';
-import { readStart } from './read-start.ts';
+import type { Outcome } from '../worker/attempt.ts';
+import { openWebhookClient } from './client.ts';
 
-/** Makes what posts webhooks. It keeps connections open for a few seconds; `close` ends them. */
+/** Opens what sends webhooks: signed, and only where and as often as is still allowed. */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
-  const { database, secrets, settings, now, resolveHost = systemResolver() } = options;
-  const agent = new Agent({
-    connect: settings.allowPrivate ? { timeout: TIMEOUT_MS } : publicConnector(resolveHost, TIMEOUT_MS),
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    pipelining: 1,
-  });
-  const readSecrets = createSecretReader(secrets);
+  const { database, secrets, settings, now } = options;
+  const client = openWebhookClient(options);
+  const openSecret = createSecretCache(secrets);
+
+  function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, body: string) {
+    const at = now();
+    const { secret, previousSecret } = secretsAt(webhook, new Date(at));
+    const signature = signWebhook({
+      id: eventId,
+      body,
+      at,
+      secret: openSecret(secret),
+      previousSecret: previousSecret === null ? undefined : openSecret(previousSecret),
+    });
+    return {
+      'content-type': 'application/json',
+      'user-agent': 'headless-form-service',
+      'accept-encoding': 'identity',
+      ...signature,
+    };
+  }
 
   return {
     async send(claim, content, signal) {
-      const { webhook, body } = content;
+      const { url, webhook, body } = content;
       if (webhook === null || body === null) return { outcome: 'dropped', error: 'The event is gone.' };
       if (!webhook.active && effectsOf(claim.kind).webhooks !== 'tested') {
         return { outcome: 'dropped', error: 'The webhook is turned off.' };
       }
-      // It was registered under other settings.
-      if (checkWebhookUrl(content.url, settings) !== undefined) {
+      // The settings can have changed since it was registered.
+      if (checkWebhookUrl(url, settings) !== undefined) {
         return { outcome: 'dropped', error: 'The URL may not be called.' };
       }
       if (webhook.keyless) {
-        const { hits, endsInMs } = await countCall(database, `webhook:${new URL(content.url).host}`, 60);
+        const { hits, endsInMs } = await countCall(database, `webhook:${new URL(url).host}`, 60);
         if (hits > KEYLESS_CALLS_A_MINUTE) {
           return { outcome: 'waits', error: 'Waits: too many calls to this host.', waitMs: endsInMs };
         }
       }
-      return post(
-        agent,
-        { url: content.url, headers: headersOf(content, webhook, readSecrets, now()), body },
-        signal,
-      );
+      return client.post({ url, headers: headersOf(content, webhook, body), body }, signal);
     },
-    close: () => agent.destroy(),
+    close: () => client.close(),
   };
 }
-
-/** Success is a 2xx within this. */
-const TIMEOUT_MS = 10_000;
-
-/** Saves a handshake for each delivery of a busy form, and costs a receiver nothing for long. */
-const KEEP_ALIVE_MS = 4_000;
 
 /** To one host, over all forms made without a key, so that they can't be used to flood it. */
 const KEYLESS_CALLS_A_MINUTE = 60;
 
-async function post(agent: Agent, request: Post, signal: AbortSignal): Promise<Outcome> {
-  signal.throwIfAborted();
-  // Cheaper than AbortSignal.any, for every delivery there is.
-  const ending = new AbortController();
-  const end = () => ending.abort();
-  const timer = setTimeout(end, TIMEOUT_MS);
-  signal.addEventListener('abort', end, { once: true });
-  try {
-    const response = await agent.request({
-      ...targetOf(request.url),
-      method: 'POST',
-      headers: request.headers,
-      body: request.body,
-      signal: ending.signal,
-    });
-    return judge(response, await readStart(response.body));
-  } catch (error) {
-    if (signal.aborted) throw error;
-    return {
-      outcome: 'failed',
-      error: ending.signal.aborted ? 'No answer within 10 s.' : faultInWords(error),
-    };
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', end);
-  }
-}
-
-function targetOf(url: string): { origin: string; path: string } {
-  const { origin, pathname, search } = new URL(url);
-  return { origin, path: `${pathname}${search}` };
-}
-
-function judge({ statusCode, headers }: Dispatcher.ResponseData, responseBody: string): Outcome {
-  const answer = { responseStatus: statusCode, responseBody };
-  if (statusCode >= 200 && statusCode < 300) return { outcome: 'delivered', ...answer };
-  if (statusCode === 410)
-    return { outcome: 'failed', error: 'Answered 410 Gone.', final: true, gone: true, ...answer };
-  const hint = statusCode >= 300 && statusCode < 400 ? '; redirects are not followed' : '';
-  const retryAfter = headers['retry-after'];
-  return {
-    outcome: 'failed',
-    error: `Answered ${statusCode}${hint}.`,
-    retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
-    ...answer,
+/** Opens sealed secrets, and keeps a bounded number of opened ones. */
+function createSecretCache(box: SecretBox): (sealed: string) => string {
+  const opened = new Map<string, string>();
+  return (sealed) => {
+    const known = opened.get(sealed);
+    if (known !== undefined) return known;
+    const secret = box.open(sealed);
+    if (opened.size >= MAX_OPENED) opened.clear();
+    opened.set(sealed, secret);
+    return secret;
   };
 }
 
-function headersOf(content: WebhookContent, webhook: ClaimedWebhook, readSecrets: SecretReader, at: number) {
-  const { secret, previousSecret } = readSecrets(webhook, at);
-  const signature = signWebhook({
-    id: content.eventId,
-    body: content.body ?? '',
-    at,
-    secret,
-    previousSecret,
-  });
-  return {
-    'content-type': 'application/json',
-    'user-agent': 'headless-form-service',
-    'accept-encoding': 'identity',
-    ...signature,
-  };
-}
+/** A few MB at most. */
+const MAX_OPENED = 10_000;
 
 export type WebhookSender = {
   /**
@@ -137,5 +88,3 @@ export type WebhookSenderOptions = Pick<
   DeliveryOptions,
   'database' | 'secrets' | 'settings' | 'now' | 'resolveHost'
 >;
-
-type Post = { url: string; headers: Record<string, string>; body: string };

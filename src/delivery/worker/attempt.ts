@@ -1,17 +1,14 @@
 import { newId } from '../../domain/ids.ts';
 import { nextAttempt } from '../../domain/retry.ts';
-import type { Claim } from '../../store/delivery-queue.ts';
+import type { Claim, WebhookContent } from '../../store/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/delivery-results.ts';
-import type { MailSender } from '../mail/sender.ts';
 import type { DeliveryOptions } from '../options.ts';
-import type { WebhookSender } from '../webhook/sender.ts';
-import type { Outcome } from './outcome.ts';
 
 /**
- * Makes what tries one claimed delivery and says what is to be written down: delivered, given up, or
- * when to try again by the retry schedule.
+ * Makes what attempts one claimed delivery and decides what is stored of it: delivered, given up, or when
+ * to try again by the retry schedule.
  *
- * `signal` ends an attempt early; the delivery is then given back as if nothing had been tried.
+ * `signal` ends an attempt early; the delivery is then released as if nothing had been attempted.
  */
 export function createAttempts(
   options: AttemptOptions,
@@ -27,11 +24,14 @@ export function createAttempts(
         content.channel === 'webhook'
           ? await webhooks.send(claim, content, signal)
           : await mails.send(claim, content.mail, signal);
-      const tried = { startedAt, durationMs: now() - startedAt };
-      return { result: { ...claimed, ...resultOf(options, claim, outcome, tried) }, gone: isGone(outcome) };
+      const timing = { startedAt, durationMs: now() - startedAt };
+      return { result: { ...claimed, ...resultOf(options, claim, outcome, timing) }, gone: isGone(outcome) };
     } catch (error) {
       if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 }, gone: false };
-      log.error({ err: error, delivery: claim.id }, 'A delivery could not be tried.');
+      log.error(
+        { err: error, delivery: claim.id },
+        'Could not attempt a delivery; it is tried again in 30 s.',
+      );
       return {
         result: { ...claimed, status: 'pending', delayMs: FAULT_DELAY_MS, error: OUR_FAULT },
         gone: false,
@@ -44,7 +44,7 @@ export function createAttempts(
 const FAULT_DELAY_MS = 30_000;
 const OUR_FAULT = 'Waits: the service could not try it.';
 
-function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, tried: Tried): Result {
+function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timing: Timing): Result {
   const { settings, now, random } = options;
   if (outcome.outcome === 'waits')
     return { status: 'pending', error: outcome.error, delayMs: outcome.waitMs };
@@ -52,9 +52,9 @@ function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, tried
 
   const { responseStatus, responseBody } = outcome;
   const attempt = {
-    id: newId('att', tried.startedAt),
-    startedAt: new Date(tried.startedAt),
-    durationMs: tried.durationMs,
+    id: newId('att', timing.startedAt),
+    startedAt: new Date(timing.startedAt),
+    durationMs: timing.durationMs,
     responseStatus,
     responseBody,
   };
@@ -74,20 +74,42 @@ function scheduleOf({ content }: Claim, schedule: readonly number[]): readonly n
   return keyless ? schedule.slice(0, KEYLESS_ATTEMPTS) : schedule;
 }
 
-/** Whoever makes a form without a key can have a stranger called no more often than this. */
+/** A form made without a key can name a stranger's URL, which is called no more often than this. */
 const KEYLESS_ATTEMPTS = 3;
 
 function isGone(outcome: Outcome): boolean {
   return outcome.outcome === 'failed' && outcome.gone === true;
 }
 
-/** `gone`: the receiver said that it wants no more. */
+/** `gone`: the receiver answered that it wants no more. */
 export type Attempted = { result: DeliveryResult; gone: boolean };
 
 export type AttemptOptions = Pick<DeliveryOptions, 'settings' | 'now' | 'random' | 'log'> & {
-  webhooks: WebhookSender;
-  mails: MailSender;
+  webhooks: { send(claim: Claim, content: WebhookContent, signal: AbortSignal): Promise<Outcome> };
+  mails: { send(claim: Claim, mail: unknown, signal: AbortSignal): Promise<Outcome> };
 };
 
+/** What came of an attempt. */
+export type Outcome =
+  | ({ outcome: 'delivered' } & Answer)
+  | ({
+      outcome: 'failed';
+      /** Why, in words for the owner of the webhook. Never contains a private address. */
+      error: string;
+      /** True: trying again can't help. */
+      final?: boolean;
+      /** The receiver wants no more. */
+      gone?: boolean;
+      /** The `Retry-After` header of the answer. */
+      retryAfter?: string | undefined;
+    } & Answer)
+  /** Nothing was attempted: a limit is reached. */
+  | { outcome: 'waits'; error: string; waitMs: number }
+  /** Nothing was attempted and nothing will be. */
+  | { outcome: 'dropped'; error: string };
+
+/** What the receiver answered: an HTTP or SMTP status, and the beginning of its text. */
+type Answer = { responseStatus?: number | undefined; responseBody?: string | undefined };
+
 type Result = Omit<DeliveryResult, 'id' | 'lease'>;
-type Tried = { startedAt: number; durationMs: number };
+type Timing = { startedAt: number; durationMs: number };
