@@ -7,23 +7,28 @@ import { buffer } from 'node:stream/consumers';
 /**
  * Starts an S3 store on a free port of 127.0.0.1 that holds `bucket` and knows one key. It checks each
  * request's signature (AWS Signature Version 4) by itself and refuses wrong ones with 403, as S3 does.
- * The first `failures` requests are answered 503.
+ * The first `resets` requests find their connection cut off, the `failures` after them are answered 503.
  */
 export async function startS3Server({
   key = 'KEY',
   secret = 'S/3+cret',
   region = 'eu-test-1',
+  resets = 0,
   failures = 0,
 } = {}) {
   const objects = new Map<string, Buffer>();
-  let left = failures;
+  let resetsLeft = resets;
+  let failuresLeft = failures;
   const server = createServer((request, response) => void serve(request, response));
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const body = await buffer(request);
     const path = request.url ?? '';
     const answer = (status: number, content?: Buffer | string) => response.writeHead(status).end(content);
-    if (left > 0) {
-      left -= 1;
+    if (resetsLeft > 0) {
+      resetsLeft -= 1;
+      request.socket.resetAndDestroy();
+    } else if (failuresLeft > 0) {
+      failuresLeft -= 1;
       answer(503, '<Error><Code>SlowDown</Code></Error>');
     } else if (!isSigned(request, body, { key, secret, region })) {
       answer(403, '<Error><Code>SignatureDoesNotMatch</Code></Error>');

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { request } from 'undici';
+import { Agent, interceptors, request } from 'undici';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { isId } from '../../domain/ids.ts';
 import { failed } from '../../rpc/errors.ts';
@@ -10,21 +9,15 @@ import type { UploadStore } from './upload-store.ts';
 /**
  * Keeps the bytes of uploads in an S3-compatible store, one object for each, named by its id.
  *
- * Every call may be repeated without harm, so that a fault that passes is tried over. What lasts is
- * thrown as `UNAVAILABLE`, with the store's own words as its cause. `now` is in milliseconds.
+ * Calls can be repeated without harm, so a lost connection, 429 and 5xx are retried twice. What still
+ * fails is thrown as `UNAVAILABLE`, with the store's own words as its cause. `now` is in milliseconds.
  */
 export function s3UploadStore(location: S3Location, now: () => number): UploadStore {
-  async function call(method: Method, id: string, content?: Uint8Array): Promise<Reply> {
-    for (const delay of RETRY_DELAYS_MS) {
-      const reply = await send(method, id, content).catch(() => undefined);
-      if (reply !== undefined && !isPassing(reply.status)) return reply;
-      await sleep(delay);
-    }
-    return send(method, id, content);
-  }
+  const dispatcher = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }).compose(
+    interceptors.retry(RETRIES),
+  );
 
-  /** A signature holds for minutes, so each try gets its own. */
-  async function send(method: Method, id: string, content: Uint8Array = EMPTY): Promise<Reply> {
+  async function send(method: Method, id: string, content: Uint8Array): Promise<Reply> {
     const signed = await new AwsV4Signer({
       ...location,
       method,
@@ -34,18 +27,17 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
       datetime: new Date(now()).toISOString().replace(/[:-]|\.\d{3}/g, ''),
     }).sign();
     const { statusCode, body } = await request(signed.url, {
+      dispatcher,
       method,
       headers: Object.fromEntries(signed.headers),
       ...(method === 'PUT' && { body: content }),
-      headersTimeout: TIMEOUT_MS,
-      bodyTimeout: TIMEOUT_MS,
     });
     return { status: statusCode, content: await body.bytes() };
   }
 
-  async function expectOk(method: Method, id: string, content?: Uint8Array): Promise<Reply> {
+  async function call(method: Method, id: string, content: Uint8Array = EMPTY): Promise<Reply> {
     if (!isId('upl', id)) throw new TypeError('Not the id of an upload');
-    const reply = await call(method, id, content).catch((cause: unknown) => {
+    const reply = await send(method, id, content).catch((cause: unknown) => {
       throw outOfReach(cause);
     });
     const missing = reply.status === 404 && method !== 'PUT';
@@ -56,14 +48,14 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
 
   return {
     async put(id, content) {
-      await expectOk('PUT', id, content);
+      await call('PUT', id, content);
     },
     async get(id) {
-      const { status, content } = await expectOk('GET', id);
+      const { status, content } = await call('GET', id);
       return status === 404 ? undefined : content;
     },
     async remove(id) {
-      await expectOk('DELETE', id);
+      await call('DELETE', id);
     },
   };
 }
@@ -73,14 +65,10 @@ function outOfReach(cause: unknown) {
   return failed(Reason.UNAVAILABLE, 'The store of files is out of reach; try again soon', facts);
 }
 
-function isPassing(status: number): boolean {
-  return status === 429 || status >= 500;
-}
-
 const EMPTY = new Uint8Array();
 
-/** Together shorter than a person waits for a file. */
-const RETRY_DELAYS_MS = [200, 1000];
+/** All tries together are shorter than a person waits for a file. A signature holds for minutes. */
+const RETRIES = { maxRetries: 2, minTimeout: 200, timeoutFactor: 5, maxTimeout: 1_000, throwOnError: false };
 
 /** Without a byte for so long a store is taken for dead. */
 const TIMEOUT_MS = 10_000;

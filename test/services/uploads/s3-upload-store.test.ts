@@ -1,4 +1,4 @@
-import { ConnectError } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { parseS3Url, s3UploadStore } from '../../../src/services/uploads/s3-upload-store.ts';
@@ -23,14 +23,32 @@ describe('s3UploadStore', () => {
     expect(await store.get(id)).toBeUndefined();
   });
 
-  it('tries again what fails for a moment', async () => {
-    await using server = await startS3Server({ failures: 2 });
+  it.each([
+    ['is answered 503', { failures: 2 }],
+    ['loses its connection', { resets: 2 }],
+    ['loses its connection, and is answered 503 then', { resets: 1, failures: 1 }],
+  ])('tries again what %s, with the same content', async (_what, faults) => {
+    await using server = await startS3Server(faults);
     const store = s3UploadStore(parseS3Url(server.url), Date.now);
     const id = newId('upl', Date.now());
 
     await store.put(id, Buffer.from('content'));
 
-    expect(server.objects.size).toBe(1);
+    expect([...server.objects.values()].map(String)).toEqual(['content']);
+  });
+
+  it('gives up on what fails for longer', async () => {
+    await using server = await startS3Server({ failures: 3 });
+    const store = s3UploadStore(parseS3Url(server.url), Date.now);
+    const id = newId('upl', Date.now());
+
+    const error = ConnectError.from(await store.get(id).catch((reason: unknown) => reason));
+
+    expect([error.code, String(error.cause)]).toEqual([
+      Code.Unavailable,
+      expect.stringContaining('SlowDown'),
+    ]);
+    expect(await store.get(id)).toBeUndefined();
   });
 
   it('says that the store is out of reach, and why to the log only', async () => {
