@@ -2,55 +2,54 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isEmailAddress } from './domain/email-address.ts';
+import { nearestName } from './domain/nearest-name.ts';
 import { defaultSchedule, parseSchedule } from './domain/retry.ts';
-import { parseSecretKey, type SecretKey } from './domain/secrets.ts';
+import { parseSecretKey } from './domain/secrets.ts';
 import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
 
 /**
  * Reads the settings from the environment, or throws a `ConfigError` that names every mistake.
  *
- * An empty variable counts as unset. The README's table of settings describes each.
+ * An empty variable counts as unset.
  */
 export function readConfig(env: Environment): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const parsed = environment.safeParse(given);
+  const given = Object.fromEntries(
+    described.map(({ key, variable }) => [key, env[variable] === '' ? undefined : env[variable]]),
+  );
+  const parsed = settings.safeParse(given);
   if (!parsed.success) {
-    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
+    const nameOf = new Map<PropertyKey | undefined, string>(
+      described.map(({ key, variable }) => [key, variable]),
+    );
+    throw new ConfigError(
+      parsed.error.issues.map(({ path, message }) => `${nameOf.get(path[0])}: ${message}`),
+    );
   }
-  const { PORT: port, HOST: host, ...rest } = parsed.data;
-  if (rest.WORKERS > 1 && rest.DATABASE_URL === undefined) {
+  const { host, requireApiKey, port, ...rest } = parsed.data;
+  if (rest.workers > 1 && rest.databaseUrl === undefined) {
     throw new ConfigError([
       'WORKERS: more than 1 needs DATABASE_URL: the embedded database belongs to one process',
     ]);
   }
-  const baseUrl = rest.BASE_URL ?? `http://localhost:${port}`;
+  const baseUrl = rest.baseUrl ?? `http://localhost:${port}`;
   return {
+    ...rest,
     port,
-    grpcPort: rest.GRPC_PORT,
-    host: host ?? (rest.REQUIRE_API_KEY ? '0.0.0.0' : '127.0.0.1'),
-    databaseUrl: rest.DATABASE_URL,
-    dataDir: rest.DATA_DIR,
+    requireApiKey,
+    host: host ?? (requireApiKey ? '0.0.0.0' : '127.0.0.1'),
     baseUrl,
-    hostedUrl: rest.HOSTED_URL ?? baseUrl,
-    secretKey: rest.SECRET_KEY,
-    smtpUrl: rest.SMTP_URL,
-    mailFrom: rest.MAIL_FROM,
-    operatorEmail: rest.OPERATOR_EMAIL,
-    requireApiKey: rest.REQUIRE_API_KEY,
-    allowPublicCreate: rest.ALLOW_PUBLIC_CREATE,
-    publicProject: rest.PUBLIC_PROJECT,
-    bootstrapApiKey: rest.BOOTSTRAP_API_KEY,
-    allowPrivateWebhooks: rest.WEBHOOK_ALLOW_PRIVATE,
-    retrySchedule: rest.WEBHOOK_RETRY_SCHEDULE,
-    deliveryWorkers: rest.DELIVERY_WORKERS,
-    deliveryRetentionDays: rest.DELIVERY_RETENTION_DAYS,
-    workers: rest.WORKERS,
-    uploads: rest.UPLOADS_URL,
-    rateLimit: rest.RATE_LIMIT,
-    rateLimitPerKey: rest.RATE_LIMIT_KEY,
-    trustProxy: rest.TRUST_PROXY,
-    logLevel: rest.LOG_LEVEL,
+    hostedUrl: rest.hostedUrl ?? baseUrl,
   };
+}
+
+/** Returns a line for each variable that looks like a misspelt setting, such as `SMPT_URL`. */
+export function misspeltSettings(env: Environment): string[] {
+  const known = described.map(({ variable }) => variable);
+  return Object.entries(env).flatMap(([variable, value]) => {
+    if (value === undefined || value === '' || known.includes(variable)) return [];
+    const meant = nearestName(variable, known);
+    return meant === undefined ? [] : [`${variable} is not a setting: did you mean ${meant}?`];
+  });
 }
 
 /** Settings that can't be used; `problems` holds one line for each, beginning with its name. */
@@ -87,6 +86,10 @@ const serviceUrl = z
   })
   .transform((text) => text.replace(/\/+$/, ''));
 
+function urlOf(protocols: string[], error: string) {
+  return z.string().refine((text) => protocols.includes(protocolOf(text)), { error });
+}
+
 /** Reads a text with a function that throws an error saying what is wrong. */
 const readBy = <T>(read: (text: string) => T) =>
   z.string().transform((text, context) => {
@@ -98,58 +101,148 @@ const readBy = <T>(read: (text: string) => T) =>
     }
   });
 
-const environment = z.object({
-  PORT: port.default(8080),
-  GRPC_PORT: port.default(8081),
-  HOST: z
-    .string()
-    .regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' })
-    .optional(),
-  DATABASE_URL: z
-    .string()
-    .refine((text) => ['postgres:', 'postgresql:'].includes(protocolOf(text)), {
-      error: 'expected postgres://user:password@host:port/database',
-    })
-    .optional(),
-  DATA_DIR: z.string().default('./data'),
-  BASE_URL: serviceUrl.optional(),
-  HOSTED_URL: serviceUrl.optional(),
-  SECRET_KEY: readBy(parseSecretKey).optional(),
-  SMTP_URL: z
-    .string()
-    .refine((text) => ['smtp:', 'smtps:'].includes(protocolOf(text)), {
-      error: 'expected smtp://user:password@host:port or smtps://…',
-    })
-    .optional(),
-  MAIL_FROM: address.default('forms@localhost.localdomain'),
-  OPERATOR_EMAIL: address.optional(),
-  REQUIRE_API_KEY: flag.default(true),
-  ALLOW_PUBLIC_CREATE: flag.default(true),
-  PUBLIC_PROJECT: z
-    .string()
-    .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "expected 1 to 64 letters, digits, '.', '_' or '-'" })
-    .default('default'),
-  BOOTSTRAP_API_KEY: z
-    .string()
-    .regex(/^[\x21-\x7e]{32,256}$/, { error: 'expected 32 to 256 visible characters' })
-    .optional(),
-  WEBHOOK_ALLOW_PRIVATE: flag.default(false),
-  WEBHOOK_RETRY_SCHEDULE: readBy<readonly number[]>(parseSchedule).default(defaultSchedule),
-  DELIVERY_WORKERS: wholeNumber(0, 1000).default(64),
-  DELIVERY_RETENTION_DAYS: wholeNumber(1, 3650).default(90),
-  WORKERS: readBy(parseWorkers).default(1),
-  UPLOADS_URL: readBy<S3Location>(parseS3Url).optional(),
-  RATE_LIMIT: z
-    .enum(['on', 'off'], { error: 'expected on or off' })
-    .default('on')
-    .transform((text) => text === 'on'),
-  RATE_LIMIT_KEY: wholeNumber(1, 1_000_000).optional(),
-  TRUST_PROXY: readBy(parseTrustProxy).default(0),
-  LOG_LEVEL: z
-    .enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+const descriptions = z.registry<Description>();
+
+/** A setting that is read as `standard` if it is unset. */
+function setting<T>(variable: string, about: string, standard: string, read: z.ZodType<T, string>) {
+  return read.prefault(standard).register(descriptions, { variable, about, standard });
+}
+
+/** A setting without a value if it is unset; `standard` then says what takes its place. */
+function optional<T>(variable: string, about: string, standard: string, read: z.ZodType<T, string>) {
+  return read.optional().register(descriptions, { variable, about, standard });
+}
+
+/** Every setting, as it is called in `Config`. Texts are Markdown: the README has the same ones. */
+const settings = z.object({
+  port: setting('PORT', 'HTTP/1.1: REST, pages, Connect, gRPC-Web', '8080', port),
+  grpcPort: setting('GRPC_PORT', 'HTTP/2 cleartext: gRPC, Connect', '8081', port),
+  host: optional(
+    'HOST',
+    'the address to listen on; 127.0.0.1 where keys are not required',
+    '0.0.0.0',
+    z.string().regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' }),
+  ),
+  databaseUrl: optional(
+    'DATABASE_URL',
+    '`postgres://…`; unset: the embedded database in `DATA_DIR`',
+    '',
+    urlOf(['postgres:', 'postgresql:'], 'expected postgres://user:password@host:port/database'),
+  ),
+  dataDir: setting('DATA_DIR', 'embedded database, mails, uploads, secret key', './data', z.string()),
+  baseUrl: optional(
+    'BASE_URL',
+    'the address of the service as its users see it',
+    'http://localhost:`PORT`',
+    serviceUrl,
+  ),
+  hostedUrl: optional('HOSTED_URL', 'the address of the hosted pages', '`BASE_URL`', serviceUrl),
+  secretKey: optional(
+    'SECRET_KEY',
+    '32 bytes in hex or base64 (`openssl rand -hex 32`): encrypts stored secrets, signs links. ' +
+      'Needed with `DATABASE_URL`; otherwise made once in `DATA_DIR`',
+    '',
+    readBy(parseSecretKey),
+  ),
+  smtpUrl: optional(
+    'SMTP_URL',
+    '`smtp://user:password@host:port` or `smtps://…`; unset: mails are written to `DATA_DIR/mail`',
+    '',
+    urlOf(['smtp:', 'smtps:'], 'expected smtp://user:password@host:port or smtps://…'),
+  ),
+  mailFrom: setting('MAIL_FROM', 'the sender of mails', 'forms@localhost.localdomain', address),
+  operatorEmail: optional('OPERATOR_EMAIL', 'who gets submissions to the demo form', '`MAIL_FROM`', address),
+  requireApiKey: setting(
+    'REQUIRE_API_KEY',
+    "`false`: the contract's management routes answer without a key, but for reading submissions",
+    'true',
+    flag,
+  ),
+  allowPublicCreate: setting('ALLOW_PUBLIC_CREATE', '`false`: making a form needs a key', 'true', flag),
+  publicProject: setting(
+    'PUBLIC_PROJECT',
+    'the project of forms made without a key',
+    'default',
+    z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "expected 1 to 64 letters, digits, '.', '_' or '-'" }),
+  ),
+  bootstrapApiKey: optional(
+    'BOOTSTRAP_API_KEY',
+    'registered as the first key, in place of one made and printed',
+    '',
+    z.string().regex(/^[\x21-\x7e]{32,256}$/, { error: 'expected 32 to 256 visible characters' }),
+  ),
+  allowPrivateWebhooks: setting(
+    'WEBHOOK_ALLOW_PRIVATE',
+    '`true`: webhooks may be http and private, for development',
+    'false',
+    flag,
+  ),
+  retrySchedule: setting(
+    'WEBHOOK_RETRY_SCHEDULE',
+    'seconds before each attempt',
+    defaultSchedule.join(),
+    readBy<readonly number[]>(parseSchedule),
+  ),
+  deliveryWorkers: setting(
+    'DELIVERY_WORKERS',
+    'deliveries under way at once; 0 turns delivery off in this process',
+    '64',
+    wholeNumber(0, 1000),
+  ),
+  workers: setting(
+    'WORKERS',
+    'processes that share the ports, or `auto` for one a core; more than 1 needs `DATABASE_URL`',
+    '1',
+    readBy(parseWorkers),
+  ),
+  deliveryRetentionDays: setting(
+    'DELIVERY_RETENTION_DAYS',
+    'how long the log of finished deliveries is kept',
+    '90',
+    wholeNumber(1, 3650),
+  ),
+  uploads: optional(
+    'UPLOADS_URL',
+    '`s3://KEY:SECRET@host[:port]/bucket[/folder]?region=…&tls=false` (key and secret percent-encoded); ' +
+      'unset: `DATA_DIR/uploads`',
+    '',
+    readBy<S3Location>(parseS3Url),
+  ),
+  rateLimit: setting(
+    'RATE_LIMIT',
+    '`off` for load tests',
+    'on',
+    z.enum(['on', 'off'], { error: 'expected on or off' }).transform((text) => text === 'on'),
+  ),
+  rateLimitPerKey: optional(
+    'RATE_LIMIT_KEY',
+    'calls a minute with one key; unset: any number',
+    '',
+    wholeNumber(1, 1_000_000),
+  ),
+  trustProxy: setting(
+    'TRUST_PROXY',
+    'how many proxies to believe in `X-Forwarded-For`, or their addresses and ranges',
+    '0',
+    readBy(parseTrustProxy),
+  ),
+  logLevel: setting(
+    'LOG_LEVEL',
+    '`fatal` to `trace`, or `silent`',
+    'info',
+    z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       error: 'expected fatal, error, warn, info, debug, trace or silent',
-    })
-    .default('info'),
+    }),
+  ),
+});
+
+/** Every setting in words, in the order of the table. */
+export const described = Object.entries(settings.shape).map(([key, read]) => {
+  const description = descriptions.get(read);
+  if (description === undefined) throw new Error(`The setting ${key} is not described`);
+  return { key, ...description };
 });
 
 /** Reads WORKERS: a number of processes, or `auto` for one on each core that this process may use. */
@@ -191,37 +284,19 @@ function protocolOf(text: string): string {
 
 export type Environment = Record<string, string | undefined>;
 
-/** The settings of one process. Where mail, data and secrets go when unset is decided in `main`. */
-export type Config = {
-  port: number;
-  grpcPort: number;
-  host: string;
-  databaseUrl: string | undefined;
-  dataDir: string;
-  baseUrl: string;
-  hostedUrl: string;
-  secretKey: SecretKey | undefined;
-  smtpUrl: string | undefined;
-  mailFrom: string;
-  operatorEmail: string | undefined;
-  requireApiKey: boolean;
-  allowPublicCreate: boolean;
-  publicProject: string;
-  bootstrapApiKey: string | undefined;
-  allowPrivateWebhooks: boolean;
-  /** Seconds before each attempt. */
-  retrySchedule: readonly number[];
-  /** Deliveries under way at once in this process; 0 turns the loop off. */
-  deliveryWorkers: number;
-  deliveryRetentionDays: number;
-  /** Processes that share the ports. */
-  workers: number;
-  /** The S3-compatible store of uploads; undefined: a folder in `dataDir`. */
-  uploads: S3Location | undefined;
-  rateLimit: boolean;
-  /** Calls a minute for each key; undefined: no limit. */
-  rateLimitPerKey: number | undefined;
-  /** Hops to trust in `X-Forwarded-For`, or the addresses and ranges of proxies. */
-  trustProxy: number | string[];
-  logLevel: string;
+/**
+ * The settings of one process: `uploads` is the S3-compatible store of uploads, `retrySchedule` seconds,
+ * `trustProxy` hops or addresses. Where mail, data and secrets go when unset is decided in `app`.
+ */
+export type Config = Omit<z.output<typeof settings>, ComputedKey> & Record<ComputedKey, string>;
+
+/** What has a value even if it is unset, by the others. */
+type ComputedKey = 'host' | 'baseUrl' | 'hostedUrl';
+
+export type Description = {
+  /** The name of the environment variable. */
+  variable: string;
+  about: string;
+  /** What holds if it is unset; empty if that is nothing or told in `about`. */
+  standard: string;
 };

@@ -6,4 +6,10 @@ enableCompileCache();
 // V8 lets garbage grow to several times of what is in use while the machine has room. Twice is enough: with
 // the smaller young generation of `npm start` it holds much less memory, for some percent of the rate.
 setFlagsFromString('--heap-growing-percent=100');
-await import('./serve.ts');
+const { answerArguments } = await import('./command-line.ts');
+const answer = answerArguments(process.argv.slice(2));
+if (answer === undefined) await import('./serve.ts');
+else {
+  process[answer.exitCode === 0 ? 'stdout' : 'stderr'].write(answer.text);
+  process.exitCode = answer.exitCode;
+}

@@ -1,12 +1,13 @@
 import cluster from 'node:cluster';
 import { pino } from 'pino';
 import { type App, startApp } from './app.ts';
-import { type Config, ConfigError, readConfig } from './config.ts';
+import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
 import { StartError } from './store/database/faults.ts';
 import { isFurtherWorker, superviseWorkers } from './workers.ts';
 
 const config = settings();
 const log = pino({ level: config.logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+if (cluster.isPrimary) for (const line of misspeltSettings(process.env)) log.warn(line);
 if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
 const app = await start();
 if (!isFurtherWorker()) process.stdout.write(welcome(app, config));
@@ -18,8 +19,8 @@ function settings(): Config {
   try {
     return readConfig(process.env);
   } catch (error) {
-    if (error instanceof ConfigError) return fail(error.problems.join('\n'));
-    throw error;
+    if (!(error instanceof ConfigError)) throw error;
+    return fail([...error.problems, ...misspeltSettings(process.env)].join('\n'));
   }
 }
 

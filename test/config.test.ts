@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ConfigError, readConfig } from '../src/config.ts';
+import { ConfigError, misspeltSettings, readConfig } from '../src/config.ts';
 
 describe('readConfig', () => {
   it('fills in every default', () => {
@@ -99,6 +99,41 @@ describe('readConfig', () => {
     ['loopback', ['loopback']],
   ])('reads TRUST_PROXY=%s', (text, expected) => {
     expect(readConfig({ TRUST_PROXY: text }).trustProxy).toEqual(expected);
+  });
+});
+
+describe('misspeltSettings', () => {
+  it.each([
+    ['SMPT_URL', 'SMTP_URL'],
+    ['SMTPURL', 'SMTP_URL'],
+    ['smtp_url', 'SMTP_URL'],
+    ['DATABASE_URI', 'DATABASE_URL'],
+    ['DATBASE_ULR', 'DATABASE_URL'],
+    ['PROT', 'PORT'],
+    ['MAIL_FORM', 'MAIL_FROM'],
+    ['WORKER', 'WORKERS'],
+    ['REQUIRE_API_KEYS', 'REQUIRE_API_KEY'],
+    ['WEBHOOKS_ALLOW_PRIVATE', 'WEBHOOK_ALLOW_PRIVATE'],
+  ])('takes %s for %s', (variable, setting) => {
+    expect(misspeltSettings({ [variable]: 'x' })).toEqual([
+      `${variable} is not a setting: did you mean ${setting}?`,
+    ]);
+  });
+
+  it('leaves alone what is a setting, empty, or of other programs', () => {
+    const foreign = `
+      HOME HOSTNAME HOSTTYPE PATH PWD OLDPWD USER LOGNAME SHELL SHLVL TERM LANG LC_ALL TZ MAIL DISPLAY EDITOR
+      PAGER TMPDIR COLUMNS LINES LS_COLORS SSH_CLIENT SSH_TTY SUDO_USER XDG_DATA_DIRS DEBUG CI DOMAIN URL KEY FORM
+      NODE NODE_ENV NODE_OPTIONS NODE_PATH NPM_TOKEN npm_config_loglevel npm_lifecycle_event INIT_CWD FORCE_COLOR
+      PGHOST PGPORT PGUSER PGPASSWORD PGDATABASE POSTGRES_USER POSTGRES_DB POSTGRES_URL REDIS_URL MONGO_URL
+      SITE_URL API_URL APP_URL PUBLIC_URL S3_URL WS_URL DB_URL DB_HOST DB_PORT API_KEY SECRET SECRETS_DIR
+      AWS_REGION AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY SMTP_HOST SMTP_PORT SMTP_USER SMTP_PASSWORD MAIL_HOST
+      KUBERNETES_PORT KUBERNETES_SERVICE_HOST HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy no_proxy SSL_CERT_FILE
+      OTEL_SERVICE_NAME OTEL_EXPORTER_OTLP_ENDPOINT LD_LIBRARY_PATH PYTHONPATH GOPATH JAVA_HOME DOCKER_HOST
+      COMPOSE_PROJECT_NAME GITHUB_TOKEN VITEST_WORKER_ID WEB_CONCURRENCY PROMPT_COMMAND PS1 IFS _`;
+    const env = Object.fromEntries(foreign.split(/\s+/).map((variable) => [variable, 'x']));
+
+    expect(misspeltSettings({ ...env, SMTP_URL: 'smtp://localhost', SMPT_URL: '' })).toEqual([]);
   });
 });
 

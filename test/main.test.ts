@@ -2,6 +2,8 @@ import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import manifest from '../package.json' with { type: 'json' };
+import { described } from '../src/config.ts';
 import { createServerDatabase } from './support/database.ts';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
 
@@ -56,6 +58,16 @@ describe('npm start', () => {
     expect(forms.status).toBe(200);
   });
 
+  it('warns of variables that look like misspelt settings, and serves', async () => {
+    using folder = temporaryFolder();
+    await using service = spawnService({ ...(await embedded(folder.path)), SMPT_URL: 'smtp://localhost' });
+
+    await service.started();
+
+    const { errors } = await service.stop();
+    expect(errors).toContain('SMPT_URL is not a setting: did you mean SMTP_URL?');
+  });
+
   it('warns when management routes answer without a key', async () => {
     using folder = temporaryFolder();
     await using service = spawnService({ ...(await embedded(folder.path)), REQUIRE_API_KEY: 'false' });
@@ -95,7 +107,46 @@ describe('npm start', () => {
   });
 });
 
+describe('npm start --', () => {
+  it('answers --help with every setting and its default', async () => {
+    await using service = spawnService({}, ['--help']);
+
+    const { code, output, errors } = await service.ended;
+
+    expect({ code, errors }).toEqual({ code: 0, errors: '' });
+    expect(output).toContain('  PORT=8080\n      HTTP/1.1: REST, pages, Connect, gRPC-Web\n');
+    expect(output).toContain('  DATABASE_URL\n      postgres://');
+    expect(output.match(/^ {2}[A-Z_]+(=.*)?$/gm)).toHaveLength(described.length);
+  });
+
+  it('answers --version with the version alone', async () => {
+    await using service = spawnService({}, ['--version']);
+
+    expect(await service.ended).toMatchObject({ code: 0, output: `${manifest.version}\n`, errors: '' });
+  });
+
+  it.each([
+    [['--port=80'], 'Unknown argument: --port=80. Settings are environment variables: did you mean PORT?\n'],
+    [['serve', '--help'], 'Unknown argument: serve --help.\n'],
+  ])('refuses %j', async (args, line) => {
+    await using service = spawnService({}, args);
+
+    const { code, output, errors } = await service.ended;
+
+    expect({ code, output }).toEqual({ code: 2, output: '' });
+    expect(errors).toBe(`${line}Try: npm start -- --help\n`);
+  });
+});
+
 describe('a start that can not be', () => {
+  it('points out misspelt settings beside what is wrong', async () => {
+    await using service = spawnService({ WORKERS: '2', DATABASE_ULR: 'postgres://localhost/forms' });
+
+    expect((await service.ended).errors).toMatch(
+      /^WORKERS: more than 1 needs DATABASE_URL.*\nDATABASE_ULR is not a setting: did you mean DATABASE_URL\?\n$/,
+    );
+  });
+
   it.each([
     ['PORT', 'http', /^PORT: expected a whole number/],
     ['WEBHOOK_RETRY_SCHEDULE', 'soon', /^WEBHOOK_RETRY_SCHEDULE: expected/],

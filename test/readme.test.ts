@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { described } from '../src/config.ts';
 import { newWebhookSecret } from '../src/domain/secrets.ts';
 import { signWebhook } from '../src/domain/signature.ts';
 import { routes } from '../src/gateway/router.ts';
@@ -36,6 +37,16 @@ describe('the README', () => {
 
     expect(routes.length).toBeGreaterThan(35);
     expect(missing).toEqual([]);
+  });
+
+  it('describes every setting as `npm start -- --help` does', () => {
+    const [, table = ''] = /\n## Settings\n[\s\S]*?\|---\|---\|---\|\n([\s\S]*?)\n\n/.exec(readme) ?? [];
+
+    expect(table.split('\n')).toEqual(
+      described.map(({ variable, standard, about }) =>
+        `| \`${variable}\` | ${standard} | ${about} |`.replace('|  |', '| |'),
+      ),
+    );
   });
 
   it('links to files that are there', () => {

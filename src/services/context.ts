@@ -40,7 +40,7 @@ export type ServiceSettings = {
   /** False: no rate is limited. */
   rateLimit: boolean;
   /** The most calls a minute with one key; undefined: any number. */
-  rateLimitPerKey: number | undefined;
+  rateLimitPerKey?: number | undefined;
 };
 
 /** What the services share with each other besides. */

@@ -9,8 +9,8 @@ import { join } from 'node:path';
  * Runs `src/main.ts` as a process of its own, as `npm start` does, with these variables and no
  * others of the service. Waits for nothing: see `started` and `ended`.
  */
-export function spawnService(env: Record<string, string>): SpawnedService {
-  const child = spawn(process.execPath, ['src/main.ts'], {
+export function spawnService(env: Record<string, string>, args: string[] = []): SpawnedService {
+  const child = spawn(process.execPath, ['src/main.ts', ...args], {
     cwd: join(import.meta.dirname, '../..'),
     env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
