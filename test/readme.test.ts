@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
 import { newWebhookSecret } from '../src/domain/secrets.ts';
 import { signWebhook } from '../src/domain/signature.ts';
@@ -47,6 +48,11 @@ describe('the README', () => {
         `| \`${variable}\` | ${standard} | ${about} |`.replace('|  |', '| |'),
       ),
     );
+  });
+
+  it('asks for the Node.js that package.json asks for', () => {
+    expect(manifest.engines.node).toMatch(/^>=\d+$/);
+    expect(readme).toContain(`any Node.js ${manifest.engines.node.slice(2)}+`);
   });
 
   it('links to files that are there', () => {
