@@ -17,9 +17,10 @@ describe.skipIf(noBrowser).each([
     let service: TestService;
     let browser: TestBrowser;
     let page: Page;
+    let clockAheadMs = 0;
 
     beforeAll(async () => {
-      service = await startService();
+      service = await startService({ now: () => Date.now() + clockAheadMs });
       browser = await startBrowser(service);
       page = await browser.open('/health', options);
       await page.context().setExtraHTTPHeaders({ 'accept-language': settings.locale });
@@ -84,12 +85,12 @@ describe.skipIf(noBrowser).each([
       await service.database.query(
         `update sessions set expires_at = now() - interval '1 minute' where id = '${expired.id}'`,
       );
-      const closed = await givenSession(service, {
-        settings: { ...settings, closesAt: '2026-01-01T00:00:00Z' },
-      });
+      const closesAt = new Date(Date.now() + 60_000).toISOString();
+      const closed = await givenSession(service, { settings: { ...settings, closesAt } });
       const archived = await givenSession(service, { settings });
       await service.post(`/v1/forms/${archived.form_id}/archive`);
 
+      clockAheadMs = 120_000;
       for (const { id } of [expired, closed, archived]) await visit(`/f/${id}`, 410);
       await visit('/f/sess_unknown', 404);
     });

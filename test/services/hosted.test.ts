@@ -77,7 +77,9 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     );
     const archived = await givenSession(services, {}, { prefill });
     await services.forms.archiveForm({ formId: archived.formId }, services.owner);
-    const closed = await givenSession(services, { closesAt: '2020-01-01T00:00:00Z' }, { prefill });
+    const closesAt = new Date(services.clock.ms + 1_000).toISOString();
+    const closed = await givenSession(services, { closesAt }, { prefill });
+    services.clock.ms += 2_000;
 
     const states = [];
     for (const { sessionId } of [submitted, expired, archived, closed]) {
