@@ -103,7 +103,7 @@ describe.each(engines)('on %s', (engine) => {
     });
 
     it('a fault shows nothing but the id that is in the log', async () => {
-      await service.database.query('alter table webhooks rename to lost');
+      await service.database.execute('alter table webhooks rename to lost');
       try {
         const failure = await failureOf(createClient(WebhooksService, at()).listWebhooks({}));
         const told = await service.get('/v1/webhooks');
@@ -113,7 +113,7 @@ describe.each(engines)('on %s', (engine) => {
         expect(withoutId(failure.message)).toBe(withoutId(told.json.error.message));
         expect(failure.message).not.toMatch(/webhooks|relation|select/i);
       } finally {
-        await service.database.query('alter table lost rename to webhooks');
+        await service.database.execute('alter table lost rename to webhooks');
       }
     });
 
@@ -177,7 +177,7 @@ async function givenFailures(service: TestService): Promise<Failure[]> {
   const session = async () => (await service.post(`/v1/forms/${form.id}/sessions`)).json.session.id;
   const [submitted, expired] = [await session(), await session()];
   await service.post(`/v1/sessions/${submitted}/submit`, { answers: { email: 'ann@example.com' } });
-  await service.database.query('update sessions set expires_at = now() where id = $1', [expired]);
+  await service.database.execute('update sessions set expires_at = now() where id = $1', [expired]);
   const weak = await service.givenKey(['submissions:read']);
   const anyone = { key: null };
   const evil = { key: null, headers: { origin: 'https://evil.example' } };

@@ -3,7 +3,7 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { type IdPrefix, isId } from '../domain/ids.ts';
 import type { Violation } from '../domain/violations.ts';
 import { failed } from '../rpc/errors.ts';
-import type { PageRequest } from '../store/database/page.ts';
+import type { PageRequest } from '../store/database/queries.ts';
 
 /**
  * Which page a list request asks for. Page tokens are ids with `prefix`.

@@ -131,7 +131,7 @@ export async function replayDelivery(
   queries: Queries,
   { projectId, id }: { projectId: string; id: string },
 ): Promise<boolean> {
-  const rows = await queries.query(
+  const rows = await queries.execute(
     `update deliveries set ${asReplayed}
      where id = $1 and project_id = $2 and status <> 'pending' and ${replayable}
      returning id`,
@@ -149,7 +149,7 @@ export async function replayFailedDeliveries(queries: Queries, range: ReplayRang
   const last = smallestIdAt('dlv', createdBefore?.getTime() ?? Number.POSITIVE_INFINITY);
   let from = smallestIdAt('dlv', createdAfter?.getTime() ?? 0);
   for (let count = 0; ; ) {
-    const rows = await queries.query(
+    const rows = await queries.execute(
       `update deliveries set ${asReplayed}
        where id in (
          select id from deliveries
@@ -193,7 +193,7 @@ export async function insertTestDelivery(
 
 /** Drops what waits for a webhook, as its deletion does. */
 export async function dropPendingDeliveries(queries: Queries, webhookId: string): Promise<void> {
-  await queries.query(
+  await queries.execute(
     `delete from deliveries where receiver = $1 and webhook_id = $1 and status = 'pending'`,
     [webhookId],
   );
@@ -204,7 +204,7 @@ export async function releaseWaitingMail(
   queries: Queries,
   { formId, address }: { formId: string; address: string },
 ): Promise<void> {
-  await queries.query(
+  await queries.execute(
     `update deliveries set due_at = ${toMillisecond('now()')}
      where receiver = $1 and form_id = $2 and kind = 'owner' and status = 'pending'
        and leased_until is null and due_at > now()`,
@@ -217,7 +217,7 @@ export async function releaseWaitingMail(
  * Returns how many.
  */
 export async function purgeDeliveries(queries: Queries, days: number, limit: number): Promise<number> {
-  const rows = await queries.query(
+  const rows = await queries.execute(
     `with old as materialized (
        select id from deliveries
        where status <> 'pending' and created_at < now() - make_interval(days => $1)

@@ -13,7 +13,7 @@ export async function spreadEvents(
   eventIds: string[],
   deliveries: NewDelivery[],
 ): Promise<void> {
-  await queries.query(
+  await queries.execute(
     `with taken as (
        update events set fanned_out_at = now()
        where id in (
@@ -42,7 +42,7 @@ export async function spreadEvents(
 /** Inserts deliveries that no event stands behind. */
 export async function insertDeliveries(queries: Queries, deliveries: NewDelivery[]): Promise<void> {
   if (deliveries.length === 0) return;
-  await queries.query(
+  await queries.execute(
     `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
     [JSON.stringify(deliveries.map(columnsOf))],
   );

@@ -1,4 +1,5 @@
-import { type Queries, type Row, timeOf, timeOrNull } from './database/queries.ts';
+import { timeOf, timeOrNull } from './database/columns.ts';
+import type { Queries, Row } from './database/queries.ts';
 import type { SigningSecrets } from './webhook-secrets.ts';
 import type { Webhook } from './webhooks.ts';
 
@@ -10,7 +11,7 @@ import type { Webhook } from './webhooks.ts';
  * time of the look.
  */
 export async function findDueWork(queries: Queries, since: { event: string; due: Date }): Promise<DueWork> {
-  const [row] = await queries.query(
+  const [row] = await queries.select(
     `select now() as at,
        exists (select from events where fanned_out_at is null and id >= $1) as events,
        (
@@ -21,7 +22,6 @@ export async function findDueWork(queries: Queries, since: { event: string; due:
          where submitted_at is null and expiry_announced_at is null and expires_at <= now()
        ) as sessions`,
     [since.event, since.due.toISOString()],
-    { repeatable: true },
   );
   return {
     at: timeOf(row?.at),
@@ -46,7 +46,7 @@ export async function claimDue(
   queries: Queries,
   options: ClaimOptions & { page: number },
 ): Promise<ClaimedPage> {
-  const rows = await queries.query(
+  const rows = await queries.execute(
     `with page as materialized (
        select id, receiver, due_at from deliveries
        where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
@@ -98,7 +98,7 @@ export async function claimInTurn(
   queries: Queries,
   options: ClaimOptions & { after: string },
 ): Promise<ClaimedTurn> {
-  const rows = await queries.query(
+  const rows = await queries.execute(
     `with recursive walk as (
        (select receiver from deliveries where status = 'pending' and receiver > $6 order by receiver limit 1)
        union all

@@ -11,7 +11,7 @@ export async function settleDeliveries(
   queries: Queries,
   results: DeliveryResult[],
 ): Promise<FailingWebhook[]> {
-  const rows = await queries.query(
+  const rows = await queries.execute(
     `with result as materialized (
        select * from json_to_recordset($1::json) as r(
          id text, lease timestamptz, status text, delay_ms double precision, tried boolean, attempt_id text,

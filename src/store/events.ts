@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { emittedEvents } from '../domain/events/index.ts';
-import { id, text, time } from './database/columns.ts';
-import { type Queries, timeOf } from './database/queries.ts';
+import { id, text, time, timeOf } from './database/columns.ts';
+import type { Queries } from './database/queries.ts';
 
 /** The outbox: what happened, committed together with what it tells of. */
 export const EventEntity = defineEntity({
@@ -47,7 +47,7 @@ export async function listWaitingEvents(
   queries: Queries,
   { since, limit }: { since: string; limit: number },
 ): Promise<WaitingEvent[]> {
-  const rows = await queries.query(
+  const rows = await queries.select(
     `select e.id, e.project_id, e.form_id, e.type, e.submission_id, e.body, e.created_at
      from events e where e.fanned_out_at is null and e.id >= $1 order by e.id limit $2`,
     [since, limit],
@@ -71,22 +71,20 @@ export async function listEventIds(
   queries: Queries,
   { projectId, formId, after, limit }: { projectId: string; formId: string; after: string; limit: number },
 ): Promise<string[]> {
-  const rows = await queries.query(
+  const rows = await queries.select(
     `select id from events
      where project_id = $1 and id > $2 and ($3 = '' or form_id = $3) and type = any($4::text[])
      order by id limit $5`,
     [projectId, after, formId, emittedEvents, limit],
-    { repeatable: true },
   );
   return rows.map((row) => String(row.id));
 }
 
 /** The events with these ids, in order; those that are gone are left out. */
 export async function listEventsById(queries: Queries, ids: string[]): Promise<EmittedEvent[]> {
-  const rows = await queries.query(
+  const rows = await queries.select(
     'select id, type, form_id, body, created_at from events where id = any($1::text[]) order by id',
     [ids],
-    { repeatable: true },
   );
   return rows.map((row) => ({
     id: String(row.id),
@@ -99,7 +97,7 @@ export async function listEventsById(queries: Queries, ids: string[]): Promise<E
 
 /** Removes up to `limit` events that became deliveries `days` ago, of which none is left. Returns how many. */
 export async function purgeEvents(queries: Queries, days: number, limit: number): Promise<number> {
-  const rows = await queries.query(
+  const rows = await queries.execute(
     `delete from events where id in (
        select id from events e
        where fanned_out_at is not null and fanned_out_at < now() - make_interval(days => $1)

@@ -11,14 +11,14 @@ export async function deleteForm(
   projectId: string,
   formId: string,
 ): Promise<'deleted' | 'not_found' | 'not_archived'> {
-  const [form] = await tx.query(
+  const [form] = await tx.select(
     'select status from forms where id = $1 and project_id = $2 and deleted_at is null for update',
     [formId, projectId],
   );
   if (form === undefined) return 'not_found';
   if (form.status !== 'archived') return 'not_archived';
-  await tx.query('update forms set deleted_at = now(), updated_at = now() where id = $1', [formId]);
-  await tx.query(
+  await tx.execute('update forms set deleted_at = now(), updated_at = now() where id = $1', [formId]);
+  await tx.execute(
     'update webhooks set deleted_at = now(), active = false where form_id = $1 and deleted_at is null',
     [formId],
   );
@@ -27,10 +27,9 @@ export async function deleteForm(
 
 /** Lists up to `limit` deleted forms of which something may be left, the longest deleted first. */
 export async function listDeletedForms(db: Queries, limit: number): Promise<string[]> {
-  const rows = await db.query(
+  const rows = await db.select(
     'select id from forms where deleted_at is not null order by deleted_at limit $1',
     [limit],
-    { repeatable: true },
   );
   return rows.map((row) => String(row.id));
 }
@@ -51,7 +50,7 @@ export async function removeRowsOfForm(
   const submissions = await database.transaction((tx) =>
     removeSubmissionsBefore(tx, formId, smallestIdAt('sub', Number.POSITIVE_INFINITY), limit),
   );
-  const uploads = await database.query(
+  const uploads = await database.execute(
     `delete from uploads where id in (
        select id from uploads where form_id = $1 and submission_id is null limit $2 for update skip locked
      ) returning id`,
@@ -59,7 +58,7 @@ export async function removeRowsOfForm(
   );
   let most = Math.max(deliveries, submissions.removed, uploads.length);
   for (const { table, key, where } of ownTables) {
-    const rows = await database.query(
+    const rows = await database.execute(
       `delete from ${table} where form_id = $1 and ${key} in (
          select ${key} from ${table} where form_id = $1 and ${where} limit $2 for update skip locked
        ) returning ${key}`,
@@ -73,7 +72,7 @@ export async function removeRowsOfForm(
 }
 
 async function removeDeliveries(db: Queries, formId: string, limit: number): Promise<number> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `with gone as materialized (
        select id from deliveries where form_id = $1 limit $2 for update skip locked
      ),
@@ -85,7 +84,7 @@ async function removeDeliveries(db: Queries, formId: string, limit: number): Pro
 }
 
 async function removeFormRow(db: Queries, formId: string): Promise<void> {
-  await db.query(
+  await db.execute(
     `with gone as (
        delete from forms where id = $1 and deleted_at < now() - interval '1 minute' returning id
      )

@@ -1,8 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
-import { id, json, text, time } from './database/columns.ts';
-import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import { type Queries, textOrNull } from './database/queries.ts';
+import { id, json, text, textOrNull, time } from './database/columns.ts';
+import { type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
@@ -91,7 +90,7 @@ export async function listFormsById(db: Queries, formIds: string[]): Promise<For
  * such form. The counts are those stored when it is read.
  */
 export async function findFormState(db: Queries, formId: string): Promise<FormState | null> {
-  const [row] = await db.query(
+  const [row] = await db.select(
     `select f.project_id, f.status, f.created_by, f.current_version_id, c.accepted, c.spam
        from forms f
       cross join lateral (
@@ -115,7 +114,7 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
 
 /** Archives a form for good, and says whether there is one. Again is the same. */
 export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `update forms set status = 'archived', archived_at = coalesce(archived_at, now()),
        updated_at = case when status = 'archived' then updated_at else now() end
      where id = $1 and project_id = $2 and deleted_at is null returning id`,
@@ -126,7 +125,7 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
 
 /** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
 export async function removeUnactivatedForms(db: Queries, limit: number): Promise<number> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `delete from forms where id in (
        select id from forms where status = 'draft' and created_by = 'public' and activation_expires_at < now()
        order by activation_expires_at limit $1 for update skip locked
@@ -138,7 +137,7 @@ export async function removeUnactivatedForms(db: Queries, limit: number): Promis
 
 /** Lists the forms that keep submissions for a time only, in the order of their ids. Reads no others. */
 export async function listRetentions(db: Queries, page: PageRequest): Promise<Page<Retention>> {
-  const rows = await db.query(
+  const rows = await db.select(
     'select id, retention_days from forms where retention_days is not null and id > $1 order by id limit $2',
     [page.cursor ?? '', page.limit + 1],
   );

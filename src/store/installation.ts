@@ -14,10 +14,10 @@ export const InstallationEntity = defineEntity({
 
 /** Keeps `value` under `name` if nothing is kept there yet; returns what is kept, the same for all who ask. */
 export async function agreeOn(db: Queries, name: string, value: string): Promise<string> {
-  await db.query('insert into installation (name, value) values ($1, $2) on conflict do nothing', [
+  await db.execute('insert into installation (name, value) values ($1, $2) on conflict do nothing', [
     name,
     value,
   ]);
-  const [row] = await db.query('select value from installation where name = $1', [name]);
+  const [row] = await db.select('select value from installation where name = $1', [name]);
   return String(row?.value);
 }

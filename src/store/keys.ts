@@ -1,7 +1,6 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
-import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import type { Queries, Transaction } from './database/queries.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from './database/queries.ts';
 
 /** An API key. The text itself is never stored. */
 export const KeyEntity = defineEntity({
@@ -33,8 +32,8 @@ export async function insertKey(db: Queries, key: Key): Promise<void> {
 
 /** Stores a key if there is none at all in the database, and says whether it did: once, however many ask. */
 export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean> {
-  await tx.query('lock table api_keys in share row exclusive mode');
-  const anyKey = await tx.query('select 1 from api_keys limit 1');
+  await tx.execute('lock table api_keys in share row exclusive mode');
+  const anyKey = await tx.select('select 1 from api_keys limit 1');
   if (anyKey.length > 0) return false;
   await insertKey(tx, key);
   return true;
@@ -57,7 +56,7 @@ export async function listKeys(db: Queries, projectId: string, page: PageRequest
 
 /** Notes that a key was used, at most once a minute: calls in between change nothing. */
 export async function touchKey(db: Queries, keyId: string): Promise<void> {
-  await db.query(
+  await db.execute(
     `update api_keys set last_used_at = now()
      where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
     [keyId],

@@ -20,7 +20,7 @@ export async function confirmRecipient(
   db: Queries,
   { formId, address }: { formId: string; address: string },
 ): Promise<void> {
-  await db.query(
+  await db.execute(
     `insert into mail_recipients (form_id, address, created_at, confirmed_at) values ($1, $2, now(), now())
      on conflict (form_id, address) do update set confirmed_at = coalesce(mail_recipients.confirmed_at, now())`,
     [formId, addressKey(address)],
@@ -58,7 +58,7 @@ export async function stopMail(
   db: Queries,
   { address, formId }: { address: string; formId: string | null },
 ): Promise<void> {
-  await db.query(
+  await db.execute(
     `insert into mail_stops (address, form_id, created_at) values ($1, $2, now()) on conflict do nothing`,
     [addressKey(address), formId ?? ''],
   );
@@ -69,7 +69,7 @@ export async function isMailStopped(
   db: Queries,
   { address, formId }: { address: string; formId: string },
 ): Promise<boolean> {
-  const rows = await db.query(`select from mail_stops where address = $1 and form_id in ('', $2)`, [
+  const rows = await db.select(`select from mail_stops where address = $1 and form_id in ('', $2)`, [
     addressKey(address),
     formId,
   ]);
@@ -99,7 +99,7 @@ export async function takeMailQuota(
   db: Queries,
   { address, kind, limit }: { address: string; kind: string; limit: number },
 ): Promise<{ waitMs: number } | null> {
-  const [row] = await db.query(
+  const [row] = await db.execute(
     `with taken as (
        insert into mail_quotas as q (address, day, kind, count)
        values ($1, to_char(now() at time zone 'UTC', 'YYYY-MM-DD'), $2, 1)
@@ -128,7 +128,7 @@ export const AutoresponseEntity = defineEntity({
 
 /** Removes what counted mails of days gone by. Returns how many rows of each kind at most. */
 export async function purgeMailCounts(db: Queries, limit: number): Promise<number> {
-  const quotas = await db.query(
+  const quotas = await db.execute(
     `delete from mail_quotas where (address, day, kind) in (
        select address, day, kind from mail_quotas
        where day < to_char(now() at time zone 'UTC', 'YYYY-MM-DD') limit $1 for update skip locked
@@ -136,7 +136,7 @@ export async function purgeMailCounts(db: Queries, limit: number): Promise<numbe
      returning day`,
     [limit],
   );
-  const answers = await db.query(
+  const answers = await db.execute(
     `delete from autoresponses where (form_id, address) in (
        select form_id, address from autoresponses
        where sent_at < now() - interval '24 hours' limit $1 for update skip locked

@@ -7,7 +7,7 @@ export async function proposeOwner(
   formId: string,
   email: string,
 ): Promise<boolean> {
-  const rows = await db.query(
+  const rows = await db.execute(
     'update forms set pending_owner_email = $3, updated_at = now() where id = $1 and project_id = $2 returning id',
     [formId, projectId, email],
   );
@@ -19,7 +19,7 @@ export async function proposeOwner(
  * takes over. False if the address is neither of them any more.
  */
 export async function confirmOwner(db: Queries, formId: string, email: string): Promise<boolean> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `update forms set
        owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
        owner_email = $2,
@@ -36,7 +36,7 @@ export async function listOwners(
   db: Queries,
   { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
 ): Promise<{ formId: string; formName: string; address: string }[]> {
-  const rows = await db.query(
+  const rows = await db.select(
     `select distinct on (owner_email) id, name, owner_email from forms
      where project_id = $1 and ($2::text is null or id = $2)
        and owner_confirmed_at is not null and owner_email is not null

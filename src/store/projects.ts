@@ -17,7 +17,7 @@ export type Project = InferEntity<typeof ProjectEntity>;
 
 /** Finds the project of this name, or makes it under the given id. Callers that race get the same one. */
 export async function getOrCreateProject(db: Queries, project: Project): Promise<Project> {
-  await db.query('insert into projects (id, name, created_at) values ($1, $2, $3) on conflict do nothing', [
+  await db.execute('insert into projects (id, name, created_at) values ($1, $2, $3) on conflict do nothing', [
     project.id,
     project.name,
     project.createdAt,
@@ -32,5 +32,5 @@ export async function findProject(db: Queries, projectId: string): Promise<Proje
 
 /** Makes other transactions that lock the project wait until this one ends. */
 export async function lockProject(tx: Transaction, projectId: string): Promise<void> {
-  await tx.query('select id from projects where id = $1 for update', [projectId]);
+  await tx.select('select id from projects where id = $1 for update', [projectId]);
 }

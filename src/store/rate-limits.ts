@@ -21,7 +21,7 @@ export const RateLimitEntity = defineEntity({
  * there were in the present window, this one included, and how long the window still lasts.
  */
 export async function countCall(db: Queries, key: string, seconds: number): Promise<CallCount> {
-  const [row] = await db.query(
+  const [row] = await db.execute(
     `insert into rate_limits as r (key, hits, resets_at) values ($1, 1, now() + make_interval(secs => $2))
      on conflict (key) do update set
        hits = case when r.resets_at <= now() then 1 else r.hits + 1 end,
@@ -34,7 +34,7 @@ export async function countCall(db: Queries, key: string, seconds: number): Prom
 
 /** Removes at most `limit` counts whose window has ended. Returns how many it removed. */
 export async function purgeRateLimits(db: Queries, limit: number): Promise<number> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `delete from rate_limits where key in (
        select key from rate_limits where resets_at <= now() order by resets_at limit $1 for update skip locked
      ) returning key`,

@@ -11,7 +11,7 @@ export async function removeSubmission(
   projectId: string,
   submissionId: string,
 ): Promise<{ uploadIds: string[] } | null> {
-  const rows = await tx.query('select id from submissions where id = $1 and project_id = $2 for update', [
+  const rows = await tx.select('select id from submissions where id = $1 and project_id = $2 for update', [
     submissionId,
     projectId,
   ]);
@@ -28,7 +28,7 @@ export async function removeSubmissionsBefore(
   beforeId: string,
   limit: number,
 ): Promise<{ removed: number; uploadIds: string[] }> {
-  const rows = await tx.query(
+  const rows = await tx.select(
     `select id from submissions where form_id = $1 and status in ('accepted', 'spam') and id < $2
      limit $3 for update skip locked`,
     [formId, beforeId, limit],
@@ -38,19 +38,19 @@ export async function removeSubmissionsBefore(
 }
 
 async function removeRows(tx: Transaction, ids: string[]): Promise<{ uploadIds: string[] }> {
-  await tx.query(
+  await tx.execute(
     'delete from attempts where delivery_id in (select id from deliveries where submission_id = any($1))',
     [ids],
   );
-  await tx.query('delete from deliveries where submission_id = any($1)', [ids]);
-  await tx.query('delete from events where submission_id = any($1)', [ids]);
-  await tx.query(
+  await tx.execute('delete from deliveries where submission_id = any($1)', [ids]);
+  await tx.execute('delete from events where submission_id = any($1)', [ids]);
+  await tx.execute(
     `update sessions set partial_answers = null
      where id in (select session_id from submissions where id = any($1)) and partial_answers is not null`,
     [ids],
   );
-  const uploads = await tx.query('delete from uploads where submission_id = any($1) returning id', [ids]);
-  await tx.query(
+  const uploads = await tx.execute('delete from uploads where submission_id = any($1) returning id', [ids]);
+  await tx.execute(
     `with removed as (delete from submissions where id = any($1) returning form_id, status)
      insert into form_counters as c (form_id, slot, accepted, spam)
      select form_id, 0, -count(*) filter (where status = 'accepted'), -count(*) filter (where status = 'spam')

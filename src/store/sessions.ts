@@ -1,14 +1,16 @@
 import { defineEntity } from '@mikro-orm/core';
-import { id, type JsonObject, json, objectOf, time } from './database/columns.ts';
-import { gathered } from './database/loader.ts';
 import {
-  type Queries,
-  type Row,
-  type Transaction,
+  id,
+  type JsonObject,
+  json,
+  objectOf,
   textOrNull,
+  time,
   timeOf,
   timeOrNull,
-} from './database/queries.ts';
+} from './database/columns.ts';
+import { gathered } from './database/loader.ts';
+import type { Queries, Row, Transaction } from './database/queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({
@@ -43,7 +45,7 @@ export const SessionEntity = defineEntity({
 
 /** Stores a session that lasts `expiresIn` seconds from now, by the database's clock. */
 export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
-  const [row] = await db.query(
+  const [row] = await db.execute(
     `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at)
      values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7))
      returning ${columns}`,
@@ -62,8 +64,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
 
 /** Finds a session by its id alone, which is the credential of the hosted page. */
 export const findAnySession = gathered(async (db, ids) => {
-  const rows = await db.query(`select ${columns} from sessions where id = any($1)`, [ids], {
-    repeatable: true,
+  const rows = await db.select(`select ${columns} from sessions where id = any($1)`, [ids], {
     prepared: true,
   });
   return rows.map(toSession);
@@ -81,7 +82,7 @@ export async function findSession(
 
 /** Finds a session and keeps others from changing it until the transaction ends. */
 export async function lockSession(tx: Transaction, sessionId: string): Promise<Session | null> {
-  const [row] = await tx.query(`select ${columns} from sessions where id = $1 for update`, [sessionId]);
+  const [row] = await tx.select(`select ${columns} from sessions where id = $1 for update`, [sessionId]);
   return row === undefined ? null : toSession(row);
 }
 
@@ -92,7 +93,7 @@ export async function updateSession(
   change: SessionChange,
 ): Promise<Session> {
   const { expiresAt, prefill, metadata, partialAnswers } = change;
-  const [row] = await tx.query(
+  const [row] = await tx.execute(
     `update sessions set
        expires_at = coalesce($2::timestamptz, expires_at),
        prefill = coalesce($3::json, prefill),
@@ -112,7 +113,7 @@ export async function updateSession(
 
 /** Notes that the hosted page was opened; the first time stays. */
 export async function markSessionOpened(db: Queries, sessionId: string): Promise<void> {
-  await db.query('update sessions set opened_at = now() where id = $1 and opened_at is null', [sessionId]);
+  await db.execute('update sessions set opened_at = now() where id = $1 and opened_at is null', [sessionId]);
 }
 
 /**
@@ -121,7 +122,7 @@ export async function markSessionOpened(db: Queries, sessionId: string): Promise
  * the ones taken here.
  */
 export async function takeExpiredSessions(tx: Transaction, limit: number): Promise<Session[]> {
-  const rows = await tx.query(
+  const rows = await tx.execute(
     `update sessions set expiry_announced_at = now() where id in (
        select id from sessions
        where expires_at <= now() and submitted_at is null and expiry_announced_at is null
@@ -139,7 +140,7 @@ export async function removeSessionsBefore(
   before: Date,
   limit: number,
 ): Promise<number> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `delete from sessions where id in (
        select id from sessions where form_id = $1 and expires_at < $2
          and (submitted_at is not null or expiry_announced_at is not null)

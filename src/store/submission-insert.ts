@@ -1,5 +1,6 @@
+import { textOrNull } from './database/columns.ts';
 import { sqlState } from './database/faults.ts';
-import { type Queries, type Row, textOrNull } from './database/queries.ts';
+import type { Queries, Row } from './database/queries.ts';
 import type { Submission } from './submissions.ts';
 
 /**
@@ -124,7 +125,7 @@ async function insertGroup(db: Queries, group: PreparedRow[], slot: number): Pro
   const rows = `[${group.map(({ json }) => json).join(',')}]`;
   const statement = group.some(({ row }) => claimsOf(row).length > 0) ? INSERT_CLAIMING : INSERT;
   // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
-  const stored = await db.query(statement, [rows, slot], { repeatable: true, prepared: true });
+  const stored = await db.execute(statement, [rows, slot], { repeatable: true, prepared: true });
   return new Set(stored.map(({ id }) => String(id)));
 }
 
@@ -148,7 +149,7 @@ async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, 
     row.sessionId,
     row.uploadIds ?? [],
   ]);
-  const rows = await db.query(EXPLAIN, [JSON.stringify(asked)], { repeatable: true });
+  const rows = await db.execute(EXPLAIN, [JSON.stringify(asked)], { repeatable: true });
   return new Map(
     rows.flatMap((row) => {
       const outcome = outcomeOf(row);

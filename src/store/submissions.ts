@@ -1,8 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { id, type JsonObject, json, objectOf, text, time } from './database/columns.ts';
+import { id, type JsonObject, json, objectOf, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { gathered } from './database/loader.ts';
-import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import { type Queries, type Row, textOrNull, timeOf } from './database/queries.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({
@@ -69,8 +68,7 @@ export async function findSubmission(
 }
 
 const findAnySubmission = gathered(async (db, ids) => {
-  const rows = await db.query(`select ${columns} from submissions where id = any($1)`, [ids], {
-    repeatable: true,
+  const rows = await db.select(`select ${columns} from submissions where id = any($1)`, [ids], {
     prepared: true,
   });
   return rows.map(toSubmission);
@@ -91,11 +89,11 @@ export async function listSubmissions(
   if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
   const limit = params.push(page.limit + 1);
   const offset = params.push(page.offset ?? 0);
-  const rows = await db.query(
+  const rows = await db.select(
     `select ${columns} from submissions where ${conditions.join(' and ')}
      order by id desc limit $${limit} offset $${offset}`,
     params,
-    { repeatable: true, prepared: true },
+    { prepared: true },
   );
   return pageOf(rows.map(toSubmission), page.limit);
 }
@@ -105,7 +103,7 @@ export async function countSubmissions(
   db: Queries,
   formId: string,
 ): Promise<{ accepted: number; spam: number }> {
-  const [row] = await db.query(
+  const [row] = await db.select(
     `select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
      from form_counters where form_id = $1`,
     [formId],
@@ -124,7 +122,7 @@ export async function findRepeatedSubmission(
   formId: string,
   idempotencyKey: string,
 ): Promise<{ id: string; requestFingerprint: string | null } | null> {
-  const [row] = await db.query(
+  const [row] = await db.execute(
     `update submissions set request_fingerprint = request_fingerprint
      where form_id = $1 and idempotency_key = $2 returning id, request_fingerprint`,
     [formId, idempotencyKey],
@@ -145,11 +143,11 @@ export async function exportSubmissions(
   const { conditions, params } = conditionsOf(formId, filter);
   const after = params.push(range.after);
   const limit = params.push(range.limit);
-  const rows = await db.query(
+  const rows = await db.select(
     `select ${columns} from submissions where ${conditions.join(' and ')} and id > $${after}
      order by id limit $${limit}`,
     params,
-    { repeatable: true, prepared: true },
+    { prepared: true },
   );
   return rows.map(toSubmission);
 }

@@ -63,7 +63,7 @@ export async function removeUnclaimedUploads(
   olderThanSeconds: number,
   limit: number,
 ): Promise<string[]> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `delete from uploads where id in (
        select id from uploads where submission_id is null and created_at < now() - make_interval(secs => $1)
        order by created_at limit $2 for update skip locked

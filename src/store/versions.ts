@@ -1,8 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, time } from './database/columns.ts';
-import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import type { Queries, Transaction } from './database/queries.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from './database/queries.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
 export const VersionEntity = defineEntity({
@@ -72,7 +71,7 @@ export async function listVersions(db: Queries, formId: string): Promise<Version
  */
 export async function activateForm(tx: Transaction, activation: Activation): Promise<ActivationOutcome> {
   const { formId, tokenHash, ownerEmail, version } = activation;
-  const [form] = await tx.query(
+  const [form] = await tx.select(
     `select activation_hash = $2 as right_token, activated_at is not null or status <> 'draft' as used,
        activation_expires_at <= now() as expired
      from forms where id = $1 for update`,
@@ -84,7 +83,7 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
   if (form.expired === true) return 'expired';
 
   await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1 }));
-  await tx.query(
+  await tx.execute(
     `update forms set status = 'published', current_version_id = $2, owner_email = $3, retention_days = $4,
        activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
      where id = $1`,
@@ -99,7 +98,7 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
  */
 export async function publishVersion(tx: Transaction, publication: Publication): Promise<PublicationOutcome> {
   const { projectId, formId, version } = publication;
-  const [form] = await tx.query('select status from forms where id = $1 and project_id = $2 for update', [
+  const [form] = await tx.select('select status from forms where id = $1 and project_id = $2 for update', [
     formId,
     projectId,
   ]);
@@ -108,7 +107,7 @@ export async function publishVersion(tx: Transaction, publication: Publication):
 
   const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
   const current = known ?? (await insertNextVersion(tx, formId, version));
-  await tx.query(
+  await tx.execute(
     `update forms set current_version_id = $2, name = $3, slug = $4, retention_days = $5, updated_at = now()
      where id = $1`,
     [formId, current.id, version.definition.name, version.definition.slug, retentionDaysOf(current)],
@@ -122,7 +121,7 @@ function retentionDaysOf({ definition }: NewVersion): number | null {
 
 /** The form's row is locked, so that no other version takes the number. */
 async function insertNextVersion(tx: Transaction, formId: string, version: NewVersion): Promise<Version> {
-  const [row] = await tx.query(
+  const [row] = await tx.select(
     'select coalesce(max(number), 0) as last from form_versions where form_id = $1',
     [formId],
   );

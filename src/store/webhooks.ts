@@ -1,7 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
-import { type Page, type PageRequest, pageOf } from './database/page.ts';
-import type { Queries } from './database/queries.ts';
+import { type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({
@@ -126,7 +125,7 @@ export async function updateWebhook(
  * then on; those pending are dropped and the history is removed in the background.
  */
 export async function deleteWebhook(db: Queries, projectId: string, webhookId: string): Promise<boolean> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `update webhooks set deleted_at = now(), active = false
      where id = $1 and project_id = $2 and deleted_at is null returning id`,
     [webhookId, projectId],
@@ -142,7 +141,7 @@ export async function turnOffWebhook(
   db: Queries,
   { id, reason }: { id: string; reason: string },
 ): Promise<TurnedOffWebhook | null> {
-  const [row] = await db.query(
+  const [row] = await db.execute(
     `update webhooks set active = false, disabled_at = now(), disabled_reason = $2
      where id = $1 and active and deleted_at is null
      returning project_id, form_id, url`,
@@ -158,7 +157,7 @@ export async function turnOffWebhook(
  * left. Returns how many deliveries.
  */
 export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<number> {
-  const rows = await db.query(
+  const rows = await db.execute(
     `with gone as materialized (
        select d.id from webhooks w join deliveries d on d.webhook_id = w.id
        where w.deleted_at is not null limit $1
@@ -168,7 +167,7 @@ export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<
     [limit],
   );
   if (rows.length > 0) return rows.length;
-  await db.query(
+  await db.execute(
     `delete from webhooks where id in (
        select id from webhooks w
        where w.deleted_at is not null and not exists (select from deliveries d where d.webhook_id = w.id)

@@ -77,7 +77,7 @@ describe('listening', () => {
     await using service = await startService({ engine: 'postgres' });
     const form = await service.givenPublishedForm();
     await using stream = await startListening(service);
-    const late = await service.database.query(
+    const late = await service.database.execute(
       `insert into events (id, project_id, form_id, type, body, created_at)
        select 'evt_' || substr($2, 6), project_id, id, 'submission.created', '{"late":true}', now() from forms where id = $1
        returning id`,

@@ -49,7 +49,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     await expect
       .poll(() => findWebhook(database, form.projectId, webhook.id), { timeout: 15_000 })
       .toMatchObject({ active: false, disabledReason: 'Its first 10 attempts failed.' });
-    await database.query(`update deliveries set due_at = now() - interval '1 second'`);
+    await database.execute(`update deliveries set due_at = now() - interval '1 second'`);
     delivery.nudge();
     const logged = await expectFinished(database, form, 5);
 
@@ -74,7 +74,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     await using _ = startDelivery(database);
 
     const waiting = () =>
-      database.query(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
+      database.select(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
     await until(async () => (await waiting()).length === 20);
 
     await until(async () => (await finished(database)) === 60);
@@ -196,7 +196,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
 });
 
 async function finished(database: Database): Promise<number> {
-  const rows = await database.query(`select id from deliveries where status <> 'pending'`);
+  const rows = await database.select(`select id from deliveries where status <> 'pending'`);
   return rows.length;
 }
 

@@ -177,11 +177,11 @@ describe.each(engines)('mails on %s', (engine) => {
     await using delivery = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
     await mailServer.expectMails(20);
     const waiting = () =>
-      database.query(`select error from deliveries where status = 'pending' and error like 'Waits:%'`);
+      database.select(`select error from deliveries where status = 'pending' and error like 'Waits:%'`);
     await until(async () => (await waiting()).length === 3);
     expect(mailServer.mails).toHaveLength(20);
 
-    await database.query('update forms set owner_confirmed_at = now() where id = $1', [form.id]);
+    await database.execute('update forms set owner_confirmed_at = now() where id = $1', [form.id]);
     await releaseWaitingMail(database, { formId: form.id, address: 'Owner@example.com' });
     delivery.nudge();
 
@@ -209,7 +209,7 @@ describe.each(engines)('mails on %s', (engine) => {
     const [stopped] = await expectFinished(database, quiet, 1);
     await mailServer.expectMails(3);
     const waiting = () =>
-      database.query(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
+      database.select(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
     await until(async () => (await waiting()).length === 1);
 
     expect(stopped?.delivery).toMatchObject({

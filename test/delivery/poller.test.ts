@@ -50,7 +50,7 @@ describe.each(engines)('looking for work on %s', (engine) => {
     await using _delivery = startDelivery(database);
     await sleep(2_500);
 
-    await database.query(
+    await database.execute(
       `insert into events (id, project_id, form_id, type, body, created_at)
        values ($1, $2, $3, 'session.expired', '{}', now())`,
       [newId('evt', Date.now() - 3_000), form.projectId, form.id],
@@ -66,12 +66,19 @@ function counting(database: Database) {
   let queries = 0;
   let transactions = 0;
   let lastAt = 0;
+  const count = () => {
+    queries += 1;
+    lastAt = performance.now();
+  };
   const counted: Database = {
     ...database,
-    query: (...args) => {
-      queries += 1;
-      lastAt = performance.now();
-      return database.query(...args);
+    select: (...args) => {
+      count();
+      return database.select(...args);
+    },
+    execute: (...args) => {
+      count();
+      return database.execute(...args);
     },
     transaction: (work) => {
       transactions += 1;

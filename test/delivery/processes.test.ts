@@ -145,12 +145,12 @@ function startProcess(place: string) {
 
 /** Lets the minute pass after which others may take what a dead process had claimed. */
 async function endLeases(database: Database): Promise<void> {
-  await database.query(
+  await database.execute(
     `update deliveries set leased_until = now() where status = 'pending' and leased_until is not null`,
   );
 }
 
 async function count(database: Database, condition: string): Promise<number> {
-  const [row] = await database.query(`select count(*)::int as n from deliveries where ${condition}`);
+  const [row] = await database.select(`select count(*)::int as n from deliveries where ${condition}`);
   return Number(row?.n);
 }

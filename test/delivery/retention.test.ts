@@ -26,7 +26,7 @@ describe.each(engines)('what has outlived its time on %s', (engine) => {
     await expectFinished(database, form, 2);
     await expectFinished(database, keeping, 1);
     await delivery.stop(1_000);
-    await database.query('update forms set retention_days = 30 where id = $1', [form.id]);
+    await database.execute('update forms set retention_days = 30 where id = $1', [form.id]);
 
     await removeOld(delivery.options);
 
@@ -48,7 +48,7 @@ describe.each(engines)('what has outlived its time on %s', (engine) => {
     await using delivery = startDelivery(database);
     await delivery.stop(1_000);
     const [ended, open] = [await givenSession(database, form), await givenSession(database, form)];
-    await database.query(
+    await database.execute(
       `update sessions set expires_at = now() - interval '25 hours', expiry_announced_at = now() where id = $1`,
       [ended],
     );
@@ -92,7 +92,7 @@ describe.each(engines)('what has outlived its time on %s', (engine) => {
     await delivery.stop(1_000);
     const orphan = await givenUpload(database, form.id, null);
     const claimed = await givenUpload(database, form.id, 'sub_1');
-    await database.query(`update uploads set created_at = now() - interval '61 minutes'`);
+    await database.execute(`update uploads set created_at = now() - interval '61 minutes'`);
     const fresh = await givenUpload(database, form.id, null);
 
     await removeOld(delivery.options);
@@ -172,6 +172,6 @@ async function givenSession(
 }
 
 async function idsOf(database: Database, sql: string): Promise<string[]> {
-  const rows = await database.query(sql);
+  const rows = await database.select(sql);
   return rows.map(({ id }) => String(id)).sort();
 }

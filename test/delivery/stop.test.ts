@@ -36,12 +36,12 @@ it('finishes attempts under way while the database is away, and leaves them to b
   await receiver.expectRequests(1);
 
   proxy.cut();
-  await expect(database.query('select 1')).rejects.toThrow('unavailable');
+  await expect(database.select('select 1')).rejects.toThrow('unavailable');
   let stopped = false;
   const stopping = delivery.stop(20_000).then(() => {
     stopped = true;
   });
-  await expect(database.query('select 1')).rejects.toThrow('unavailable');
+  await expect(database.select('select 1')).rejects.toThrow('unavailable');
   expect(stopped).toBe(false);
   const [answer] = answers;
   if (answer === undefined) throw new Error('No request arrived');
@@ -50,11 +50,11 @@ it('finishes attempts under way while the database is away, and leaves them to b
   await stopping;
 
   await proxy.mend();
-  const left = await database.query(
+  const left = await database.select(
     'select status, attempt_count, leased_until > now() as leased from deliveries',
   );
   expect(left).toEqual([{ status: 'pending', attempt_count: 0, leased: true }]);
-  await database.query('update deliveries set leased_until = now()');
+  await database.execute('update deliveries set leased_until = now()');
   await using _later = startDelivery(database);
   await receiver.expectRequests(2);
   answers[1]?.writeHead(204).end();
@@ -80,7 +80,7 @@ it.each(engines)('does not wait beyond its grace for a mail server that stalls, 
   await delivery.stop(100);
 
   // A mail whose server has run into a time-out counts as an attempt.
-  expect(await database.query('select status, attempt_count, leased_until, error from deliveries')).toEqual([
+  expect(await database.select('select status, attempt_count, leased_until, error from deliveries')).toEqual([
     { status: 'pending', attempt_count: 0, leased_until: null, error: null },
   ]);
   answer(undefined);
@@ -105,9 +105,9 @@ it('gives up storing results when the grace is over and the database is still aw
   let settlements = 0;
   const counted: Database = {
     ...database,
-    query: (sql, ...rest) => {
+    execute: (sql, ...rest) => {
       if (sql.includes('insert into attempts')) settlements += 1;
-      return database.query(sql, ...rest);
+      return database.execute(sql, ...rest);
     },
   };
   const delivery = startDelivery(counted);
@@ -118,6 +118,6 @@ it('gives up storing results when the grace is over and the database is still aw
 
   expect(settlements).toBe(1);
   await proxy.mend();
-  const left = await database.query('select status, leased_until > now() as leased from deliveries');
+  const left = await database.select('select status, leased_until > now() as leased from deliveries');
   expect(left).toEqual([{ status: 'pending', leased: true }]);
 });

@@ -61,7 +61,7 @@ describe.each(engines)('sweeps on %s', (engine) => {
     await using delivery = startDelivery(database, { settings: { retentionDays: 30 } });
     const [old] = await expectFinished(database, form, 2);
     await delivery.stop(1_000);
-    await database.query(
+    await database.execute(
       `with d as (update deliveries set created_at = now() - interval '31 days' where id = $1 returning event_id)
        update events set fanned_out_at = now() - interval '31 days' where id = (select event_id from d)`,
       [old?.delivery.id],
@@ -69,7 +69,7 @@ describe.each(engines)('sweeps on %s', (engine) => {
 
     await removeOld(delivery.options);
 
-    const [counts] = await database.query(
+    const [counts] = await database.select(
       `select (select count(*) from deliveries)::int as deliveries, (select count(*) from attempts)::int as attempts,
          (select count(*) from events)::int as events`,
     );
@@ -85,12 +85,12 @@ describe.each(engines)('sweeps on %s', (engine) => {
     await using delivery = startDelivery(database);
     await expectFinished(database, form, 1);
     await delivery.stop(1_000);
-    await database.query('update webhooks set deleted_at = now() where id = $1', [webhook.id]);
+    await database.execute('update webhooks set deleted_at = now() where id = $1', [webhook.id]);
 
     await removeOld(delivery.options);
     await removeOld(delivery.options);
 
-    const left = await database.query(
+    const left = await database.select(
       'select id from deliveries union all select id from attempts union all select id from webhooks',
     );
     expect(left).toEqual([]);

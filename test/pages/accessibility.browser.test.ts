@@ -82,7 +82,7 @@ describe.skipIf(noBrowser).each([
 
     it('sessions that are expired, closed, archived or unknown', async () => {
       const expired = await givenSession(service, { settings });
-      await service.database.query(
+      await service.database.execute(
         `update sessions set expires_at = now() - interval '1 minute' where id = '${expired.id}'`,
       );
       const closesAt = new Date(Date.now() + 60_000).toISOString();

@@ -198,7 +198,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     expect(deniedAs(await service.get(path))).toEqual([404, 'not_found', 'not_found']);
     expect(deniedAs(await service.delete(path))).toEqual([404, 'not_found', 'not_found']);
     const events = 'select 1 from events where submission_id = $1';
-    expect(await service.database.query(events, [json.submission_id])).toEqual([]);
+    expect(await service.database.select(events, [json.submission_id])).toEqual([]);
   });
 
   it('change, rotate, test and replay webhooks', async () => {

@@ -18,7 +18,7 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
     (await service.post(`/v1/forms/${form.id}/submissions`, body)).json.submission_id;
 
   it('6: POST /v1/forms/validate gives the definition back with every default and no secret', async () => {
-    const count = async () => (await service.database.query('select 1 from forms')).length;
+    const count = async () => (await service.database.select('select 1 from forms')).length;
     const before = await count();
 
     const reply = await service.post('/v1/forms/validate', {
@@ -294,7 +294,7 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
   it('12, 13, 14: a session is expired from the instant of expires_at, for every reader', async () => {
     const session = await givenSession(form, { prefill: answers });
     const path = `/v1/sessions/${session.id}`;
-    await service.database.query('update sessions set expires_at = now() where id = $1', [session.id]);
+    await service.database.execute('update sessions set expires_at = now() where id = $1', [session.id]);
 
     expect((await service.get(path)).json.session.status).toBe('expired');
     expect(deniedAs(await service.patch(path, { extend_by: 60 }))).toEqual([

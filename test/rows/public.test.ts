@@ -37,7 +37,7 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
         ),
       },
     });
-    const stored = await service.database.query('select activation_hash from forms where id = $1', [
+    const stored = await service.database.select('select activation_hash from forms where id = $1', [
       draft.id,
     ]);
     expect(draft.activate_url).not.toContain(stored[0]?.activation_hash);
@@ -110,7 +110,9 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
 
   it('3: takes no token that is older than seven days', async () => {
     const draft = await service.givenDraft();
-    await service.database.query('update forms set activation_expires_at = now() where id = $1', [draft.id]);
+    await service.database.execute('update forms set activation_expires_at = now() where id = $1', [
+      draft.id,
+    ]);
 
     const late = await service.post(draft.activate_url, { email: 'owner@example.com' }, anyone);
 

@@ -232,7 +232,7 @@ describe.each(engines)('every call on %s', (engine) => {
   it('tells nobody what went wrong inside, but the log', async () => {
     await using database = await openTestDatabase(engine);
     const broken = await servicesOn(database);
-    await database.query('alter table forms rename to lost');
+    await database.execute('alter table forms rename to lost');
     await using network = await broken.openNetwork(broken.key);
 
     for (const transport of [broken.as(broken.key, { 'x-request-id': 'req-2' }), network.transport]) {
@@ -243,7 +243,7 @@ describe.each(engines)('every call on %s', (engine) => {
     }
     expect(broken.logged.join()).toMatch(/req-2/);
     expect(broken.logged.join()).toMatch(/does not exist/);
-    await database.query('alter table lost rename to forms');
+    await database.execute('alter table lost rename to forms');
     await broken.close();
   });
 

@@ -93,13 +93,13 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
 
   it('leaves a large form to the sweep, which removes it in groups', async () => {
     const { id: formId, versionId } = await services.givenForm(services.key);
-    await services.database.query(
+    await services.database.execute(
       `insert into submissions (id, project_id, form_id, version_id, source, answers, metadata, status, created_at)
        select 'sub_' || lpad(n::text, 26, '0'), (select project_id from forms where id = $1), $1, $2, 'api', '{}', '{}', 'accepted', now()
        from generate_series(1, 450) n`,
       [formId, versionId],
     );
-    await services.database.query(
+    await services.database.execute(
       `update forms set status = 'archived', deleted_at = now() - interval '2 minutes' where id = $1`,
       [formId],
     );
@@ -174,7 +174,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
   }
 
   async function letAMinutePass(formId: string) {
-    await services.database.query(
+    await services.database.execute(
       `update forms set deleted_at = deleted_at - interval '2 minutes' where id = $1`,
       [formId],
     );
@@ -182,7 +182,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
 
   /** The tables that have a row of the form, in order. */
   async function tablesNaming(formId: string): Promise<string[]> {
-    const columns = await services.database.query(
+    const columns = await services.database.select(
       `select table_name, column_name from information_schema.columns
        where table_schema = 'public' and (column_name = 'form_id' or table_name = 'forms' and column_name = 'id')
        order by table_name`,
@@ -191,7 +191,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
     for (const row of columns) {
       const [table, column] = [String(row.table_name), String(row.column_name)];
       const found = `select 1 from ${table} where ${column} = $1 limit 1`;
-      if ((await services.database.query(found, [formId])).length > 0) tables.push(table);
+      if ((await services.database.select(found, [formId])).length > 0) tables.push(table);
     }
     return tables;
   }

@@ -103,7 +103,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
 
       const { id, token } = await services.givenDraft(services.key, { delivery: { channel } });
 
-      const [row] = await services.database.query(
+      const [row] = await services.database.select(
         'select row_to_json(f)::text as text from forms f where id = $1',
         [id],
       );
@@ -230,7 +230,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
     it('marks the webhook of a form made without a key', async () => {
       const form = await services.givenForm(undefined, webhookTo('https://example.com/a'));
 
-      const rows = await services.database.query('select keyless from webhooks where form_id = $1', [
+      const rows = await services.database.select('select keyless from webhooks where form_id = $1', [
         form.id,
       ]);
       expect(rows).toEqual([{ keyless: true }]);
@@ -320,7 +320,9 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(webhook).toMatchObject({ url: 'https://example.com/b', active: true });
       expect(off).toMatchObject({ id: webhook?.id, active: false });
       expect(on).toMatchObject({ id: webhook?.id, url: 'https://example.com/c', active: true });
-      const [row] = await services.database.query('select secret from webhooks where id = $1', [webhook?.id]);
+      const [row] = await services.database.select('select secret from webhooks where id = $1', [
+        webhook?.id,
+      ]);
       expect(services.secrets.open(String(row?.secret))).toBe('another secret');
     });
 
@@ -457,7 +459,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
   });
 
   async function eventsOf(formId: string): Promise<[unknown, unknown][]> {
-    const rows = await services.database.query(
+    const rows = await services.database.select(
       'select type, body from events where form_id = $1 order by id, type',
       [formId],
     );

@@ -23,8 +23,8 @@ async function givenSession(services: TestServices, settings: object = {}, reque
 const input = (name: string, ...values: string[]) => ({ name, values });
 
 async function stored({ database }: TestServices) {
-  const submissions = await database.query('select answers, status, source from submissions');
-  const events = await database.query("select type, body from events where type like 'submission.%'");
+  const submissions = await database.select('select answers, status, source from submissions');
+  const events = await database.select("select type, body from events where type like 'submission.%'");
   return { submissions, events };
 }
 
@@ -71,7 +71,7 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     const submitted = await givenSession(services, {}, { prefill });
     await services.sessions.submitSession({ sessionId: submitted.sessionId }, services.owner);
     const expired = await givenSession(services, {}, { prefill });
-    await services.database.query(
+    await services.database.execute(
       "update sessions set expires_at = now() - interval '1 second' where id = $1",
       [expired.sessionId],
     );

@@ -26,7 +26,7 @@ describe.each(engines)('KeysService on %s', (engine) => {
     expect(made.key).toMatchObject({ name: 'reader', scopes: ['forms:read'], project: 'default' });
     expect(made.key?.last4).toBe(made.secret.slice(-4));
     await createClient(FormsService, rpc.as(made.secret)).listForms({});
-    const rows = await rpc.database.query('select row_to_json(k)::text as text from api_keys k');
+    const rows = await rpc.database.select('select row_to_json(k)::text as text from api_keys k');
     expect(JSON.stringify(rows)).not.toContain(made.secret);
     expect(JSON.stringify((await keys(rpc.key).listKeys({})).keys, replaceBigint)).not.toContain(made.secret);
   });
@@ -163,7 +163,7 @@ describe.each(engines)('the first key on %s', (engine) => {
 
     expect(shown.filter((text) => text !== undefined)).toHaveLength(1);
     expect(later).toBeUndefined();
-    expect(await database.query('select scopes, name from api_keys')).toHaveLength(1);
+    expect(await database.select('select scopes, name from api_keys')).toHaveLength(1);
   });
 
   it('is the one that was given, and is then not shown', async () => {

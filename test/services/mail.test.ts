@@ -99,7 +99,7 @@ describe.each(engines)('MailService on %s', (engine) => {
   });
 
   async function confirmedAt(formId: string): Promise<unknown> {
-    const [row] = await rpc.database.query('select owner_confirmed_at from forms where id = $1', [formId]);
+    const [row] = await rpc.database.select('select owner_confirmed_at from forms where id = $1', [formId]);
     return row?.owner_confirmed_at ?? null;
   }
 });

@@ -12,11 +12,11 @@ describe.each(engines)('preparing an installation on %s', (engine) => {
 
     const demo = createClient(SubmissionsService, two.as());
     await demo.createDemoSubmission({ answers: { email: 'a@example.com', message: 'Hello' } });
-    expect(await database.query('select 1 from api_keys')).toHaveLength(1);
-    expect(await database.query('select id, status from forms')).toEqual([
+    expect(await database.select('select 1 from api_keys')).toHaveLength(1);
+    expect(await database.select('select id, status from forms')).toEqual([
       { id: 'form_demo', status: 'published' },
     ]);
-    expect(await database.query('select 1 from form_versions')).toHaveLength(1);
+    expect(await database.select('select 1 from form_versions')).toHaveLength(1);
     await Promise.all([one.close(), two.close()]);
   });
 });

@@ -22,13 +22,13 @@ async function givenSession(services: TestServices, settings: object = {}, reque
 }
 
 async function expire({ database }: TestServices, sessionId: string) {
-  await database.query("update sessions set expires_at = now() - interval '1 second' where id = $1", [
+  await database.execute("update sessions set expires_at = now() - interval '1 second' where id = $1", [
     sessionId,
   ]);
 }
 
 async function count({ database }: TestServices, table: 'sessions' | 'submissions') {
-  const [row] = await database.query(`select count(*)::int as n from ${table}`);
+  const [row] = await database.select(`select count(*)::int as n from ${table}`);
   return row?.n;
 }
 
@@ -261,7 +261,7 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
       status: SessionStatus.SUBMITTED,
       submissionId: reply.submission?.id,
     });
-    const [event] = await services.database.query('select type, body from events where submission_id = $1', [
+    const [event] = await services.database.select('select type, body from events where submission_id = $1', [
       reply.submission?.id,
     ]);
     expect(event?.type).toBe('submission.created');

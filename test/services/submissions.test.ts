@@ -11,8 +11,8 @@ import { startServices, type TestServices } from '../support/services.ts';
 const answers = { email: 'ann@example.com' };
 
 async function stored({ database }: TestServices) {
-  const submissions = await database.query('select * from submissions order by id');
-  const events = await database.query(
+  const submissions = await database.select('select * from submissions order by id');
+  const events = await database.select(
     "select type, body from events where type like 'submission.%' order by id",
   );
   return { submissions, events };
@@ -113,7 +113,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
 
     await expectFailure(services.submissions.createSubmission({ formId, answers: long }), Reason.TOO_LARGE);
     await services.submissions.createSubmission({ formId, answers });
-    await services.database.query('update form_counters set accepted = 9000, spam = 1000');
+    await services.database.execute('update form_counters set accepted = 9000, spam = 1000');
     services.clock.ms += 2000;
     await expectFailure(services.submissions.createSubmission({ formId, answers }), Reason.CLOSED);
 

@@ -160,7 +160,7 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
     );
     // One without a key wins alone; the two with the same key are one submission, and win together.
     expect([[0], [1], [2, 3]]).toContainEqual(winners);
-    expect(await services.database.query('select id from submissions')).toEqual([{ id: ids[0] }]);
+    expect(await services.database.select('select id from submissions')).toEqual([{ id: ids[0] }]);
     expect(new Set(ids).size).toBe(1);
     expect(refused.violations).toEqual(['answers.cv.upload_id: custom']);
   });

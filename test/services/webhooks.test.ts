@@ -41,7 +41,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
       expect(made.secret).toMatch(/^whsec_/);
       expect(given.secret).toBe('');
       expect(made.webhook).toMatchObject({ url, events, formId: '', active: true, disabledReason: '' });
-      const [row] = await rpc.database.query('select secret from webhooks where id = $1', [
+      const [row] = await rpc.database.select('select secret from webhooks where id = $1', [
         given.webhook?.id,
       ]);
       expect(row?.secret).not.toContain('my own secret');
@@ -188,7 +188,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     expect(await failureOf(webhooks(rpc.key).deleteWebhook({ webhookId }))).toMatchObject({
       reason: 'NOT_FOUND',
     });
-    expect(await rpc.database.query('select 1 from deliveries where webhook_id = $1', [webhookId])).toEqual(
+    expect(await rpc.database.select('select 1 from deliveries where webhook_id = $1', [webhookId])).toEqual(
       [],
     );
   });
@@ -230,7 +230,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
       attemptCount: 0,
     });
     expect(rpc.nudges()).toBe(nudges + 1);
-    const [row] = await rpc.database.query('select body from events where id = $1', [delivery?.eventId]);
+    const [row] = await rpc.database.select('select body from events where id = $1', [delivery?.eventId]);
     expect(JSON.parse(String(row?.body)).data).toEqual({
       webhookId,
       formId: form.id,
@@ -286,7 +286,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
   /** One second after the last, so that spans of whole seconds can tell them apart. */
   async function givenDelivery(webhookId: string, status: string): Promise<string> {
     now += 1000;
-    const [webhook] = await rpc.database.query('select project_id from webhooks where id = $1', [webhookId]);
+    const [webhook] = await rpc.database.select('select project_id from webhooks where id = $1', [webhookId]);
     const projectId = String(webhook?.project_id);
     const createdAt = new Date(now);
     const event = {
@@ -299,7 +299,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     };
     const delivery = { id: newId('dlv', now), webhookId, url };
     await insertTestDelivery(rpc.database, { event, delivery });
-    await rpc.database.query('update deliveries set status = $2 where id = $1', [delivery.id, status]);
+    await rpc.database.execute('update deliveries set status = $2 where id = $1', [delivery.id, status]);
     return delivery.id;
   }
 });

@@ -74,12 +74,12 @@ function startWriting(place: string) {
 }
 
 async function expectAllStored(database: Database, acknowledged: string[]): Promise<void> {
-  const rows = await database.query('select id from submissions');
+  const rows = await database.select('select id from submissions');
   const stored = new Set(rows.map(({ id }) => String(id)));
   expect(acknowledged.length).toBeGreaterThanOrEqual(300);
   expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
 
   const { accepted } = await countSubmissions(database, 'form_one');
-  const [events] = await database.query('select count(*)::int as count from events');
+  const [events] = await database.select('select count(*)::int as count from events');
   expect({ accepted, events: events?.count }).toEqual({ accepted: stored.size, events: stored.size });
 }

@@ -87,7 +87,7 @@ describe.each(engines)('due deliveries on %s', (engine) => {
       projectId: form.projectId,
       webhook: { id: webhookId, url },
     });
-    await database.query(`update deliveries set status = 'failed'`);
+    await database.execute(`update deliveries set status = 'failed'`);
 
     for (let moment = 0; moment < 12; moment += 1) {
       await database.transaction(async (tx) => {
@@ -122,19 +122,19 @@ async function givenDelivery(queries: Queries, given: Partial<NewDelivery> = {})
 
 /** The session's updates of deliveries, and how many of them needed no index entry. */
 async function updatesOf(tx: Transaction): Promise<{ all: number; besideIndexes: number }> {
-  const [row] = await tx.query(
+  const [row] = await tx.select(
     `select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where relname = 'deliveries'`,
   );
   return { all: Number(row?.n_tup_upd), besideIndexes: Number(row?.n_tup_hot_upd) };
 }
 
 async function stateOf(database: TestDatabase, id: string) {
-  const [row] = await database.query('select status, due_at from deliveries where id = $1', [id]);
+  const [row] = await database.select('select status, due_at from deliveries where id = $1', [id]);
   return { status: row?.status, dueAt: row?.due_at };
 }
 
 async function endLease(database: TestDatabase, id: string): Promise<void> {
-  await database.query(`update deliveries set leased_until = now() - interval '1 second' where id = $1`, [
+  await database.execute(`update deliveries set leased_until = now() - interval '1 second' where id = $1`, [
     id,
   ]);
 }

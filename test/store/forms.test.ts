@@ -149,23 +149,23 @@ describe.each(engines)('forms on %s', (engine) => {
   it('finds the forms with a retention time by an index, however many others there are', async () => {
     const form = await givenForm(database);
     await activate(database, form.id, 'hash', 'short', 30);
-    await database.query(
+    await database.execute(
       `insert into forms select (jsonb_populate_record(f, jsonb_build_object(
          'id', f.id || n, 'current_version_id', f.current_version_id || n, 'retention_days', null))).*
        from forms f, generate_series(1, 5000) n`,
     );
-    await database.query(
+    await database.execute(
       `insert into form_versions select v.id || n, v.form_id || n, 1, '{"settings":{}}', 'x', now()
        from form_versions v, generate_series(1, 5000) n`,
     );
-    await database.query('analyze forms');
-    await database.query('analyze form_versions');
+    await database.execute('analyze forms');
+    await database.execute('analyze form_versions');
     let plan = '';
     const explaining: Database = {
       ...database,
-      query: async (sql, params) => {
-        plan += JSON.stringify(await database.query(`explain ${sql}`, params));
-        return database.query(sql, params);
+      select: async (sql, params) => {
+        plan += JSON.stringify(await database.select(`explain ${sql}`, params));
+        return database.select(sql, params);
       },
     };
 

@@ -92,9 +92,9 @@ describe.each(engines)('a look-up that gathers its callers, on %s', (engine) => 
 
     await keep(database, 'changing');
     values.push(await find(database, 'changing'));
-    await database.query("update installation set value = 'changed' where name = 'changing'");
+    await database.execute("update installation set value = 'changed' where name = 'changing'");
     values.push(await find(database, 'changing'));
-    await database.query("delete from installation where name = 'changing'");
+    await database.execute("delete from installation where name = 'changing'");
     values.push(await find(database, 'changing'));
 
     expect(values.map((each) => each?.value ?? null)).toEqual([null, 'of changing', 'changed', null]);
@@ -168,7 +168,7 @@ it('never asks one database for the callers of another', async () => {
   const { find, asked } = aLookUp();
   await keep(one, 'both', 'of one');
   await keep(other, 'both', 'of other');
-  await other.query("update installation set value = 'changed' where name = 'both'");
+  await other.execute("update installation set value = 'changed' where name = 'both'");
   const all = ['both', 'of one', 'of other'];
 
   const found = await Promise.all([one, other].flatMap((database) => all.map((id) => find(database, id))));
@@ -184,7 +184,7 @@ function aLookUp() {
   const asked: (readonly string[])[] = [];
   const find = gathered(async (db, ids) => {
     asked.push(ids);
-    const rows = await db.query('select name, value from installation where name = any($1)', [ids]);
+    const rows = await db.select('select name, value from installation where name = any($1)', [ids]);
     return rows.map(({ name, value }) => ({ id: String(name), value: String(value) }));
   });
   return { find, asked };
@@ -195,16 +195,16 @@ function counting(database: Queries) {
   const asked: unknown[][] = [];
   const counted: Queries = {
     ...database,
-    query: (sql, params = [], options = {}) => {
+    select: (sql, params = [], options = {}) => {
       asked.push(params.flat());
-      return database.query(sql, params, options);
+      return database.select(sql, params, options);
     },
   };
   return { counted, asked };
 }
 
 async function keep(db: Queries, ...names: string[]): Promise<void> {
-  await db.query("insert into installation (name, value) select n, 'of ' || n from unnest($1::text[]) n", [
+  await db.execute("insert into installation (name, value) select n, 'of ' || n from unnest($1::text[]) n", [
     names,
   ]);
 }

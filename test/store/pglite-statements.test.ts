@@ -5,7 +5,7 @@ import type { Row } from '../../src/store/database/queries.ts';
 describe('the statements that the embedded database keeps planned', () => {
   let engine: EmbeddedEngine;
   beforeAll(async () => {
-    engine = await openPglite({});
+    engine = await openPglite({ log: console });
     await engine.query(
       `create table kept (id text primary key, number int, big bigint, yes boolean, body json, at timestamptz, tags text[])`,
       [],
@@ -216,7 +216,7 @@ describe('the statements that the embedded database keeps planned', () => {
 
 describe('a closed embedded database', () => {
   it('has answered what was asked before it closed', async () => {
-    const engine = await openPglite({});
+    const engine = await openPglite({ log: console });
     await engine.query('select 1 as number', [], true);
     const asked = [engine.query('select 1 as number', [], true), engine.query('select 2 as number', [])];
 
@@ -226,7 +226,7 @@ describe('a closed embedded database', () => {
   });
 
   it('refuses the statements that it kept planned, and others', async () => {
-    const engine = await openPglite({});
+    const engine = await openPglite({ log: console });
     await engine.query('select 1 as known', [], true);
     await engine.close();
 

@@ -71,7 +71,7 @@ describe.each(engines)('sessions on %s', (engine) => {
   });
 
   it('are announced as expired once, by one of the sweeps, in small groups', async () => {
-    await database.query('delete from sessions');
+    await database.execute('delete from sessions');
     await Promise.all(
       ['a', 'b', 'c'].map((id) => givenSession(database, { id: `sess_swept_${id}`, expiresIn: 0 })),
     );
@@ -86,7 +86,7 @@ describe.each(engines)('sessions on %s', (engine) => {
   });
 
   it('are announced later when the transaction with their event fails', async () => {
-    await database.query('delete from sessions');
+    await database.execute('delete from sessions');
     await givenSession(database, { id: 'sess_unlucky', expiresIn: 0 });
 
     const failing = database.transaction(async (tx) => {
@@ -99,7 +99,7 @@ describe.each(engines)('sessions on %s', (engine) => {
   });
 
   it('are removed once they are over and announced', async () => {
-    await database.query('delete from sessions');
+    await database.execute('delete from sessions');
     await givenSession(database, { id: 'sess_old', expiresIn: 0 });
     const later = new Date(Date.now() + 60_000);
 

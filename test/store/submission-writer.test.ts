@@ -27,7 +27,7 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     const stored = await findSubmission(database, 'prj_one', row.id);
     expect(stored).toEqual(submission);
     expect(Object.keys(stored?.answers ?? {})).toEqual(['zeta', 'alpha', 'number']);
-    const events = await database.query('select id, type, submission_id, body, fanned_out_at from events');
+    const events = await database.select('select id, type, submission_id, body, fanned_out_at from events');
     expect(events).toEqual([
       { id: event?.id, type: event?.type, submission_id: row.id, body, fanned_out_at: null },
     ]);
@@ -171,7 +171,7 @@ describe.each(engines)('the submission writer on %s', (engine) => {
 
     await createSubmissionWriter(database).write(row);
 
-    expect(await database.query('select submission_id from uploads')).toEqual([{ submission_id: row.id }]);
+    expect(await database.select('select submission_id from uploads')).toEqual([{ submission_id: row.id }]);
     expect(await findUnclaimedUploads(database, 'form_one', ['upl_1'])).toEqual([]);
   });
 
@@ -202,6 +202,6 @@ describe.each(engines)('the submission writer on %s', (engine) => {
 });
 
 async function count(db: Queries, table: string): Promise<number> {
-  const [row] = await db.query(`select count(*)::int as count from ${table}`);
+  const [row] = await db.select(`select count(*)::int as count from ${table}`);
   return Number(row?.count);
 }

@@ -119,7 +119,7 @@ describe.each(engines)('submissions on %s', (engine) => {
     expect(removed).toEqual({ uploadIds: ['upl_gone'] });
     expect(await findSubmission(database, 'prj_one', row.id)).toBeNull();
     expect(await findSession(database, 'prj_one', session.id)).toMatchObject({ partialAnswers: null });
-    const events = await database.query("select submission_id from events where form_id = 'form_removed'");
+    const events = await database.select("select submission_id from events where form_id = 'form_removed'");
     expect(events).toEqual([{ submission_id: neighbour.id }]);
     expect(await countSubmissions(database, 'form_removed')).toEqual({ accepted: 1, spam: 0 });
     expect(await database.transaction((tx) => removeSubmission(tx, 'prj_one', row.id))).toBeNull();
@@ -142,12 +142,12 @@ describe.each(engines)('submissions on %s', (engine) => {
   });
 
   it('are listed through an index by every filter', async () => {
-    await database.query(`insert into submissions
+    await database.execute(`insert into submissions
       select 'sub_plan_' || n, 'prj_one', 'form_plan', 'ver', case when n % 9 = 0 then 'sess_' || n end,
         's' || n % 50, '{}', '{}', 'accepted', null, null, now() from generate_series(1, 20000) n`);
-    await database.query('analyze submissions');
+    await database.execute('analyze submissions');
     const plan = async (condition: string) => {
-      const rows = await database.query(`explain select * from submissions
+      const rows = await database.select(`explain select * from submissions
         where form_id = 'form_plan' and status = 'accepted' ${condition} order by id desc limit 20`);
       return rows.map((row) => String(row['QUERY PLAN'])).join('\n');
     };

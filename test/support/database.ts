@@ -27,7 +27,7 @@ export async function openTestDatabase(engine: EngineName): Promise<TestDatabase
 
 /** Removes every row, for test files whose tests share one database. */
 export async function emptyTables(database: Database): Promise<void> {
-  await database.query(emptyingUsedTables);
+  await database.execute(emptyingUsedTables);
 }
 
 /** Makes an empty database on the test server, migrated if not said otherwise, for tests that connect by themselves. */

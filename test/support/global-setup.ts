@@ -86,7 +86,7 @@ async function preparePglite(undo: AsyncDisposableStack): Promise<PreparedPglite
   const { openPglite } = await import('../../src/store/database/pglite.ts');
   const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
   undo.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const engine = await openPglite({});
+  const engine = await openPglite({ log: console });
   await engine.migrate();
   const dump = join(folder, 'pglite.tar');
   writeFileSync(dump, Buffer.from(await (await engine.dump()).arrayBuffer()));

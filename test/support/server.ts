@@ -175,7 +175,7 @@ export class TestService implements AsyncDisposable {
   }
 
   async countSubmissions(): Promise<number> {
-    const [row] = await this.database.query('select count(*)::int as count from submissions');
+    const [row] = await this.database.select('select count(*)::int as count from submissions');
     return Number(row?.count);
   }
 

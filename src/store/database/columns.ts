@@ -19,10 +19,35 @@ export const toMillisecond = (sql: string) => `date_trunc('milliseconds', ${sql}
  */
 export const json = <T>() => p.json<T>().columnType('json');
 
-export type { JsonObject } from '../../domain/json.ts';
-
-/** The object in a `json` column of a row of `query`. The columns hold nothing else. */
+/** The object in a `json` column of a statement's row. The columns hold nothing else. */
 export function objectOf(value: unknown): JsonObject {
   if (typeof value !== 'object' || value === null) throw new TypeError('Not an object from the database');
   return value as JsonObject;
 }
+
+/** As `objectOf`, for a column that may be null. */
+export function objectOrNull(value: unknown): JsonObject | null {
+  return value === null || value === undefined ? null : objectOf(value);
+}
+
+/** A time out of a statement's row, which gives times as text. */
+export function timeOf(value: unknown): Date {
+  if (value instanceof Date) return value;
+  const time = new Date(String(value));
+  if (Number.isNaN(time.getTime())) throw new TypeError(`Not a time from the database: ${String(value)}`);
+  return time;
+}
+
+/** As `timeOf`, for a column that may be null. */
+export function timeOrNull(value: unknown): Date | null {
+  return value === null || value === undefined ? null : timeOf(value);
+}
+
+/** A text out of a statement's row; null if the column is. */
+export function textOrNull(value: unknown): string | null {
+  if (typeof value === 'string') return value;
+  if (value === null || value === undefined) return null;
+  throw new TypeError('Not a text from the database');
+}
+
+export type { JsonObject } from '../../domain/json.ts';

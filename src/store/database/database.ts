@@ -1,8 +1,9 @@
 import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
+import { timeOf } from './columns.ts';
 import type { Engine } from './engine.ts';
 import { passingFault } from './faults.ts';
-import { type EntityManager, type Queries, type Row, type Transaction, timeOf } from './queries.ts';
+import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
 import { retrying } from './retry.ts';
 
 /**
@@ -44,18 +45,19 @@ const DEFAULT_POOL_SIZE = 10;
 function databaseOn(engine: Engine): Database {
   return {
     engine: engine.name,
-    read: (work) => retrying(() => work(engine.em.fork()), { repeatable: true }),
-    write: (work) => retrying(() => work(engine.em.fork()), { repeatable: false }),
-    query: (sql, params = [], { repeatable = false, prepared } = {}) =>
-      retrying(() => engine.query(sql, params, prepared), { repeatable }),
-    transaction: (work) =>
-      retrying(() => engine.em.fork().transactional((em) => work(queriesIn(em))), { repeatable: false }),
-    listen: (channel, handler) => engine.listen(channel, handler),
+    read: (work) => retrying(() => work(engine.em.fork()), always),
+    write: (work) => retrying(() => work(engine.em.fork()), never),
+    select: (sql, params = [], { prepared = false } = {}) =>
+      retrying(() => engine.query(sql, params, prepared), always),
+    execute: (sql, params = [], { prepared = false, repeatable = false } = {}) =>
+      retrying(() => engine.query(sql, params, prepared), repeatable ? always : never),
+    transaction: (work) => inTransaction(engine, work),
+    listen: (channel, handler) => retrying(() => engine.listen(channel, handler), always),
     notify: async (channel) => {
       await engine.query('select pg_notify($1, $2)', [channel, '']);
     },
     now: async () => {
-      const [row] = await retrying(() => engine.query('select now() as now', []), { repeatable: true });
+      const [row] = await retrying(() => engine.query('select now() as now', []), always);
       return timeOf(row?.now);
     },
     isReady: async () => {
@@ -72,16 +74,41 @@ function databaseOn(engine: Engine): Database {
   };
 }
 
+const always = () => true;
+const never = () => false;
+
+/** Whatever fails before the commit has changed nothing, also if the connection is lost. */
+async function inTransaction<T>({ em }: Engine, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  let committing = false;
+  const run = () => {
+    committing = false;
+    // Not `em.transactional`, which never returns the connection of a transaction that can't begin or roll back.
+    return em
+      .getKysely()
+      .transaction()
+      .execute(async (transaction) => {
+        const own = em.fork();
+        own.setTransactionContext(transaction);
+        const result = await work(queriesIn(own));
+        committing = true;
+        return result;
+      });
+  };
+  return retrying(run, () => !committing);
+}
+
 /** The queries of one transaction. Nothing is repeated inside: the transaction is repeated as a whole. */
 function queriesIn(em: EntityManager): Transaction {
+  const query = async (sql: string, params: unknown[] = []) => {
+    const result = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(sql, params));
+    return result.rows;
+  };
   return {
     inTransaction: true,
     read: (work) => work(em),
     write: (work) => work(em),
-    query: async (sql, params = []) => {
-      const result = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(sql, params));
-      return result.rows;
-    },
+    select: query,
+    execute: query,
   };
 }
 

@@ -1,4 +1,23 @@
+import type { MikroORM } from '@mikro-orm/core';
+import { migrations } from '../migrations/index.ts';
 import type { EntityManager, Row } from './queries.ts';
+
+/** What both engines tell MikroORM. */
+export const ormOptions = {
+  allowGlobalContext: false,
+  ensureDatabase: false,
+  migrations: { migrationsList: migrations, snapshot: false, tableName: 'migrations', silent: true },
+  // Rows go straight to the caller: an identity map over a read would keep each of them alive.
+  disableIdentityMap: true,
+};
+
+/** What the tables lack of what the entities describe, as SQL. */
+export async function schemaDifference(orm: Pick<MikroORM, 'schema'>): Promise<string> {
+  return orm.schema.getUpdateSchemaSQL({ wrap: false });
+}
+
+/** Types whose values stay text, as the ORM expects of both engines: date, timestamp, timestamptz. */
+export const timeTypes = [1082, 1114, 1184];
 
 /** What the two engines have in common beneath `Database`. Nothing here retries. */
 export type Engine = {
@@ -9,7 +28,7 @@ export type Engine = {
   migrate(): Promise<void>;
   /** What the tables lack of what the entities describe, as SQL; empty if nothing. */
   schemaDifference(): Promise<string>;
-  /** Runs one statement outside any transaction, with `$1` parameters; `prepared` is as in `QueryOptions`. */
+  /** Runs one statement outside any transaction, with `$1` parameters; `prepared` is as in `StatementOptions`. */
   query(sql: string, params: unknown[], prepared?: boolean): Promise<Row[]>;
   /** Hears notifications until the returned function is called; `handler` also runs after a gap. */
   listen(channel: string, handler: () => void): Promise<() => Promise<void>>;

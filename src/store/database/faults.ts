@@ -29,11 +29,16 @@ export function passingFault(error: unknown): 'nothing' | 'unknown' | undefined 
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : undefined;
     if (code !== undefined && withoutEffect.has(code)) return 'nothing';
     if (code !== undefined && (lostConnection.has(code) || code.startsWith('08'))) return 'unknown';
-    if (cannotConnect.test(fault.message)) return 'nothing';
+    if (nothingSent.test(fault.message)) return 'nothing';
     if (code === undefined && connectionEnded.test(fault.message)) return 'unknown';
     if (fault instanceof AggregateError && fault.errors.length > 0) return passingFault(fault.errors[0]);
   }
   return undefined;
+}
+
+/** Whether the connection that failed like this is better not used again. */
+export function isConnectionFault(error: unknown): boolean {
+  return passingFault(error) !== undefined && !betweenTransactions.has(sqlState(error) ?? '');
 }
 
 /** The SQLSTATE of a database error, wherever the ORM has wrapped it. */
@@ -46,10 +51,12 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Serialization, deadlock, too many connections, starting up, read-only standby; nobody there, or not to us. */
+/** Serialization, deadlock: of two transactions with each other. */
+const betweenTransactions = new Set(['40001', '40P01']);
+
+/** Also too many connections, starting up, read-only standby; nobody there, or not to us. */
 const withoutEffect = new Set([
-  '40001',
-  '40P01',
+  ...betweenTransactions,
   '53300',
   '57P03',
   '25006',
@@ -71,11 +78,12 @@ const lostConnection = new Set([
   'EHOSTUNREACH',
 ]);
 
-const cannotConnect =
-  /^timeout exceeded when trying to connect|^Connection terminated due to connection timeout/;
+/** Of node-pg, without a code: there was no connection, or what was known to be lost was sent nothing. */
+const nothingSent =
+  /^timeout exceeded when trying to connect|^Connection terminated due to connection timeout|not queryable$/;
 
-/** node-pg reports these without a code. */
-const connectionEnded = /^Connection terminated|^Query read timeout|not queryable|^Client was closed/;
+/** Of node-pg, without a code. */
+const connectionEnded = /^Connection terminated|^Query read timeout/;
 
 /** MikroORM keeps the driver's error here. */
 function previousOf(error: Error): unknown {

@@ -9,11 +9,12 @@ import { dataDir as emptyDatabase } from '@electric-sql/pglite-prepopulatedfs';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/pglite';
 import { unpackTar } from 'modern-tar/fs';
+import type { Log } from '../../telemetry/log.ts';
 import { lockDataFolder } from './data-folder.ts';
-import type { Engine } from './engine.ts';
+import { type Engine, ormOptions, schemaDifference, timeTypes } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
-import { ormOptions, schemaDifference } from './orm-options.ts';
+import { runMigrations } from './migrate.ts';
 import { createStatements } from './pglite-statements.ts';
 import type { Row } from './queries.ts';
 
@@ -27,7 +28,7 @@ import type { Row } from './queries.ts';
  * @throws StartError if the folder is in use, can't be written or holds no readable database.
  */
 export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngine> {
-  const { dataDir, dump, onLockLost = stopWriting } = options;
+  const { dataDir, dump, log, onLockLost = stopWriting } = options;
   const folder = dataDir === undefined ? undefined : lockDataFolder(dataDir, onLockLost);
   const place = dataDir === undefined ? undefined : join(dataDir, 'pglite');
   keepWebAssemblyUnoptimized();
@@ -50,9 +51,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
   return {
     name: 'pglite',
     em: orm.em,
-    migrate: async () => {
-      await orm.migrator.up();
-    },
+    migrate: () => runMigrations(orm.migrator, log),
     schemaDifference: () => schemaDifference(orm),
     query: async (sql, params, prepared = false) =>
       prepared ? planned(sql, params) : (await pglite.query<Row>(sql, params)).rows,
@@ -118,12 +117,12 @@ function stopWriting(): never {
   throw new Error('The lock on the data folder is gone; another process may use the folder');
 }
 
-/** Times stay text, as the ORM expects and as the other engine gives them: date, timestamp, timestamptz. */
-const rawTimes = Object.fromEntries([1082, 1114, 1184].map((type) => [type, (value: string) => value]));
+const rawTimes = Object.fromEntries(timeTypes.map((type) => [type, (value: string) => value]));
 
 export type EmbeddedOptions = {
   dataDir?: string;
   dump?: Blob;
+  log: Log;
   /** Called if another process may use `dataDir` from now on; if absent, an error then ends the process. */
   onLockLost?: () => void;
 };

@@ -4,11 +4,12 @@ import { DatabaseUnavailable, passingFault } from './faults.ts';
 /**
  * Runs database work again while it fails in a passing way, at most three times within ten seconds.
  *
- * Work whose outcome is unknown is repeated only if `repeatable`, as reads are.
+ * Work whose outcome is unknown runs again only if `isRepeatable` says so after the failure: reads always
+ * are, and a transaction is until it commits.
  *
  * @throws DatabaseUnavailable if the fault does not pass; any lasting error as it is.
  */
-export async function retrying<T>(work: () => Promise<T>, options: { repeatable: boolean }): Promise<T> {
+export async function retrying<T>(work: () => Promise<T>, isRepeatable: () => boolean): Promise<T> {
   const giveUpAt = performance.now() + RETRY_WINDOW_MS;
   for (let failures = 1; ; failures += 1) {
     try {
@@ -19,7 +20,7 @@ export async function retrying<T>(work: () => Promise<T>, options: { repeatable:
       if (left === undefined) throw error;
 
       const delay = FIRST_DELAY_MS * 4 ** (failures - 1) * (0.5 + Math.random());
-      const mayRepeat = left === 'nothing' || options.repeatable;
+      const mayRepeat = left === 'nothing' || isRepeatable();
       if (!mayRepeat || failures > MAX_RETRIES || performance.now() + delay > giveUpAt) {
         throw new DatabaseUnavailable(error);
       }
