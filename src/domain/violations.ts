@@ -1,4 +1,5 @@
-import type { z } from 'zod';
+import { z } from 'zod';
+import { kindNamed, messageOf, oneOf, unknownProperties } from './messages.ts';
 
 /** The documented detail codes: the vocabulary of Zod 3. */
 const violationCodes = [
@@ -14,6 +15,9 @@ const violationCodes = [
   'custom',
 ] as const;
 
+// Holds for every schema, wherever it is parsed.
+z.config({ customError: messageOf });
+
 /**
  * Translates what Zod 4 found into the documented details, every problem at once.
  *
@@ -23,7 +27,7 @@ const violationCodes = [
  * rule names no other documented code in its `params.code`.
  */
 export function violationsOf(error: z.ZodError, input: unknown, root = ''): Violation[] {
-  return error.issues.flatMap((issue) => translate(issue, input, root));
+  return withoutFollowUps(error.issues).flatMap((issue) => translate(issue, input, root));
 }
 
 /**
@@ -44,11 +48,21 @@ export function atMost(violations: Violation[]): Violation[] {
   return violations.slice(0, MAX_VIOLATIONS);
 }
 
+/** A text has a length too, which Zod compares with the bounds of the list that it should have been. */
+function withoutFollowUps(issues: readonly Issue[]): Issue[] {
+  const mistyped = new Set(
+    issues.filter(({ code }) => code === 'invalid_type').map(({ path }) => pathOf(...path)),
+  );
+  return issues.filter(
+    ({ code, path }) => (code !== 'too_small' && code !== 'too_big') || !mistyped.has(pathOf(...path)),
+  );
+}
+
 function translate(issue: Issue, input: unknown, root: string): Violation[] {
   const path = pathOf(root, ...issue.path);
   switch (issue.code) {
     case 'unrecognized_keys':
-      return issue.keys.map((key) => unrecognized(pathOf(path, key), key));
+      return unrecognizedAt(path, issue.keys, issue.message.split('\n'));
     case 'invalid_union':
       return translateUnion(issue, input, root);
     case 'invalid_key':
@@ -78,9 +92,17 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
   }
 }
 
-/** One property that nobody knows. */
-export function unrecognized(path: string, key: string): Violation {
-  return { path, code: 'unrecognized_keys', message: `Unrecognized property ${JSON.stringify(shown(key))}` };
+/** The properties of the object at `path` that nobody knows; `known` are those that may have been meant. */
+export function unrecognized(path: string, keys: readonly string[], known: Iterable<string>): Violation[] {
+  return unrecognizedAt(path, keys, unknownProperties(keys, known));
+}
+
+function unrecognizedAt(path: string, keys: readonly string[], messages: readonly string[]): Violation[] {
+  return keys.map((key, index) => ({
+    path: pathOf(path, key),
+    code: 'unrecognized_keys',
+    message: messages[index] ?? '',
+  }));
 }
 
 /** A value of another JSON type than it must be. */
@@ -102,14 +124,15 @@ function translateUnion(issue: UnionIssue, input: unknown, root: string): Violat
   const path = pathOf(root, ...issue.path);
   if (valueAt(input, issue.path) === undefined) return [required(path)];
   if (issue.discriminator !== undefined) {
-    const options = ('options' in issue ? (issue.options ?? []) : []).map((option) => JSON.stringify(option));
-    return [{ path, code: 'invalid_enum_value', message: `Expected one of ${options.join(', ')}` }];
+    const options = 'options' in issue ? (issue.options ?? []) : [];
+    const message = oneOf(options, valueAt(input, issue.path));
+    return [{ path, code: 'invalid_enum_value', message }];
   }
   const meant = issue.errors.filter((problems) => problems.every((problem) => !isForeign(problem)));
   const [only] = meant;
   if (only === undefined || meant.length > 1)
     return [{ path, code: 'invalid_union', message: issue.message }];
-  return only.flatMap((problem) =>
+  return withoutFollowUps(only).flatMap((problem) =>
     translate({ ...problem, path: [...issue.path, ...problem.path] }, input, root),
   );
 }
@@ -121,7 +144,10 @@ function isForeign(problem: Issue): boolean {
 }
 
 function invalidType(path: string, issue: { expected: string }, value: unknown): Violation {
-  return value === undefined ? required(path) : wrongType(path, issue.expected, value);
+  if (value === undefined) return required(path);
+  // A fraction is of the right JSON type.
+  if (issue.expected === 'int') return { path, code: 'invalid_type', message: 'Expected a whole number' };
+  return wrongType(path, kindNamed(issue.expected), value);
 }
 
 /** The name of a value's JSON type, as messages use it. */

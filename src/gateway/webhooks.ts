@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Webhook, WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { type Webhook, type WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
@@ -17,11 +18,7 @@ import {
 
 const { method: rpcs } = WebhooksService;
 
-const events = {
-  'submission.created': WebhookEvent.SUBMISSION_CREATED,
-  'session.expired': WebhookEvent.SESSION_EXPIRED,
-};
-const event = z.enum(['submission.created', 'session.expired']);
+const event = z.enum(registrableNames);
 const url = z
   .string()
   .describe('An HTTPS URL of a public host, without credentials, at most 2,048 characters.');
@@ -146,7 +143,7 @@ function webhookOf(message: Webhook | undefined): z.input<typeof webhook> {
   return {
     id: there.id,
     url: there.url,
-    events: event.options.filter((name) => there.events.includes(events[name])),
+    events: event.options.filter((name) => there.events.includes(registrableEvents[name])),
     form_id: textOrNull(there.formId),
     active: there.active,
     created_at: timeOf(there.createTime),
@@ -157,5 +154,5 @@ function webhookOf(message: Webhook | undefined): z.input<typeof webhook> {
 
 /** The events of a body as a message names them. */
 function eventsOf(names: readonly z.output<typeof event>[] | undefined): WebhookEvent[] {
-  return names?.map((name) => events[name]) ?? [];
+  return names?.map((name) => registrableEvents[name]) ?? [];
 }

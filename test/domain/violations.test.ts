@@ -55,6 +55,64 @@ describe('violationsOf', () => {
     ]);
   });
 
+  it.each<[z.ZodType, unknown, string]>([
+    [z.string().min(1), '', 'Expected at least 1 character'],
+    [z.string().max(2), 'abc', 'Expected at most 2 characters'],
+    [z.array(z.string()).min(1), [], 'Expected at least 1 item'],
+    [z.array(z.string()).max(2), ['', '', ''], 'Expected at most 2 items'],
+    [z.number().min(1), 0, 'Expected at least 1'],
+    [z.number().max(1), 2, 'Expected at most 1'],
+    [z.number().positive(), 0, 'Expected more than 0'],
+    [z.number().lt(1), 1, 'Expected less than 1'],
+    [z.number().multipleOf(3), 1, 'Expected a multiple of 3'],
+    [z.int(), 1.5, 'Expected a whole number'],
+    [z.email(), 'x', 'Expected an e-mail address'],
+    [z.string().regex(/a/), 'x', 'Does not have the expected form'],
+    [z.string().refine(() => false), 'x', 'Is not valid'],
+    [z.literal('a'), 'x', 'Expected "a"'],
+    [z.enum(['text', 'textarea']), 'x', 'Expected one of "text", "textarea"'],
+    [
+      z.enum(['text', 'textarea']),
+      'text-area',
+      'Expected one of "text", "textarea". Did you mean `textarea`?',
+    ],
+    [z.union([z.string(), z.number(), z.array(z.string())]), true, 'Expected string, number or array'],
+    [z.discriminatedUnion('at', [z.object({ at: z.literal('email') })]), { at: 'mail' }, 'Expected "email"'],
+  ])('says what is expected in plain words: %#', (schema, input, message) => {
+    const { error } = schema.safeParse(input);
+
+    expect(error && violationsOf(error, input).map((violation) => violation.message)).toEqual([message]);
+  });
+
+  it('says nothing of the bounds of what is of another type', () => {
+    const schema = z.object({ to: z.array(z.string()).max(5), name: z.string().max(1) });
+    const input = { to: 'a@example.com', name: ['a', 'b'] };
+    const { error } = schema.safeParse(input);
+
+    expect(error && violationsOf(error, input).map(({ path, code }) => `${path} ${code}`)).toEqual([
+      'to invalid_type',
+      'name invalid_type',
+    ]);
+  });
+
+  it('suggests the property that an unknown one may mean, for the first ten of them', () => {
+    const schema = z.strictObject({ label: z.string().optional() });
+    const lines = (input: object) => {
+      const { error } = schema.safeParse(input);
+      return error ? violationsOf(error, input).map(({ message }) => message) : [];
+    };
+    const many = Object.fromEntries(Array.from('abcdefghijk', (letter) => [`label${letter}`, 1]));
+
+    expect(lines({ lable: 'x', 'a\nb': 1 })).toEqual([
+      'Unknown property `lable`. Did you mean `label`?',
+      'Unknown property `a\\nb`',
+    ]);
+    expect(lines(many).slice(9)).toEqual([
+      'Unknown property `labelj`. Did you mean `label`?',
+      'Unknown property `labelk`',
+    ]);
+  });
+
   it('names each unknown property by itself, below the root', () => {
     expect(codes(z.strictObject({ a: z.strictObject({}) }), { a: { x: 1, y: 2 }, z: 3 }, 'body')).toEqual([
       'body.a.x unrecognized_keys',

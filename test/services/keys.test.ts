@@ -52,6 +52,12 @@ describe.each(engines)('KeysService on %s', (engine) => {
     expect(await refused({ expiresIn: { seconds: 10n ** 18n } })).toEqual([['expires_in', 'too_big']]);
   });
 
+  it('suggests the scope that an unknown one may mean', async () => {
+    const { message } = await failureOf(keys(rpc.key).createKey({ name: 'k', scopes: ['form:write'] }));
+
+    expect(message).toMatch(/^scopes\.0: Expected one of "forms:read", .*\. Did you mean `forms:write`\?$/);
+  });
+
   it('lets no key make one that may do more', async () => {
     const weak = await rpc.givenKey({ scopes: ['keys:write', 'forms:read'], project: 'default' });
     const elsewhere = await rpc.givenKey();

@@ -3,7 +3,7 @@ import type { Field, FormDefinition } from '../definition/definition.ts';
 import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json } from '../json.ts';
-import { atMost, pathOf, required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import { atMost, required, unrecognized, type Violation, wrongType } from '../violations.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.
@@ -26,12 +26,10 @@ export function compileForm(definition: FormDefinition): CompiledForm {
         options.required === false
           ? checkGiven(fields, answers, root, violations)
           : checkWhole(fields, answers, root, options.base, violations);
-      for (const key of Object.keys(answers)) {
-        if (!known.has(key)) violations.push(unrecognized(pathOf(root, key), key));
-      }
-      return violations.length === 0
-        ? { ok: true, answers: clean }
-        : { ok: false, violations: atMost(violations) };
+      const unknown = Object.keys(answers).filter((key) => !known.has(key));
+      if (violations.length === 0 && unknown.length === 0) return { ok: true, answers: clean };
+      const all = [...violations, ...unrecognized(root, unknown, known)];
+      return { ok: false, violations: atMost(all) };
     },
   };
 }

@@ -88,7 +88,7 @@ function checkUpload(upload: Json, path: string, violations: Violation[]): void 
       message: 'Must be the id of an upload',
     });
   }
-  for (const key of Object.keys(others)) violations.push(unrecognized(`${path}.${key}`, key));
+  for (const problem of unrecognized(path, Object.keys(others), ['upload_id'])) violations.push(problem);
 }
 
 function filenameOf(upload: unknown): string {

@@ -8,7 +8,8 @@ import type {
   KeysService,
 } from '../../../gen/forms/v1/keys_pb.js';
 import { isId, newId } from '../../domain/ids.ts';
-import { isScope, withinScopes } from '../../domain/scopes.ts';
+import { oneOf } from '../../domain/messages.ts';
+import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets.ts';
 import { textProblem } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
@@ -122,7 +123,7 @@ function scopeProblems(scopes: string[], caller: Caller): Violation[] {
   }
   return scopes.flatMap((scope, index): Violation[] => {
     const path = `scopes.${index}`;
-    if (!isScope(scope)) return [{ path, code: 'invalid_enum_value', message: 'There is no such scope' }];
+    if (!isScope(scope)) return [{ path, code: 'invalid_enum_value', message: oneOf(allScopes, scope) }];
     if (scopes.indexOf(scope) < index) return [{ path, code: 'custom', message: 'The scope is named twice' }];
     if (withinScopes([scope], caller.scopes)) return [];
     return [{ path, code: 'custom', message: `Your own key lacks the scope ${scope}` }];

@@ -199,8 +199,25 @@ describe('checkAnswers', () => {
         { path: 'answers.email', code: 'invalid_type', message: 'Required' },
         { path: 'answers.age', code: 'invalid_type', message: 'Expected number, received string' },
         { path: 'answers.note', code: 'invalid_type', message: 'Expected string, received number' },
-        { path: 'answers.phone', code: 'unrecognized_keys', message: 'Unrecognized property "phone"' },
-        { path: 'answers.\ufffd', code: 'unrecognized_keys', message: 'Unrecognized property "\ufffd"' },
+        { path: 'answers.phone', code: 'unrecognized_keys', message: 'Unknown property `phone`' },
+        { path: 'answers.\ufffd', code: 'unrecognized_keys', message: 'Unknown property `\ufffd`' },
+      ],
+    });
+  });
+
+  it('suggests the field that an unknown answer may be for', () => {
+    const form = givenForm({ id: 'email', type: 'email' });
+
+    const result = form.checkAnswers({ emial: 'jo@example.com' });
+
+    expect(result).toEqual({
+      ok: false,
+      violations: [
+        {
+          path: 'answers.emial',
+          code: 'unrecognized_keys',
+          message: 'Unknown property `emial`. Did you mean `email`?',
+        },
       ],
     });
   });

@@ -166,6 +166,11 @@ describe('checkDefinition', () => {
       'delivery.to too_big',
     ],
     [
+      'a recipient that is no list',
+      sent({ delivery: { type: 'email', to: 'a@b.co' } }),
+      'delivery.to invalid_type',
+    ],
+    [
       'one recipient twice',
       sent({ delivery: { type: 'email', to: ['a@b.co', 'A@b.co'] } }),
       'delivery.to.1 custom',
@@ -236,6 +241,28 @@ describe('checkDefinition', () => {
     ],
   ])('refuses %s', (_, input, refusal) => {
     expect(refusals(input)).toEqual([refusal]);
+  });
+
+  it('suggests the names that misspelt ones may mean', () => {
+    const result = checkDefinition(
+      sent({
+        fields: [
+          { id: 'a', type: 'texts', lable: 'A' },
+          { id: 'b', type: 'text', visibleWhen: { field: 'a', op: 'notempty' } },
+        ],
+        settings: { allowPartials: true, theme: { mode: 'drak' } },
+      }),
+      withKey,
+    );
+
+    const hints = result.ok ? [] : result.violations.map(({ message }) => message.split('. ').at(-1));
+    expect(hints).toEqual([
+      'Did you mean `text`?',
+      'Did you mean `label`?',
+      'Did you mean `notEmpty`?',
+      'Did you mean `dark`?',
+      'Did you mean `allowPartial`?',
+    ]);
   });
 
   it('takes logos for what their bytes are', () => {
