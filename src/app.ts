@@ -37,8 +37,8 @@ export async function startApp(config: Config, { log, now, random, database: giv
   const removeUpload = (id: string) => uploads.remove(id);
   const settings = deliverySettings(config);
   const delivery = createDelivery({ database, secrets, secretKey, settings, now, random, log, removeUpload });
-  const nudge = () => delivery.nudge();
-  const writer = createSubmissionWriter(database, { onCommitted: nudge });
+  const notifyWorkers = () => delivery.notify();
+  const writer = createSubmissionWriter(database, { onCommitted: notifyWorkers });
   started.defer(() => writer.close());
   const api = createApi({
     database,
@@ -48,7 +48,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
     settings: config,
     now,
     log,
-    notifyWorkers: nudge,
+    notifyWorkers,
     uploads,
   });
   const firstKey = await api.prepare(config.bootstrapApiKey);

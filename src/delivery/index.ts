@@ -5,22 +5,22 @@ import { createSweeps } from './sweeps/sweeps.ts';
 import { createWebhookSender } from './webhook/sender.ts';
 import { turnOff } from './webhook/turn-off.ts';
 import { createAttempts } from './worker/attempt.ts';
-import { createLook } from './worker/poller.ts';
+import { createPoller } from './worker/poller.ts';
 import { createSettler } from './worker/settler.ts';
-import { createLoop } from './worker/worker.ts';
-import { createPump } from './worker/worker-loop.ts';
+import { createWorker } from './worker/worker.ts';
+import { createWorkerLoop } from './worker/worker-loop.ts';
 
 export type { DeliveryOptions, DeliverySettings } from './options.ts';
 
 /**
- * Makes what sends everything that the outbox holds, at least once: events become deliveries, due
- * deliveries are tried and tried again by the schedule, and what has outlived its time is swept away.
+ * Makes what sends everything in the outbox, at least once: events become deliveries, due deliveries are
+ * attempted and retried by the schedule, and rows that are old enough are removed.
  *
- * Any number of processes may do so on one database. With no workers, this one only tells the others.
+ * Any number of processes may do so on one database. With no workers, this one only notifies the others.
  */
-export function createDelivery(options: DeliveryOptions): DeliveryLoop {
+export function createDelivery(options: DeliveryOptions): Delivery {
   const { database, settings, log } = options;
-  if (settings.workers === 0) return createTeller(options);
+  if (settings.workers === 0) return createNotifier(options);
 
   const graceOver = new AbortController();
   const webhooks = createWebhookSender(options);
@@ -33,7 +33,7 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
       for (const { id, cause } of failing) await turnOff(options, id, cause);
     },
   });
-  const loop = createLoop({
+  const worker = createWorker({
     database,
     workers: settings.workers,
     attempt: createAttempts({ ...options, webhooks, mails }),
@@ -44,26 +44,26 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
     log,
   });
   const fanOut = createFanOut(options);
-  const spreading = createPump(
+  const fanOutWorker = createWorkerLoop(
     'fan-out',
     async () => {
-      const { spread, more } = await fanOut();
-      if (spread > 0) loop.wake();
+      const { count, more } = await fanOut();
+      if (count > 0) worker.wake();
       return more;
     },
     log,
   );
-  const sweeps = createSweeps(options, spreading.wake);
-  const look = createLook({
+  const sweeps = createSweeps(options, fanOutWorker.wake);
+  const poller = createPoller({
     ...options,
-    onEvents: spreading.wake,
-    onDeliveries: loop.wake,
-    onSessions: sweeps.expire,
+    onEvents: fanOutWorker.wake,
+    onDeliveries: worker.wake,
+    onSessions: sweeps.expireSessions,
   });
-  // Nearly always an event; but deliveries are replayed without one.
-  const nudge = () => {
-    spreading.wake();
-    look.soon();
+  const notify = () => {
+    fanOutWorker.wake();
+    // A replayed delivery has no new event.
+    poller.schedule();
   };
 
   let listening: Promise<(() => Promise<void>) | undefined> | undefined;
@@ -72,36 +72,41 @@ export function createDelivery(options: DeliveryOptions): DeliveryLoop {
     const unlistened = listening?.then((unlisten) => unlisten?.());
     const deadline = setTimeout(() => graceOver.abort(), graceMs);
     // At the same time: while the database is away, each of them waits for its own time-outs.
-    await Promise.all([look.stop(), sweeps.stop(), spreading.stop(), loop.stop(), unlistened]);
+    await Promise.all([poller.stop(), sweeps.stop(), fanOutWorker.stop(), worker.stop(), unlistened]);
     clearTimeout(deadline);
     await webhooks.close();
     mails.close();
   };
   return {
     start() {
-      listening = database.listen(CHANNEL, nudge).catch((error: unknown) => {
-        log.warn({ err: error }, 'Other processes can not wake this one; it looks for work every second.');
+      listening = database.listen(CHANNEL, notify).catch((error: unknown) => {
+        log.warn(
+          { err: error },
+          'Could not listen for notifications of other processes; polling every second.',
+        );
         return undefined;
       });
       sweeps.start();
-      look.start();
+      poller.start();
     },
-    nudge,
+    notify,
     stop: (graceMs) => (stopped ??= stop(graceMs)),
   };
 }
 
-/** For a process without workers: tells those that have some, in a while and not too often. */
-function createTeller({ database, log }: DeliveryOptions): DeliveryLoop {
+/** For a process without workers: notifies those that have some, after a delay and not too often. */
+function createNotifier({ database, log }: DeliveryOptions): Delivery {
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {},
-    nudge() {
+    notify() {
       timer ??= setTimeout(() => {
         timer = undefined;
         database
           .notify(CHANNEL)
-          .catch((error: unknown) => log.warn({ err: error }, 'Nobody could be woken.'));
+          .catch((error: unknown) =>
+            log.warn({ err: error }, 'Could not notify other processes; they poll every second.'),
+          );
       }, DEBOUNCE_MS);
     },
     async stop() {
@@ -112,13 +117,13 @@ function createTeller({ database, log }: DeliveryOptions): DeliveryLoop {
 
 const CHANNEL = 'delivery';
 
-/** Notifications cost a commit each. */
+/** Each notification costs a commit. */
 const DEBOUNCE_MS = 100;
 
-export type DeliveryLoop = {
+export type Delivery = {
   start(): void;
-  /** Tells that an event was committed. Cheap: call it after each commit. */
-  nudge(): void;
-  /** Claims no more, finishes what is under way within `graceMs`, and gives back the rest. */
+  /** Reports that an event was committed. Cheap: call it after each commit. */
+  notify(): void;
+  /** Claims no more, finishes what is under way within `graceMs`, and releases the rest. */
   stop(graceMs: number): Promise<void>;
 };

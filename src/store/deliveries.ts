@@ -165,7 +165,7 @@ export async function replayFailedDeliveries(queries: Queries, range: ReplayRang
   }
 }
 
-/** Writes an event for one webhook alone, together with its delivery. Call in a transaction, then nudge. */
+/** Writes an event for one webhook alone, together with its delivery. Call in a transaction, then notify the workers. */
 export async function insertTestDelivery(
   queries: Queries,
   { event, delivery }: { event: NewEvent; delivery: { id: string; webhookId: string; url: string } },
@@ -199,7 +199,7 @@ export async function dropPendingDeliveries(queries: Queries, webhookId: string)
   );
 }
 
-/** Makes a form's mails to an address that wait for its confirmation due at once; then nudge. */
+/** Makes a form's mails to an address that wait for its confirmation due at once; then notify the workers. */
 export async function releaseWaitingMail(
   queries: Queries,
   { formId, address }: { formId: string; address: string },

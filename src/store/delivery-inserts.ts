@@ -8,7 +8,7 @@ import type { Queries } from './database/queries.ts';
  * marked `oncePerDay` whose form has answered the receiver within 24 hours. There may be only one such
  * delivery for each form and receiver in a call.
  */
-export async function spreadEvents(
+export async function fanOutEvents(
   queries: Queries,
   eventIds: string[],
   deliveries: NewDelivery[],

@@ -32,7 +32,7 @@ export const EventEntity = defineEntity({
 
 type Event = InferEntity<typeof EventEntity>;
 
-/** Writes events into the outbox: part of the transaction that does what they tell of. Nudge after it. */
+/** Writes events into the outbox, in the transaction of what they report. Notify the workers after it. */
 export async function insertEvents(queries: Queries, events: NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   await queries.write((em) => em.insertMany(EventEntity, events));
@@ -41,7 +41,7 @@ export async function insertEvents(queries: Queries, events: NewEvent[]): Promis
 /**
  * Up to `limit` events that wait to become deliveries, oldest first, from the id `since` on.
  *
- * Takes no lock: `spreadEvents` settles which process turns an event into deliveries.
+ * Takes no lock: `fanOutEvents` settles which process turns an event into deliveries.
  */
 export async function listWaitingEvents(
   queries: Queries,

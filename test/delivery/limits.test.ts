@@ -50,7 +50,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
       .poll(() => findWebhook(database, form.projectId, webhook.id), { timeout: 15_000 })
       .toMatchObject({ active: false, disabledReason: 'Its first 10 attempts failed.' });
     await database.execute(`update deliveries set due_at = now() - interval '1 second'`);
-    delivery.nudge();
+    delivery.notify();
     const logged = await expectFinished(database, form, 5);
 
     expect(logged.map(({ delivery: { status, attemptCount } }) => [status, attemptCount])).toEqual(
@@ -171,12 +171,12 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
 
     expect(await replayDelivery(database, { ...one, projectId: 'prj_other' })).toBe(false);
     expect(await replayDelivery(database, one)).toBe(true);
-    delivery.nudge();
+    delivery.notify();
     await expectFinished(database, form, 3);
     works = true;
     expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toBe(3);
     expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toBe(0);
-    delivery.nudge();
+    delivery.notify();
     const logged = await expectFinished(database, form, 3);
 
     expect(logged.map(({ delivery: each }) => each.status)).toEqual(['delivered', 'delivered', 'delivered']);

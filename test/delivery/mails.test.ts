@@ -151,10 +151,10 @@ describe.each(engines)('mails on %s', (engine) => {
     await using delivery = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
 
     await givenSubmissions(database, form, [{ email: 'ada@example.com' }, { email: 'Ada@example.com' }]);
-    delivery.nudge();
+    delivery.notify();
     await expectFinished(database, form, 3);
     await givenSubmissions(database, form, [{ email: 'ada@example.com' }, { email: 'bob@example.com' }]);
-    delivery.nudge();
+    delivery.notify();
     await expectFinished(database, form, 6);
 
     const thanked = mailServer.mails.filter(({ subject }) => subject === 'Thank you');
@@ -183,7 +183,7 @@ describe.each(engines)('mails on %s', (engine) => {
 
     await database.execute('update forms set owner_confirmed_at = now() where id = $1', [form.id]);
     await releaseWaitingMail(database, { formId: form.id, address: 'Owner@example.com' });
-    delivery.nudge();
+    delivery.notify();
 
     await expectFinished(database, form, 23);
     expect(mailServer.mails).toHaveLength(23);

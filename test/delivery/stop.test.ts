@@ -32,7 +32,7 @@ it('finishes attempts under way while the database is away, and leaves them to b
   await givenWebhook(database, form, { url: receiver.url });
   const delivery = startDelivery(database);
   const [event] = await givenSubmissions(database, form, [{}]);
-  delivery.nudge();
+  delivery.notify();
   await receiver.expectRequests(1);
 
   proxy.cut();

@@ -105,11 +105,11 @@ describe.each(engines)('webhooks on %s', (engine) => {
       .poll(() => findWebhook(database, form.projectId, webhook.id))
       .toMatchObject({ active: false, disabledReason: 'Its receiver answered 410 Gone.' });
     await givenSubmissions(database, form, [{}]);
-    delivery.nudge();
+    delivery.notify();
     await using witness = await startReceiver();
     await givenWebhook(database, form, { url: witness.url });
     await givenSubmissions(database, form, [{}]);
-    delivery.nudge();
+    delivery.notify();
     await witness.expectRequests(1);
     expect(receiver.received).toHaveLength(1);
   });
@@ -174,7 +174,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
     // Whoever waits for the dead receiver waits for its time-out of 10 s.
     for (let sent = 1; sent <= 10; sent++) {
       await givenSubmissions(database, other, [{}]);
-      delivery.nudge();
+      delivery.notify();
       await alive.expectRequests(sent, 4_000);
     }
     expect(dead.received.length).toBeLessThanOrEqual(4);

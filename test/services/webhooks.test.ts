@@ -218,7 +218,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     const key = await rpc.givenKey();
     const form = await rpc.givenForm(key);
     const webhookId = await givenWebhook(key);
-    const nudges = rpc.nudges();
+    const notifications = rpc.notifications();
 
     const { delivery } = await webhooks(key).testWebhook({ webhookId });
 
@@ -229,7 +229,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
       channel: DeliveryChannel.WEBHOOK,
       attemptCount: 0,
     });
-    expect(rpc.nudges()).toBe(nudges + 1);
+    expect(rpc.notifications()).toBe(notifications + 1);
     const [row] = await rpc.database.select('select body from events where id = $1', [delivery?.eventId]);
     expect(JSON.parse(String(row?.body)).data).toEqual({
       webhookId,

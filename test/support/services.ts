@@ -43,7 +43,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const logged: string[] = [];
   const secrets = new SecretBox(secretKey);
   const writer = createSubmissionWriter(database);
-  let nudges = 0;
+  let notifications = 0;
   const services = createApi({
     database,
     writer,
@@ -53,7 +53,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     now,
     log: pino({ level: 'debug' }, { write: (line) => logged.push(line) }),
     notifyWorkers: () => {
-      nudges += 1;
+      notifications += 1;
     },
     uploads: localUploadStore(folder),
   });
@@ -96,7 +96,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     secrets,
     secretKey,
     /** How often the delivery loop was to be woken. */
-    nudges: () => nudges,
+    notifications: () => notifications,
     givenKey,
     givenDraft,
     givenForm,

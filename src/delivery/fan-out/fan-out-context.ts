@@ -1,13 +1,84 @@
-import type { Form } from '../../store/forms.ts';
-import type { Version } from '../../store/versions.ts';
-import type { Webhook } from '../../store/webhooks.ts';
+import type { Delivery } from '../../domain/definition/definition.ts';
+import { effectsOf } from '../../domain/events/index.ts';
+import type { WaitingEvent } from '../../store/events.ts';
+import { type Form, listFormsById } from '../../store/forms.ts';
+import { listConfirmedRecipients } from '../../store/mail.ts';
+import { findVersion, type Version } from '../../store/versions.ts';
+import { listListeningWebhooks, type Webhook } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
+
+/**
+ * Makes what reads, in a few queries, everything that a batch of events needs to become deliveries. What
+ * only mails need is read just for the events that cause some.
+ */
+export function createContextReader({
+  database,
+}: FanOutOptions): (events: WaitingEvent[]) => Promise<FanOutContext> {
+  const readVersion = createVersionCache((id) => findVersion(database, id));
+
+  return async (events) => {
+    const formIds = [...new Set(events.map((event) => event.formId))];
+    const projectIds = [...new Set(events.map((event) => event.projectId))];
+    const [forms, webhooks] = await Promise.all([
+      listFormsById(database, formIds),
+      listListeningWebhooks(database, { formIds, projectIds }),
+    ]);
+
+    const versions = new Map<string, Version>();
+    const addVersion = async (id: string | null | undefined) => {
+      if (id === null || id === undefined) return;
+      const version = versions.get(id) ?? (await readVersion(id));
+      if (version !== null) versions.set(id, version);
+    };
+    for (const { currentVersionId } of forms) await addVersion(currentVersionId);
+    const context = { forms: new Map(forms.map((form) => [form.id, form])), webhooks, versions };
+
+    const mailing = events.filter((event) => mayCauseMail(event, context));
+    for (const event of mailing) await addVersion(answeredVersionId(event));
+    const mailedForms = [...new Set(mailing.map(({ formId }) => formId))];
+    const recipients = mailedForms.length === 0 ? [] : await listConfirmedRecipients(database, mailedForms);
+    return { ...context, recipients };
+  };
+}
+
+/** Where the answers to a form go now, whichever version was answered. */
+export function currentDelivery(formId: string, { forms, versions }: KnownForms): Delivery | undefined {
+  return versions.get(forms.get(formId)?.currentVersionId ?? '')?.definition.delivery;
+}
+
+function createVersionCache(
+  find: (id: string) => Promise<Version | null>,
+): (id: string) => Promise<Version | null> {
+  const known = new Map<string, Version>();
+  return async (id) => {
+    const version = known.get(id) ?? (await find(id));
+    if (version === null) return null;
+    if (known.size >= MAX_VERSIONS) known.clear();
+    known.set(id, version);
+    return version;
+  };
+}
+
+/** Published versions never change, so that only their number is bounded. */
+const MAX_VERSIONS = 1000;
+
+/** Most events cause none: where answers go to webhooks, nothing is read for mails. */
+function mayCauseMail({ type, formId }: WaitingEvent, context: KnownForms): boolean {
+  const { mails } = effectsOf(type);
+  return mails === 'submission' ? currentDelivery(formId, context)?.type === 'email' : mails !== 'none';
+}
+
+function answeredVersionId(event: WaitingEvent): string | undefined {
+  if (effectsOf(event.type).mails !== 'submission') return undefined;
+  const { data } = JSON.parse(event.body);
+  return typeof data?.formVersionId === 'string' ? data.formVersionId : undefined;
+}
 
 /** What fan-out needs. */
 export type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'secretKey' | 'now' | 'log'>;
 
-/** What surrounds a group of events: everything that they are turned into deliveries with. */
-export type Surroundings = {
+/** What a batch of events needs to become deliveries. */
+export type FanOutContext = {
   /** By id, as are the versions: those that were answered and the current ones. */
   forms: Map<string, Form>;
   versions: Map<string, Version>;
@@ -16,3 +87,5 @@ export type Surroundings = {
   /** The further addresses that have confirmed. */
   recipients: { formId: string; address: string }[];
 };
+
+type KnownForms = Pick<FanOutContext, 'forms' | 'versions'>;

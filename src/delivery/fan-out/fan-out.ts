@@ -1,116 +1,61 @@
 import { effectsOf, isRegistrable } from '../../domain/events/index.ts';
 import { demoFormId, newId, smallestIdAt } from '../../domain/ids.ts';
-import { type NewDelivery, spreadEvents } from '../../store/delivery-inserts.ts';
+import { fanOutEvents, type NewDelivery } from '../../store/delivery-inserts.ts';
 import { listWaitingEvents, type WaitingEvent } from '../../store/events.ts';
-import { listFormsById } from '../../store/forms.ts';
-import { listConfirmedRecipients } from '../../store/mail.ts';
-import { findVersion, type Version } from '../../store/versions.ts';
-import { listListeningWebhooks, type Webhook } from '../../store/webhooks.ts';
+import type { Webhook } from '../../store/webhooks.ts';
 import { createWatermark } from '../worker/watermark.ts';
-import type { FanOutOptions, Surroundings } from './fan-out-context.ts';
-import { mailsOf, mayBecomeMail } from './mails.ts';
+import { createContextReader, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
+import { mailsFor } from './mails.ts';
 
 /**
  * Makes what turns waiting events into deliveries, one for each receiver: the webhooks that listen, and
- * mails. Each call takes one group, and tells whether more may wait.
+ * mails. Each call takes one batch, and returns how many events that were and whether more may wait.
  *
  * Any number of processes may do so at once. Webhook bodies were fixed with the event; mails are made
  * here, from the version of the form that the event belongs to.
  */
-export function createFanOut(options: FanOutOptions): () => Promise<{ spread: number; more: boolean }> {
-  const { database, now, log } = options;
+export function createFanOut(options: FanOutOptions): () => Promise<{ count: number; more: boolean }> {
+  const { database, now } = options;
   const watermark = createWatermark(now);
-  const versions = createVersionCache(options);
+  const readContext = createContextReader(options);
 
   return async () => {
     const startedAt = now();
     const since = smallestIdAt('evt', watermark.since());
-    const events = await listWaitingEvents(database, { since, limit: GROUP });
+    const events = await listWaitingEvents(database, { since, limit: BATCH });
     const [first] = events;
     if (first === undefined) {
       watermark.advance(startedAt);
-      return { spread: 0, more: false };
+      return { count: 0, more: false };
     }
 
-    const around = await surroundingsOf(options, events, versions);
-    const deliveries = events.flatMap((event) => {
-      try {
-        return deliveriesOf(options, event, around);
-      } catch (error) {
-        log.error({ err: error, event: event.id }, 'An event could not be turned into mails.');
-        return webhookDeliveries(options, event, around.webhooks);
-      }
-    });
-    await spreadEvents(
+    const context = await readContext(events);
+    const deliveries = events.flatMap((event) => deliveriesFor(options, event, context));
+    await fanOutEvents(
       database,
       events.map((event) => event.id),
-      oneAnswerEach(deliveries),
+      firstOncePerDay(deliveries),
     );
-    const more = events.length === GROUP;
+    const more = events.length === BATCH;
     watermark.advance(more ? first.createdAt.getTime() : startedAt);
-    return { spread: events.length, more };
+    return { count: events.length, more };
   };
 }
 
 /** Some milliseconds of work: short enough for the embedded database, long enough to be worth a commit. */
-const GROUP = 200;
+const BATCH = 200;
 
-/** Published versions never change. */
-const MAX_VERSIONS = 1000;
-
-function createVersionCache({ database }: FanOutOptions): (id: string) => Promise<Version | null> {
-  const known = new Map<string, Version>();
-  return async (id) => {
-    const version = known.get(id) ?? (await findVersion(database, id));
-    if (version === null) return null;
-    if (known.size >= MAX_VERSIONS) known.clear();
-    known.set(id, version);
-    return version;
-  };
-}
-
-/**
- * Everything the events of a group are turned into deliveries with, read in a few queries: what only mails
- * need, just for the events that become some.
- */
-async function surroundingsOf(
-  { database }: FanOutOptions,
-  events: WaitingEvent[],
-  findVersion: (id: string) => Promise<Version | null>,
-): Promise<Surroundings> {
-  const formIds = [...new Set(events.map((event) => event.formId))];
-  const projectIds = [...new Set(events.map((event) => event.projectId))];
-  const [forms, webhooks] = await Promise.all([
-    listFormsById(database, formIds),
-    listListeningWebhooks(database, { formIds, projectIds }),
-  ]);
-
-  const versions = new Map<string, Version>();
-  const addVersion = async (id: string) => {
-    const version = versions.get(id) ?? (await findVersion(id));
-    if (version !== null) versions.set(id, version);
-  };
-  for (const { currentVersionId } of forms) if (currentVersionId !== null) await addVersion(currentVersionId);
-  const around = { forms: new Map(forms.map((form) => [form.id, form])), webhooks, versions };
-
-  const mailing = events.filter((event) => mayBecomeMail(event, around));
-  for (const answered of mailing.map(answeredVersion)) if (answered !== undefined) await addVersion(answered);
-  const mailed = [...new Set(mailing.map(({ formId }) => formId))];
-  return {
-    ...around,
-    recipients: mailed.length === 0 ? [] : await listConfirmedRecipients(database, mailed),
-  };
-}
-
-function answeredVersion(event: WaitingEvent): string | undefined {
-  if (effectsOf(event.type).mails !== 'submission') return undefined;
-  const { data } = JSON.parse(event.body);
-  return typeof data?.formVersionId === 'string' ? data.formVersionId : undefined;
-}
-
-function deliveriesOf(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {
-  const mails = mailsOf(options, event, around);
-  return [...webhookDeliveries(options, event, around.webhooks), ...mails];
+function deliveriesFor(options: FanOutOptions, event: WaitingEvent, context: FanOutContext): NewDelivery[] {
+  const webhooks = webhookDeliveries(options, event, context.webhooks);
+  try {
+    return [...webhooks, ...mailsFor(options, event, context)];
+  } catch (error) {
+    options.log.error(
+      { err: error, event: event.id },
+      'Could not make the mails of an event; only its webhooks are delivered.',
+    );
+    return webhooks;
+  }
 }
 
 function webhookDeliveries(options: FanOutOptions, event: WaitingEvent, webhooks: Webhook[]): NewDelivery[] {
@@ -135,8 +80,8 @@ function webhookDeliveries(options: FanOutOptions, event: WaitingEvent, webhooks
     }));
 }
 
-/** Of several answers to one address in a group, the first. */
-function oneAnswerEach(deliveries: NewDelivery[]): NewDelivery[] {
+/** Leaves out all but the first of the deliveries that a form may make to a receiver only once a day. */
+function firstOncePerDay(deliveries: NewDelivery[]): NewDelivery[] {
   const seen = new Set<string>();
   return deliveries.filter(({ oncePerDay, formId, receiver }) => {
     if (oncePerDay !== true) return true;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Answers } from '../../domain/answers/answers.ts';
-import type { Delivery, EmailDelivery } from '../../domain/definition/definition.ts';
+import type { EmailDelivery } from '../../domain/definition/definition.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { addressesOf } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
@@ -10,33 +10,26 @@ import type { WaitingEvent } from '../../store/events.ts';
 import type { MailKind, MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
 import { type AnsweredForm, autoresponseMail, submissionMail } from '../mail/submission-mails.ts';
-import type { FanOutOptions, Surroundings } from './fan-out-context.ts';
+import { currentDelivery, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
 
-/**
- * Whether mails may come of an event. Most have none: where answers go to webhooks, nothing need be read
- * for them.
- */
-export function mayBecomeMail({ type, formId }: WaitingEvent, around: KnownForms): boolean {
-  const { mails } = effectsOf(type);
-  return mails === 'submission' ? deliveryOf(formId, around)?.type === 'email' : mails !== 'none';
-}
-
-/** The mails that an event leads to. */
-export function mailsOf(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {
+/** The mails that an event causes. */
+export function mailsFor(options: FanOutOptions, event: WaitingEvent, context: FanOutContext): NewDelivery[] {
   const { mails } = effectsOf(event.type);
   switch (mails) {
     case 'submission':
-      return submissionMails(options, event, around);
+      return submissionMails(options, event, context);
     case 'confirmation': {
-      const owner = around.forms.get(event.formId)?.ownerEmail;
-      return owner === undefined || owner === null ? [] : requests(options, event, around, mails, [owner]);
+      const owner = context.forms.get(event.formId)?.ownerEmail;
+      return owner === undefined || owner === null
+        ? []
+        : requestMails(options, event, context, mails, [owner]);
     }
     case 'owner_change':
-      return requests(options, event, around, mails, addressesOf(event.body));
+      return requestMails(options, event, context, mails, addressesOf(event.body));
     case 'recipient_confirmation': {
-      const confirmed = new Set(confirmedOf(event.formId, around).map(addressKey));
+      const confirmed = new Set(confirmedOf(event.formId, context).map(addressKey));
       const open = addressesOf(event.body).filter((address) => !confirmed.has(addressKey(address)));
-      return requests(options, event, around, mails, open);
+      return requestMails(options, event, context, mails, open);
     }
     case 'none':
       return [];
@@ -45,66 +38,61 @@ export function mailsOf(options: FanOutOptions, event: WaitingEvent, around: Sur
   }
 }
 
-function submissionMails(options: FanOutOptions, event: WaitingEvent, around: Surroundings): NewDelivery[] {
+function submissionMails(options: FanOutOptions, event: WaitingEvent, context: FanOutContext): NewDelivery[] {
   const { secretKey, settings } = options;
-  const delivery = deliveryOf(event.formId, around);
+  const delivery = currentDelivery(event.formId, context);
   if (delivery?.type !== 'email') return [];
-  const answered = answeredForm(event, around);
+  const answered = answeredForm(event, context);
   if (answered === undefined) return [];
 
-  const context = { secretKey, baseUrl: settings.baseUrl, formId: event.formId };
+  const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId };
   const kind = event.formId === demoFormId ? 'demo' : 'owner';
-  const toOwners = readersOf(options, event, around, delivery).map((to) =>
-    mailDelivery(options, event, kind, submissionMail({ ...context, to }, answered, delivery)),
+  const toOwners = recipientsOf(options, event, context, delivery).map((to) =>
+    mailDelivery(options, event, kind, submissionMail({ ...mailContext, to }, answered, delivery)),
   );
-  const reply = delivery.autoresponse && autoresponseMail(context, answered, delivery.autoresponse);
+  const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
   if (reply === undefined || reply === null) return toOwners;
   return [...toOwners, { ...mailDelivery(options, event, 'autoresponse', reply), oncePerDay: true }];
 }
 
-/** Where the answers to a form go now, whichever version was answered. */
-function deliveryOf(formId: string, { forms, versions }: KnownForms): Delivery | undefined {
-  return versions.get(forms.get(formId)?.currentVersionId ?? '')?.definition.delivery;
-}
-
-/** The activated address, or instead those in `to` that have confirmed; the owner's has by another link. */
-function readersOf(
+/** The owner's address, or instead those in `to` that have confirmed; the owner confirms by another link. */
+function recipientsOf(
   { settings }: FanOutOptions,
   { formId }: WaitingEvent,
-  around: Surroundings,
+  context: FanOutContext,
   delivery: EmailDelivery,
 ): string[] {
   if (formId === demoFormId) return [settings.operatorEmail ?? settings.mailFrom];
-  const owner = around.forms.get(formId)?.ownerEmail ?? undefined;
+  const owner = context.forms.get(formId)?.ownerEmail ?? undefined;
   if (delivery.to === undefined) return owner === undefined ? [] : [owner];
   const known = new Set(
-    [...confirmedOf(formId, around), ...(owner === undefined ? [] : [owner])].map(addressKey),
+    [...confirmedOf(formId, context), ...(owner === undefined ? [] : [owner])].map(addressKey),
   );
   return delivery.to.filter((address) => known.has(addressKey(address)));
 }
 
-function confirmedOf(formId: string, { recipients }: Surroundings): string[] {
+function confirmedOf(formId: string, { recipients }: FanOutContext): string[] {
   return recipients.filter((recipient) => recipient.formId === formId).map(({ address }) => address);
 }
 
-function answeredForm(event: WaitingEvent, { versions }: Surroundings): AnsweredForm | undefined {
+function answeredForm(event: WaitingEvent, { versions }: FanOutContext): AnsweredForm | undefined {
   const { data } = submissionEvent.parse(JSON.parse(event.body));
   const definition = versions.get(data.formVersionId)?.definition;
   return definition && { definition, ...data };
 }
 
-function requests(
+function requestMails(
   options: FanOutOptions,
   event: WaitingEvent,
-  { forms }: Surroundings,
+  { forms }: FanOutContext,
   kind: RequestKind,
   addresses: string[],
 ): NewDelivery[] {
   const { secretKey, settings, now } = options;
   const formName = forms.get(event.formId)?.name ?? '';
   return addresses.map((to) => {
-    const context = { secretKey, baseUrl: settings.baseUrl, formId: event.formId, to };
-    return mailDelivery(options, event, kind, requestMail(context, { kind, formName, now: now() }));
+    const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId, to };
+    return mailDelivery(options, event, kind, requestMail(mailContext, { kind, formName, now: now() }));
   });
 }
 
@@ -135,5 +123,3 @@ const submissionEvent = z.object({
     answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
   }),
 });
-
-type KnownForms = Pick<Surroundings, 'forms' | 'versions'>;

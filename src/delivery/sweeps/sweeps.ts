@@ -12,26 +12,26 @@ import { removeSessionsBefore, takeExpiredSessions } from '../../store/sessions.
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
 import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
-import { createPump } from '../worker/worker-loop.ts';
+import { createWorkerLoop } from '../worker/worker-loop.ts';
 
 /**
- * Makes what ends and removes things in the background: sessions that have expired are announced when
- * told, and what has outlived its time goes, in small groups without long locks. Any number of processes
- * may sweep at once.
+ * Makes what expires and removes rows in the background: `expireSessions` stores the events of sessions
+ * that have ended, and each minute everything is removed that is older than it may be, in small batches
+ * without long locks. Any number of processes may do so at once.
  *
- * `announce` is called when there are events to deliver.
+ * `onEvents` is called when there are events to deliver.
  */
-export function createSweeps(options: SweepOptions, announce: () => void): Sweeps {
+export function createSweeps(options: SweepOptions, onEvents: () => void): Sweeps {
   const { log } = options;
-  const expiry = createPump('expiry', () => expireSessions(options, announce), log);
-  const removal = createPump('removal', () => removeOld(options), log);
+  const expiry = createWorkerLoop('expiry', () => expireSessions(options, onEvents), log);
+  const removal = createWorkerLoop('removal', () => removeOld(options), log);
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {
       timer = setInterval(removal.wake, REMOVAL_MS);
       removal.wake();
     },
-    expire: expiry.wake,
+    expireSessions: expiry.wake,
     async stop() {
       clearInterval(timer);
       await Promise.all([expiry.stop(), removal.stop()]);
@@ -41,21 +41,21 @@ export function createSweeps(options: SweepOptions, announce: () => void): Sweep
 
 const REMOVAL_MS = 60_000;
 
-/** Rows of one transaction: some milliseconds. */
-const GROUP = 100;
+/** Rows of one transaction: some milliseconds of work. */
+const BATCH = 100;
 
-/** Between a person's upload and their submission. */
+/** How long after an upload a submission can still claim it. */
 const UNCLAIMED_SECONDS = 3600;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Announces one group of sessions that have ended. True if there may be more. */
+/** Stores the events of one batch of sessions that have ended. True if there may be more. */
 export async function expireSessions(
   { database, now }: SweepOptions,
-  announce: () => void,
+  onEvents: () => void,
 ): Promise<boolean> {
   const expired = await database.transaction(async (tx: Transaction) => {
-    const sessions = await takeExpiredSessions(tx, GROUP);
+    const sessions = await takeExpiredSessions(tx, BATCH);
     const at = new Date(now());
     await insertEvents(
       tx,
@@ -74,52 +74,52 @@ export async function expireSessions(
     );
     return sessions.length;
   });
-  if (expired > 0) announce();
-  return expired === GROUP;
+  if (expired > 0) onEvents();
+  return expired === BATCH;
 }
 
-/** Removes a group of each thing that is too old. True if there may be more. */
+/** Removes a batch of each kind of row that is too old. True if there may be more. */
 export async function removeOld(options: SweepOptions): Promise<boolean> {
   const { database, settings } = options;
   const counts = [
-    await purgeDeliveries(database, settings.retentionDays, GROUP),
-    await purgeEvents(database, settings.retentionDays, GROUP),
-    await purgeDeletedWebhooks(database, GROUP),
-    await removeUnactivatedForms(database, GROUP),
-    await purgeMailCounts(database, GROUP),
-    await purgeRateLimits(database, GROUP),
-    await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, GROUP)),
+    await purgeDeliveries(database, settings.retentionDays, BATCH),
+    await purgeEvents(database, settings.retentionDays, BATCH),
+    await purgeDeletedWebhooks(database, BATCH),
+    await removeUnactivatedForms(database, BATCH),
+    await purgeMailCounts(database, BATCH),
+    await purgeRateLimits(database, BATCH),
+    await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
   ];
   const moreOfDeleted = await removeDeletedForms(options);
-  const moreToForget = await keepRetentions(options);
-  return moreOfDeleted || moreToForget || counts.some((count) => count >= GROUP);
+  const moreRetained = await enforceRetention(options);
+  return moreOfDeleted || moreRetained || counts.some((count) => count >= BATCH);
 }
 
-/** Removes what is left of deleted forms, a group of each at a time. True if there may be more. */
+/** Removes what is left of deleted forms, a batch of each at a time. True if there may be more. */
 async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
   let anyMore = false;
-  for (const formId of await listDeletedForms(options.database, GROUP)) {
-    const { more, uploadIds } = await removeRowsOfForm(options.database, formId, GROUP);
+  for (const formId of await listDeletedForms(options.database, BATCH)) {
+    const { more, uploadIds } = await removeRowsOfForm(options.database, formId, BATCH);
     await removeUploads(options, uploadIds);
     anyMore ||= more;
   }
   return anyMore;
 }
 
-/** Removes a group of each form's submissions and sessions that are older than the form keeps them. */
-async function keepRetentions(options: SweepOptions): Promise<boolean> {
+/** Removes a batch of each form's submissions and sessions that are older than its retention time. */
+async function enforceRetention(options: SweepOptions): Promise<boolean> {
   const { database, now } = options;
   let more = false;
   for (let cursor: string | undefined; ; ) {
-    const page = await listRetentions(database, { limit: GROUP, cursor });
+    const page = await listRetentions(database, { limit: BATCH, cursor });
     for (const { id, retentionDays } of page.items) {
       const before = now() - retentionDays * DAY_MS;
       const { removed, uploadIds } = await database.transaction((tx) =>
-        removeSubmissionsBefore(tx, id, smallestIdAt('sub', before), GROUP),
+        removeSubmissionsBefore(tx, id, smallestIdAt('sub', before), BATCH),
       );
       await removeUploads(options, uploadIds);
-      const sessions = await removeSessionsBefore(database, id, new Date(before), GROUP);
-      more ||= removed === GROUP || sessions === GROUP;
+      const sessions = await removeSessionsBefore(database, id, new Date(before), BATCH);
+      more ||= removed === BATCH || sessions === BATCH;
     }
     if (page.nextCursor === null) return more;
     cursor = page.nextCursor;
@@ -129,7 +129,10 @@ async function keepRetentions(options: SweepOptions): Promise<boolean> {
 async function removeUploads({ removeUpload, log }: SweepOptions, ids: string[]): Promise<number> {
   for (const id of ids) {
     await removeUpload?.(id).catch((error: unknown) => {
-      log.error({ err: error, upload: id }, 'The bytes of an upload could not be removed.');
+      log.error(
+        { err: error, upload: id },
+        'Could not remove the bytes of an upload; they stay in the upload store.',
+      );
     });
   }
   return ids.length;
@@ -137,8 +140,7 @@ async function removeUploads({ removeUpload, log }: SweepOptions, ids: string[])
 
 export type Sweeps = {
   start(): void;
-  /** Announces the sessions that have ended. */
-  expire: () => void;
+  expireSessions: () => void;
   stop(): Promise<void>;
 };
 

@@ -2,21 +2,22 @@ import { smallestIdAt } from '../../domain/ids.ts';
 import { findDueWork } from '../../store/delivery-queue.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWatermark } from './watermark.ts';
-import { createPump } from './worker-loop.ts';
+import { createWorkerLoop } from './worker-loop.ts';
 
 /**
- * Makes what looks for work each second, and sooner when told, and wakes whoever does it: work that is
- * due by the clock, or that another process wrote. One cheap query a look is all that idling costs.
+ * Makes a poller that asks the database each second, and sooner when scheduled, for work that has become
+ * due or that another process has written, and calls back for each kind that it finds. An idle process
+ * costs one cheap query a second.
  */
-export function createLook(options: LookOptions): Look {
+export function createPoller(options: PollerOptions): Poller {
   const { database, now, log, onEvents, onDeliveries, onSessions } = options;
   const events = createWatermark(now);
   const deliveries = createWatermark(now);
-  let clock: NodeJS.Timeout | undefined;
-  let soon: NodeJS.Timeout | undefined;
+  let interval: NodeJS.Timeout | undefined;
+  let scheduled: NodeJS.Timeout | undefined;
 
-  const pump = createPump(
-    'look',
+  const loop = createWorkerLoop(
+    'poll',
     async () => {
       const since = { event: smallestIdAt('evt', events.since()), due: new Date(deliveries.since()) };
       const found = await findDueWork(database, since);
@@ -32,40 +33,40 @@ export function createLook(options: LookOptions): Look {
 
   return {
     start() {
-      clock = setInterval(pump.wake, LOOK_MS);
-      pump.wake();
+      interval = setInterval(loop.wake, POLL_MS);
+      loop.wake();
     },
-    soon() {
-      soon ??= setTimeout(() => {
-        soon = undefined;
-        pump.wake();
-      }, SOON_MS);
+    schedule() {
+      scheduled ??= setTimeout(() => {
+        scheduled = undefined;
+        loop.wake();
+      }, SCHEDULE_MS);
     },
     async stop() {
-      clearInterval(clock);
-      clearTimeout(soon);
-      await pump.stop();
+      clearInterval(interval);
+      clearTimeout(scheduled);
+      await loop.stop();
     },
   };
 }
 
-const LOOK_MS = 1_000;
+const POLL_MS = 1_000;
 
-/** A busy form's commits tell of work all the time. */
-const SOON_MS = 50;
+/** A busy form schedules a poll with each commit. */
+const SCHEDULE_MS = 50;
 
-export type Look = {
+export type Poller = {
   start(): void;
-  /** Looks within `SOON_MS`, however often it is called. */
-  soon(): void;
+  /** Polls within `SCHEDULE_MS`, however often it is called. */
+  schedule(): void;
   stop(): Promise<void>;
 };
 
-export type LookOptions = Pick<DeliveryOptions, 'database' | 'now' | 'log'> & {
+export type PollerOptions = Pick<DeliveryOptions, 'database' | 'now' | 'log'> & {
   /** Events wait to become deliveries. */
   onEvents: () => void;
   /** Deliveries are due. */
   onDeliveries: () => void;
-  /** Sessions have ended that were not announced. */
+  /** Sessions have ended and no event says so yet. */
   onSessions: () => void;
 };

@@ -1,123 +1,170 @@
 import type { Claim } from '../../store/delivery-queue.ts';
-import { createCredits } from './concurrency.ts';
 
 /**
- * Makes the lanes in which claimed deliveries wait and are sent, one lane for each receiver: `workers`
- * at once in all, at most half of them in one lane, and in turn over the lanes.
+ * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: `workers` are sent at
+ * once in all, at most half of them to one receiver, and the receivers take turns.
  *
- * How many deliveries a receiver may have claimed is its credit (see `createCredits`). When a receiver
- * turns slow, what still waits in its lane is given back, so that no lease runs out in a queue.
+ * How many deliveries a receiver may have claimed depends on how fast it answers (see `createConcurrency`).
+ * When it turns slow, what still waits in its queue is released, so that no lease runs out there.
  */
-export function createLanes({ workers, send, giveBack, onRoom }: LaneOptions): Lanes {
-  const capacity = workers * CLAIMED_PER_WORKER;
-  const perLane = Math.max(1, Math.floor(workers / 2));
-  const credits = createCredits(capacity);
-  const lanes = new Map<string, Lane>();
-  /** Those with something waiting, the one whose turn is next first. */
-  const ready = new Set<Lane>();
+export function createReceiverQueues({ workers, send, release, onCapacity }: QueueOptions): ReceiverQueues {
+  const maxClaimed = workers * CLAIMED_PER_WORKER;
+  const maxPerReceiver = Math.max(1, Math.floor(workers / 2));
+  const concurrency = createConcurrency(maxClaimed);
+  const queues = new Map<string, Queue>();
+  /** Those with something waiting, in the order of their turns. */
+  const ready = new Set<Queue>();
   const underWay = new Set<Promise<void>>();
   let claimed = 0;
   let sending = 0;
 
   function dispatch(): void {
-    for (const lane of ready) {
+    for (const queue of ready) {
       if (sending >= workers) return;
-      const most = Math.min(perLane, credits.of(lane.receiver));
-      while (lane.sending < most && sending < workers) {
-        const claim = lane.waiting.shift();
+      const limit = Math.min(maxPerReceiver, concurrency.of(queue.receiver));
+      while (queue.sending < limit && sending < workers) {
+        const claim = queue.waiting.shift();
         if (claim === undefined) break;
-        start(lane, claim);
+        start(queue, claim);
         if (ready.size > 1) break;
       }
-      ready.delete(lane);
-      if (lane.waiting.length > 0 && lane.sending < most) ready.add(lane);
+      ready.delete(queue);
+      if (queue.waiting.length > 0 && queue.sending < limit) ready.add(queue);
     }
   }
 
-  function start(lane: Lane, claim: Claim): void {
-    lane.sending += 1;
+  function start(queue: Queue, claim: Claim): void {
+    queue.sending += 1;
     sending += 1;
-    const sent = (tookMs: number) => {
-      lane.sending -= 1;
+    const onSent = (tookMs: number) => {
+      queue.sending -= 1;
       sending -= 1;
-      const slow = credits.earn(lane.receiver, tookMs);
-      if (slow) for (const waiting of lane.waiting.splice(0)) track(lane, giveBack(waiting));
-      if (lane.waiting.length > 0) ready.add(lane);
+      const slow = concurrency.adjust(queue.receiver, tookMs);
+      if (slow) releaseWaiting(queue);
+      if (queue.waiting.length > 0) ready.add(queue);
       dispatch();
     };
-    track(lane, send(claim, sent));
+    track(queue, send(claim, onSent));
   }
 
-  function track(lane: Lane, work: Promise<void>): void {
+  function releaseWaiting(queue: Queue): void {
+    for (const waiting of queue.waiting.splice(0)) track(queue, release(waiting));
+  }
+
+  function track(queue: Queue, work: Promise<void>): void {
     const done = work.finally(() => {
       underWay.delete(done);
       claimed -= 1;
-      lane.claimed -= 1;
-      if (lane.claimed === 0) lanes.delete(lane.receiver);
-      if (capacity - claimed >= capacity / 2 && lane.claimed <= credits.of(lane.receiver) / 2) onRoom();
+      queue.claimed -= 1;
+      if (queue.claimed === 0) queues.delete(queue.receiver);
+      const half = concurrency.of(queue.receiver) / 2;
+      if (claimed <= maxClaimed / 2 && queue.claimed <= half) onCapacity();
     });
     underWay.add(done);
   }
 
   return {
-    perReceiver: credits.atFirst,
-    room: () => capacity - claimed,
+    perReceiver: concurrency.initial,
+    capacity: () => maxClaimed - claimed,
     busy: () =>
-      [...new Set([...lanes.keys(), ...credits.known()])].map((receiver) => ({
+      [...new Set([...queues.keys(), ...concurrency.known()])].map((receiver) => ({
         receiver,
-        free: Math.max(0, credits.of(receiver) - (lanes.get(receiver)?.claimed ?? 0)),
+        free: Math.max(0, concurrency.of(receiver) - (queues.get(receiver)?.claimed ?? 0)),
       })),
     add(claims) {
       for (const claim of claims) {
         const { receiver } = claim;
-        const lane = lanes.get(receiver) ?? { receiver, waiting: [], sending: 0, claimed: 0 };
-        lanes.set(receiver, lane);
-        lane.waiting.push(claim);
-        lane.claimed += 1;
+        const queue = queues.get(receiver) ?? { receiver, waiting: [], sending: 0, claimed: 0 };
+        queues.set(receiver, queue);
+        queue.waiting.push(claim);
+        queue.claimed += 1;
         claimed += 1;
-        ready.add(lane);
+        ready.add(queue);
       }
       dispatch();
     },
-    giveBackWaiting() {
-      for (const lane of lanes.values()) {
-        for (const waiting of lane.waiting.splice(0)) track(lane, giveBack(waiting));
-      }
+    releaseWaiting() {
+      for (const queue of queues.values()) releaseWaiting(queue);
     },
-    async untilEmpty() {
+    async whenEmpty() {
       while (underWay.size > 0) await Promise.all(underWay);
     },
   };
 }
 
 /**
- * Claims and results are written in groups: what is claimed beyond the workers fills the time that those
- * take. Bodies have up to 256 KiB each.
+ * Claims and results are written in batches: what is claimed beyond the workers keeps these busy meanwhile.
+ * Bodies have up to 256 KiB each.
  */
 const CLAIMED_PER_WORKER = 8;
 
-export type Lanes = {
-  /** How many a receiver may have claimed that `busy` does not name. */
+/**
+ * Keeps how many deliveries each receiver may have claimed at a time: a few at first, one more with each
+ * quick answer up to `max`, and one after a slow answer or none. However many deliveries wait for receivers
+ * that are dead or unknown, there is capacity for the others.
+ */
+function createConcurrency(max: number): Concurrency {
+  const initial = Math.min(max, INITIAL_CONCURRENCY);
+  /** The receiver that answered last is at the end. */
+  const limits = new Map<string, number>();
+  return {
+    initial,
+    of: (receiver) => limits.get(receiver) ?? initial,
+    known: () => limits.keys(),
+    adjust(receiver, tookMs) {
+      const slow = tookMs >= SLOW_MS;
+      const before = limits.get(receiver) ?? initial;
+      limits.delete(receiver);
+      limits.set(receiver, slow ? 1 : Math.min(max, before + 1));
+      const [oldest] = limits.keys();
+      if (limits.size > MAX_KNOWN && oldest !== undefined) limits.delete(oldest);
+      return slow;
+    },
+  };
+}
+
+const INITIAL_CONCURRENCY = 4;
+
+/** A slower receiver takes more than its share of the workers' time. */
+const SLOW_MS = 2_000;
+
+/** Their names are parameters of each claim. */
+const MAX_KNOWN = 200;
+
+export type ReceiverQueues = {
+  /** How many deliveries a receiver may have claimed that `busy` does not name. */
   perReceiver: number;
   /** How many more may be claimed. */
-  room(): number;
+  capacity(): number;
   /** How many more each of the known receivers may have claimed. */
   busy(): { receiver: string; free: number }[];
   add(claims: Claim[]): void;
-  /** Gives back what is not being sent. */
-  giveBackWaiting(): void;
+  /** Releases what is not being sent. */
+  releaseWaiting(): void;
   /** Resolves when nothing is claimed any more. */
-  untilEmpty(): Promise<void>;
+  whenEmpty(): Promise<void>;
 };
 
-export type LaneOptions = {
+export type QueueOptions = {
   workers: number;
-  /** Sends a delivery, calls `sent` with how long it took, and resolves when that is written down. Must not throw. */
-  send: (claim: Claim, sent: (tookMs: number) => void) => Promise<void>;
-  /** Lets others have a claimed delivery. Must not throw. */
-  giveBack: (claim: Claim) => Promise<void>;
-  /** Called when it is worth to claim more. */
-  onRoom: () => void;
+  /**
+   * Sends a delivery, calls `onSent` with how long that took, and resolves when the result is stored. Must
+   * not throw.
+   */
+  send: (claim: Claim, onSent: (tookMs: number) => void) => Promise<void>;
+  /** Lets any process claim the delivery again. Must not throw. */
+  release: (claim: Claim) => Promise<void>;
+  /** Called when there is enough capacity for a further claim. */
+  onCapacity: () => void;
 };
 
-type Lane = { receiver: string; waiting: Claim[]; sending: number; claimed: number };
+type Queue = { receiver: string; waiting: Claim[]; sending: number; claimed: number };
+
+type Concurrency = {
+  /** The limit of a receiver that is not known. */
+  initial: number;
+  of(receiver: string): number;
+  known(): Iterable<string>;
+  /** Adjusts the limit to how long an answer, or the lack of one, took. True if that was slow. */
+  adjust(receiver: string, tookMs: number): boolean;
+};

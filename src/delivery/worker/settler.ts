@@ -4,7 +4,7 @@ import { type DeliveryResult, type FailingWebhook, settleDeliveries } from '../.
 import type { Log } from '../../telemetry/log.ts';
 
 /**
- * Makes what writes results down in groups: while one group is being written the next ones gather.
+ * Makes what stores results in batches: while one batch is being written the next one accumulates.
  *
  * If the database is away for long, or still is when `signal` is aborted, results are given up, and their
  * deliveries are made again when their leases end.
@@ -16,15 +16,15 @@ export function createSettler(options: SettlerOptions): (result: DeliveryResult)
 
   const write = async () => {
     while (waiting.length > 0) {
-      // One turn of the event loop, in which more results come in.
+      // During one turn of the event loop more results come in.
       await new Promise(setImmediate);
-      const group = waiting.slice(0, GROUP);
-      waiting = waiting.slice(GROUP);
+      const batch = waiting.slice(0, BATCH);
+      waiting = waiting.slice(BATCH);
       const failing = await settle(
         options,
-        group.map(({ result }) => result),
+        batch.map(({ result }) => result),
       );
-      for (const { done } of group) done();
+      for (const { done } of batch) done();
       if (failing.length > 0) await onFailing(failing);
     }
     writing = false;
@@ -39,9 +39,9 @@ export function createSettler(options: SettlerOptions): (result: DeliveryResult)
     });
 }
 
-const GROUP = 500;
+const BATCH = 500;
 
-/** With the pauses, and the database's own patience, half a lease. */
+/** With the pauses, and the database's own time-outs, about half a lease. */
 const TRIES = 3;
 const PAUSE_MS = 1_000;
 

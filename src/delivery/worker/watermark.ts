@@ -1,30 +1,30 @@
 /**
- * Remembers up to which instant everything has been taken, so that a look for more can skip the dead
- * rows before it. While somebody's old snapshot keeps those from being cleaned up, a look from the
- * beginning would get slower with each delivery made.
+ * Remembers up to which time everything has been taken, so that a query for more can skip the dead rows
+ * before it. While an old snapshot elsewhere keeps those from being cleaned up, a query from the beginning
+ * would get slower with each delivery made.
  *
- * Rows can be committed a little later than the instant they carry, and deliveries that a process took
- * come back where they were if it dies. So every second one look goes back further, and every ten seconds
- * to the beginning of time: nothing is skipped for longer. What was looked at long after its instant, as in
- * a backlog, is not looked at again: no row comes that late.
+ * Rows can be committed a little later than the time they carry, and deliveries that a process had claimed
+ * become due again where they were if it dies. So one query each second goes back further, and one each ten
+ * seconds has no lower bound: nothing is skipped for longer. Times that were passed long after they had
+ * come, as in a backlog, are not read again: no row is committed that late.
  */
 export function createWatermark(now: () => number): Watermark {
   let position = 0;
-  /** Before this nothing can be committed any more. */
+  /** No row before this can be committed any more. */
   let complete = 0;
-  let lookedBackAt = 0;
-  let lookedAtAllAt = 0;
+  let farAt = 0;
+  let unboundedAt = 0;
 
   return {
     since() {
       const at = now();
-      if (at - lookedAtAllAt >= LOOK_AT_ALL_MS) {
-        lookedAtAllAt = at;
-        lookedBackAt = at;
+      if (at - unboundedAt >= UNBOUNDED_EVERY_MS) {
+        unboundedAt = at;
+        farAt = at;
         return 0;
       }
-      if (at - lookedBackAt >= LOOK_BACK_MS) {
-        lookedBackAt = at;
+      if (at - farAt >= FAR_EVERY_MS) {
+        farAt = at;
         return Math.max(complete, position - FAR_MS);
       }
       return Math.max(complete, position - NEAR_MS);
@@ -36,20 +36,20 @@ export function createWatermark(now: () => number): Watermark {
   };
 }
 
-const LOOK_BACK_MS = 1_000;
-const LOOK_AT_ALL_MS = 10_000;
+const FAR_EVERY_MS = 1_000;
+const UNBOUNDED_EVERY_MS = 10_000;
 
 /** What a group commit takes; at full speed some thousand rows. */
 const NEAR_MS = 100;
 
-/** Clocks of several processes differ by less. */
+/** The clocks of several processes differ by less. */
 const FAR_MS = 5_000;
 
-/** No commit takes so long, whatever the clocks say. */
+/** No commit takes so long, even with clocks that differ. */
 const LATE_MS = 2 * FAR_MS;
 
 export type Watermark = {
-  /** Where the next look begins, in milliseconds since 1970. */
+  /** The lower bound of the next query, in milliseconds since 1970. */
   since(): number;
   /** Everything before this has been taken. */
   advance(to: number): void;

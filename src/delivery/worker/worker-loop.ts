@@ -1,65 +1,65 @@
 import type { Log } from '../../telemetry/log.ts';
 
 /**
- * Makes what runs a piece of work again and again: at once when woken, one run at a time, as long as
- * the work says that there is more. Woken again and again, it rests for some milliseconds between runs,
- * in which work gathers. A failing run is logged and repeated a second later.
+ * Makes a loop that runs a piece of work when woken: at once, one run at a time, and again as long as the
+ * work returns that there is more. Between two runs it pauses for some milliseconds, so that work
+ * accumulates while it is woken continually. A run that fails is logged and repeated a second later.
  */
-export function createPump(name: string, work: () => Promise<boolean>, log: Log): Pump {
+export function createWorkerLoop(name: string, work: () => Promise<boolean>, log: Log): WorkerLoop {
   let running: Promise<void> | undefined;
   let woken = false;
   let stopped = false;
-  let restsUntil = 0;
-  let rest: NodeJS.Timeout | undefined;
+  let pausedUntil = 0;
+  let pause: NodeJS.Timeout | undefined;
 
   const run = async () => {
-    restsUntil = 0;
+    pausedUntil = 0;
     woken = false;
     try {
       while (!stopped && (await work()));
-      restsUntil = performance.now() + REST_MS;
+      pausedUntil = performance.now() + PAUSE_MS;
     } catch (error) {
-      log.error({ err: error, work: name }, 'Delivery work failed; it is tried again.');
+      log.error({ err: error, work: name }, 'Delivery work failed; it is repeated in a second.');
       woken = true;
-      restsUntil = performance.now() + PAUSE_MS;
+      pausedUntil = performance.now() + RETRY_MS;
     }
   };
 
-  const begin = () => {
-    rest = undefined;
+  const start = () => {
+    pause = undefined;
     if (running !== undefined || stopped || !woken) return;
     running = run().finally(() => {
       running = undefined;
-      if (woken && !stopped) later();
+      if (woken && !stopped) startAfterPause();
     });
   };
 
-  const later = () => {
-    rest ??= setTimeout(begin, Math.max(0, restsUntil - performance.now()));
+  const startAfterPause = () => {
+    pause ??= setTimeout(start, Math.max(0, pausedUntil - performance.now()));
   };
 
   return {
     wake() {
       woken = true;
       if (running !== undefined || stopped) return;
-      if (performance.now() < restsUntil) later();
-      else begin();
+      if (performance.now() < pausedUntil) startAfterPause();
+      else start();
     },
     async stop() {
       stopped = true;
-      clearTimeout(rest);
+      clearTimeout(pause);
       await running;
     },
   };
 }
 
 /** After a failure, such as a database that is away. */
-const PAUSE_MS = 1_000;
+const RETRY_MS = 1_000;
 
-/** Nobody waits for so little, and a busy form's commits come in crowds. */
-const REST_MS = 5;
+/** Short beside a delivery, and long enough for a busy form's commits to accumulate. */
+const PAUSE_MS = 5;
 
-export type Pump = {
+export type WorkerLoop = {
   wake: () => void;
   /** Waits for the run under way; none begins after it. */
   stop(): Promise<void>;
