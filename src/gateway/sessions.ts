@@ -3,6 +3,8 @@ import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  idempotencyKey,
+  idempotencyKeyOf,
   jsonObject,
   present,
   seconds,
@@ -84,13 +86,15 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     summary: 'Open a session of a published form',
     body: createSessionBody,
     bodyOptional: true,
-    input: ({ id, body: { expires_in, ...body } }) => ({
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ id, body: { expires_in, ...body } }, { request }) => ({
       formId: id,
       ...body,
       expiresIn: durationOf(expires_in),
+      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
-    errors: [410],
+    errors: [409, 410],
     reply: sessionReply,
     answer: ({ session }) => ({ session: sessionOf(session) }),
   }),

@@ -4,11 +4,13 @@ import {
   type JsonObject,
   json,
   objectOf,
+  text,
   textOrNull,
   time,
   timeOf,
   timeOrNull,
 } from './database/columns.ts';
+import { DatabaseUnavailable } from './database/faults.ts';
 import { gathered } from './database/loader.ts';
 import type { Queries, Row, Transaction } from './database/queries.ts';
 
@@ -32,6 +34,9 @@ export const SessionEntity = defineEntity({
     submissionId: id().strictNullable(),
     /** When the expiry became an event; set in the commit that holds the event, so it happens once. */
     expiryAnnouncedAt: time().strictNullable(),
+    idempotencyKey: text().strictNullable(),
+    /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
+    requestFingerprint: text().strictNullable(),
   },
   indexes: [
     {
@@ -41,26 +46,76 @@ export const SessionEntity = defineEntity({
     },
     { name: 'sessions_by_form', properties: ['formId', 'expiresAt'] },
   ],
+  uniques: [
+    {
+      name: 'sessions_idempotency_unique',
+      properties: ['formId', 'idempotencyKey'],
+      where: 'idempotency_key is not null',
+    },
+  ],
 });
 
-/** Stores a session that lasts `expiresIn` seconds from now, by the database's clock. */
+/**
+ * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If the form has a
+ * session with the same idempotency key, that one is returned instead.
+ */
 export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
-  const [row] = await db.execute(
-    `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at)
-     values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7))
-     returning ${columns}`,
-    [
-      session.id,
-      session.projectId,
-      session.formId,
-      session.versionId,
-      JSON.stringify(session.prefill),
-      JSON.stringify(session.metadata),
-      session.expiresIn,
-    ],
-  );
-  return toSession(row ?? {});
+  for (let tries = 1; ; tries += 1) {
+    const [row] = await db.execute(
+      `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
+         idempotency_key, request_fingerprint)
+       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9)
+       on conflict do nothing returning ${columns}`,
+      [
+        session.id,
+        session.projectId,
+        session.formId,
+        session.versionId,
+        JSON.stringify(session.prefill),
+        JSON.stringify(session.metadata),
+        session.expiresIn,
+        session.idempotency?.key,
+        session.idempotency?.fingerprint,
+      ],
+      // Carried out twice, it conflicts with itself, and finds what it has stored.
+      { repeatable: true },
+    );
+    if (row !== undefined) return toSession(row);
+    const stored = await findStoredSession(db, session, session.idempotency?.key);
+    if (stored !== null) return stored;
+    if (tries === MAX_TRIES) throw new DatabaseUnavailable();
+  }
 }
+
+/** The session of a form that was made with an idempotency key. */
+export function findRepeatedSession(
+  db: Queries,
+  formId: string,
+  idempotencyKey: string,
+): Promise<Session | null> {
+  return findStoredSession(db, { id: '', formId }, idempotencyKey);
+}
+
+/**
+ * Finds a session by its id or its idempotency key. It is written to, so that the answer is as durable as
+ * the first one: a read may be ahead of a synchronous standby.
+ */
+async function findStoredSession(
+  db: Queries,
+  { id: sessionId, formId }: Pick<NewSession, 'id' | 'formId'>,
+  idempotencyKey: string | undefined,
+): Promise<Session | null> {
+  const [row] = await db.execute(
+    `update sessions set request_fingerprint = request_fingerprint
+     where id = $1 or (form_id = $2 and idempotency_key = $3) returning ${columns}`,
+    [sessionId, formId, idempotencyKey],
+    { repeatable: true },
+  );
+  return row === undefined ? null : toSession(row);
+}
+
+/** A conflicting row can be deleted before it is found. Three conflicts in a row mean a bug: give up with 503. */
+const MAX_TRIES = 3;
 
 /** Finds a session by its id alone, which is the credential of the hosted page. */
 export const findAnySession = gathered(async (db, ids) => {
@@ -153,7 +208,7 @@ export async function removeSessionsBefore(
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
 const columns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, created_at, expires_at,
-  opened_at, submitted_at, submission_id, clock_timestamp() as read_at,
+  opened_at, submitted_at, submission_id, request_fingerprint, clock_timestamp() as read_at,
   case when submitted_at is not null then 'submitted'
     when expires_at <= clock_timestamp() then 'expired' else 'open' end as status`;
 
@@ -172,6 +227,7 @@ function toSession(row: Row): Session {
     openedAt: timeOrNull(row.opened_at),
     submittedAt: timeOrNull(row.submitted_at),
     submissionId: textOrNull(row.submission_id),
+    requestFingerprint: textOrNull(row.request_fingerprint),
     readAt: timeOf(row.read_at),
   };
 }
@@ -195,6 +251,8 @@ export type Session = {
   openedAt: Date | null;
   submittedAt: Date | null;
   submissionId: string | null;
+  /** Of the request that made it with an idempotency key; else null. */
+  requestFingerprint: string | null;
   readAt: Date;
 };
 
@@ -204,6 +262,7 @@ export type NewSession = Pick<
 > & {
   /** Seconds. */
   expiresIn: number;
+  idempotency?: { key: string; fingerprint: string } | undefined;
 };
 
 export type SessionChange = {

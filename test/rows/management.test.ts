@@ -206,6 +206,20 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
     ]);
   });
 
+  it('11: opens one session for all requests with the same Idempotency-Key and content', async () => {
+    const open = (body: object, key = 'order-1') =>
+      service.post(`/v1/forms/${form.id}/sessions`, body, { headers: { 'idempotency-key': key } });
+
+    const first = await open({ metadata: { order: 1 } });
+    const second = await open({ metadata: { order: 1 } });
+    const other = await open({ metadata: { order: 2 } });
+
+    expect([second.status, second.json]).toEqual([201, first.json]);
+    expect(deniedAs(other)).toEqual([409, 'validation_failed', 'conflict']);
+    expect(deniedAs(await open({}, ''))).toEqual([400, 'validation_failed', 'bad_request']);
+    expect(deniedAs(await open({}, 'k'.repeat(256)))).toEqual([400, 'validation_failed', 'bad_request']);
+  });
+
   it('11: opens none on a form that is closed', async () => {
     const closed = await service.givenPublishedForm({ settings: { closesAt: '2026-01-01T00:00:00Z' } });
 

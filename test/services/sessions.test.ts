@@ -1,4 +1,5 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { SessionStatus } from '../../gen/forms/v1/sessions_pb.js';
@@ -121,6 +122,72 @@ describe.each(engines)('CreateSession on %s', (engine) => {
       createSession({ formId: full, expiresIn: seconds(0) }, services.owner),
       Reason.CLOSED,
     );
+    expect(await count(services, 'sessions')).toBe(2);
+  });
+
+  it('opens one session for any number of calls with one idempotency key', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    const request = { formId, prefill: { note: 'Hi' }, metadata: { order: 1 }, idempotencyKey: 'once' };
+    const create = () => services.sessions.createSession(request, services.owner);
+
+    const replies = await Promise.all(Array.from({ length: 20 }, create));
+    await services.sessions.updateSession(
+      { sessionId: replies[0]?.session?.id ?? '', metadata: { order: 2 } },
+      services.owner,
+    );
+    const later = await create();
+
+    expect(new Set([...replies, later].map(({ session }) => session?.id)).size).toBe(1);
+    expect(later.session?.metadata).toEqual({ order: 2 });
+    expect(await count(services, 'sessions')).toBe(1);
+  });
+
+  it('gives the first session again once the form is closed, archived or changed', async () => {
+    await using services = await startServices(engine);
+    const settings = { closesAt: new Date(services.clock.ms + 60_000).toISOString() };
+    const formId = await services.givenFormOf(fields, settings);
+    const request = { formId, prefill: { note: 'Hi' }, idempotencyKey: 'once' };
+    const create = async () => (await services.sessions.createSession(request, services.owner)).session?.id;
+    const first = await create();
+
+    services.clock.ms += 60_000;
+    const closed = await create();
+    const definition = definitionOf([{ id: 'other', type: 'text' }]);
+    await services.forms.publishFormVersion({ formId, definition }, services.owner);
+    const changed = await create();
+    await services.forms.archiveForm({ formId }, services.owner);
+    const archived = await create();
+
+    expect([closed, changed, archived]).toEqual([first, first, first]);
+    expect(await count(services, 'sessions')).toBe(1);
+  });
+
+  it('keeps an idempotency key to one request of one form', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    const other = await services.givenFormOf(fields);
+    const create = (request: object) =>
+      services.sessions.createSession({ formId, idempotencyKey: 'once', ...request }, services.owner);
+    await create({ expiresIn: seconds(3600) });
+    await create({});
+    await create({ formId: other });
+
+    const failures = [
+      await expectFailure(create({ expiresIn: seconds(60) }), Reason.CONFLICT),
+      await expectFailure(create({ prefill: { note: 'Hi' } }), Reason.CONFLICT),
+      await expectFailure(create({ metadata: { order: 1 } }), Reason.CONFLICT),
+      await expectFailure(create({ prefill: { email: 'x' } }), Reason.CONFLICT),
+    ];
+    const long = await expectFailure(create({ idempotencyKey: 'k'.repeat(256) }), Reason.BAD_REQUEST);
+    const elsewhere = await services.givenCaller(['*'], 'other');
+    await expectFailure(
+      services.sessions.createSession({ formId, idempotencyKey: 'once' }, elsewhere),
+      Reason.NOT_FOUND,
+    );
+
+    expect(failures.map(({ code }) => code)).toEqual(failures.map(() => Code.AlreadyExists));
+    expect(long.violations).toEqual(['Idempotency-Key: invalid_string']);
     expect(await count(services, 'sessions')).toBe(2);
   });
 

@@ -2,7 +2,7 @@ import { checkDefinition, type FormDefinition } from '../../src/domain/definitio
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database/database.ts';
 import { type Form, insertForm } from '../../src/store/forms.ts';
-import { insertSession, type Session } from '../../src/store/sessions.ts';
+import { insertSession, type NewSession, type Session } from '../../src/store/sessions.ts';
 import type { NewSubmission } from '../../src/store/submission-writer.ts';
 import { insertWebhook, type Webhook } from '../../src/store/webhooks.ts';
 
@@ -40,18 +40,16 @@ export async function givenForm(db: Queries, given: Partial<Form> = {}): Promise
   return form;
 }
 
-export async function givenSession(
-  db: Queries,
-  given: { id?: string; expiresIn?: number } = {},
-): Promise<Session> {
+export async function givenSession(db: Queries, given: Partial<NewSession> = {}): Promise<Session> {
   return insertSession(db, {
-    id: given.id ?? newId('evt', Date.now()).replace('evt_', 'sess_'),
+    id: newId('evt', Date.now()).replace('evt_', 'sess_'),
     projectId: 'prj_one',
     formId: 'form_one',
     versionId: 'ver_one',
     prefill: { email: 'a@example.com' },
     metadata: {},
-    expiresIn: given.expiresIn ?? 3600,
+    expiresIn: 3600,
+    ...given,
   });
 }
 

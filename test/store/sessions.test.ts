@@ -35,6 +35,19 @@ describe.each(engines)('sessions on %s', (engine) => {
     expect(await findAnySession(database, 'sess_unknown')).toBeNull();
   });
 
+  it('are stored once for each id and idempotency key of a form', async () => {
+    const given = { id: 'sess_once', idempotency: { key: 'once', fingerprint: 'a' } };
+    const first = await givenSession(database, given);
+
+    const sameId = await givenSession(database, { id: first.id });
+    const sameKey = await givenSession(database, { ...given, id: 'sess_again' });
+    const otherForm = await givenSession(database, { ...given, id: 'sess_other', formId: 'form_other' });
+
+    expect([sameId.id, sameKey.id, otherForm.id]).toEqual(['sess_once', 'sess_once', 'sess_other']);
+    expect([sameKey.requestFingerprint, sameKey.createdAt]).toEqual(['a', first.createdAt]);
+    expect(await findAnySession(database, 'sess_again')).toBeNull();
+  });
+
   it('are expired from the instant on', async () => {
     const session = await givenSession(database, { id: 'sess_over', expiresIn: 0 });
 

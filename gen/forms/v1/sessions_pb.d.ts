@@ -144,6 +144,13 @@ export declare type CreateSessionRequest = Message<"forms.v1.CreateSessionReques
    * @generated from field: google.protobuf.Struct metadata = 4;
    */
   metadata?: JsonObject | undefined;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe, for as long as the session is kept.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -395,7 +402,9 @@ export declare const SessionsService: GenService<{
    *
    * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields and answers that do not
    * fit, with `NOT_FOUND` if there is no such published form, and with `FAILED_PRECONDITION` if it
-   * takes no more submissions.
+   * takes no more submissions. Repeating a call with the same `idempotency_key` returns the session
+   * of the first call, as it is now; using the key for another request of the form fails with
+   * `ALREADY_EXISTS`.
    *
    * @generated from rpc forms.v1.SessionsService.CreateSession
    */

@@ -1,5 +1,5 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
-import type { UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
+import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
 import { mergeAnswers } from '../../domain/answers/answers.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { jsonProblems } from '../../domain/text.ts';
@@ -9,8 +9,10 @@ import type { Session, SessionChange } from '../../store/sessions.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { secondsProblems } from '../request-values.ts';
 
-/** How long a session that was not told otherwise takes answers, in seconds: as documented. */
-export const DEFAULT_LIFE = 3600;
+/** How long a session is to take answers, in seconds. */
+export function lifeOf({ expiresIn }: CreateSessionRequest): number {
+  return Number(expiresIn?.seconds ?? DEFAULT_LIFE);
+}
 
 /** What is wrong with how long a session is to live. */
 export function lifeProblems(duration: Duration | undefined, path: string): Violation[] {
@@ -89,6 +91,9 @@ const partialRefused: Violation = {
   code: 'custom',
   message: 'This form keeps no partial answers: its setting allowPartial is off',
 };
+
+/** The documented life of a session, in seconds. */
+const DEFAULT_LIFE = 3600;
 
 /** The longest life of a session, in seconds: 30 days. */
 const MAX_LIFE = 2_592_000;

@@ -13,15 +13,22 @@ import {
 import { newSessionId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import { insertSession, lockSession, type Session, updateSession } from '../../store/sessions.ts';
+import {
+  findRepeatedSession,
+  insertSession,
+  lockSession,
+  type Session,
+  updateSession,
+} from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
+import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
-import { changeOf, DEFAULT_LIFE, lifeProblems, metadataProblems, withoutNulls } from './session-request.ts';
+import { changeOf, lifeOf, lifeProblems, metadataProblems, withoutNulls } from './session-request.ts';
 
 /** Makes sessions for people or agents to fill, and follows them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
@@ -35,6 +42,28 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
 
 async function createSession(context: ServiceContext, request: CreateSessionRequest, caller: Caller) {
   const form = await publishedForm(context.forms, request.formId, caller.projectId);
+  const idempotency = readIdempotency(request.idempotencyKey, {
+    expires_in: lifeOf(request),
+    prefill: request.prefill ?? {},
+    metadata: request.metadata ?? {},
+  });
+  const session = await onceByKey(
+    idempotency,
+    () => openNewSession(context, form, request, idempotency),
+    async (key) => {
+      const first = await findRepeatedSession(context.database, form.id, key);
+      return first && firstOf(first);
+    },
+  );
+  return { session: sessionToMessage(context, form, session) };
+}
+
+async function openNewSession(
+  context: ServiceContext,
+  form: PublishedForm,
+  request: CreateSessionRequest,
+  idempotency: Idempotency | undefined,
+): Promise<Session> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
   const prefill = form.version.compiled.checkAnswers(request.prefill ?? {}, {
@@ -49,16 +78,21 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
   ];
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
-  const session = await insertSession(context.database, {
+  const stored = await insertSession(context.database, {
     id: newSessionId(),
     projectId: form.projectId,
     formId: form.id,
     versionId: form.version.id,
     prefill: withoutNulls(prefill.answers),
     metadata: request.metadata ?? {},
-    expiresIn: Number(request.expiresIn?.seconds ?? DEFAULT_LIFE),
+    expiresIn: lifeOf(request),
+    idempotency,
   });
-  return { session: sessionToMessage(context, form, session) };
+  return sameRequest(idempotency, firstOf(stored));
+}
+
+function firstOf(session: Session): First<Session> {
+  return { made: session, fingerprint: session.requestFingerprint };
 }
 
 async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {

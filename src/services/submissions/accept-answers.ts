@@ -1,4 +1,3 @@
-import { Code } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { eventTypes } from '../../domain/events/index.ts';
@@ -10,6 +9,7 @@ import type { NewSubmission } from '../../store/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
+import { type Idempotency, sameRequest } from '../idempotency.ts';
 import { alreadySubmitted, expired, savedAnswers } from '../sessions/session-access.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 
@@ -32,15 +32,7 @@ export async function acceptAnswers(context: ServiceContext, entry: Entry): Prom
   if (violations.length > 0) throw invalid(violations);
 
   const submission = toSubmission(entry, answers, uploadIds, now);
-  return { submissionId: await store(context, form, submission), submission };
-}
-
-/** The first submission made with an idempotency key, if it was the same request. */
-export function repeated(firstId: string, same: boolean): string {
-  if (same) return firstId;
-  throw failed(Reason.CONFLICT, 'The idempotency key was used for another request', {
-    code: Code.AlreadyExists,
-  });
+  return { submissionId: await store(context, entry, submission), submission };
 }
 
 /** Refuses more than a form made without a key takes at once. */
@@ -79,14 +71,17 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
 }
 
 /** Returns the id that counts: the row's, or that of the first submission with its idempotency key. */
-async function store(context: ServiceContext, form: PublishedForm, row: NewSubmission): Promise<string> {
+async function store(context: ServiceContext, entry: Entry, row: NewSubmission): Promise<string> {
   const written = await context.writer.write(row);
   switch (written.outcome) {
     case 'stored':
-      recountIfAlmostFull(context.forms, form);
+      recountIfAlmostFull(context.forms, entry.form);
       return row.id;
     case 'duplicate':
-      return repeated(written.submissionId, written.fingerprint === row.requestFingerprint);
+      return sameRequest(entry.idempotency, {
+        made: written.submissionId,
+        fingerprint: written.fingerprint,
+      });
     case 'session_submitted':
       throw alreadySubmitted(written.submissionId);
     case 'session_expired':
@@ -113,7 +108,7 @@ export type Entry = {
   /** Whether a human completed it on the hosted page. */
   byHuman?: boolean;
   spam?: boolean;
-  idempotency?: { key: string; fingerprint: string } | undefined;
+  idempotency?: Idempotency | undefined;
 };
 
 export type AcceptedAnswers = {
