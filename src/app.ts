@@ -21,12 +21,15 @@ import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 
 /**
- * Starts the whole service: database, services, delivery loop, and the servers of
- * HTTP/1.1 and HTTP/2. What was started is stopped again, in reverse order, if a later part fails.
+ * Starts the whole service: database, services, delivery, and the servers of HTTP/1.1 and HTTP/2. If a part
+ * fails to start, those before it are stopped in reverse order.
  *
  * Throws a `StartError`, one line for the person who starts the service.
  */
-export async function startApp(config: Config, { log, now, random, database: given }: AppDeps): Promise<App> {
+export async function startApp(
+  config: Config,
+  { log, now, random, database: given }: AppOptions,
+): Promise<App> {
   await using started = new AsyncDisposableStack();
   const secretKey = findSecretKey(config);
   const database = given ?? started.adopt(await openConfigured(config, log), (opened) => opened.close());
@@ -72,7 +75,7 @@ export async function startApp(config: Config, { log, now, random, database: giv
   };
 }
 
-/** RPCs over HTTP/1.1 pass by Express; everything else is a page or the REST interface. */
+/** RPCs over HTTP/1.1 are handled before Express; everything else is a page or the REST interface. */
 function createHttpHandler(config: Config, api: Api, log: Logger): RequestListener {
   const transport = api.transport();
   const { baseUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
@@ -87,7 +90,7 @@ function createHttpHandler(config: Config, api: Api, log: Logger): RequestListen
   return rpcHandler(config, {
     api,
     log,
-    // Express takes HTTP/1.1's own request and response, which those of its listener are.
+    // Express expects the request and response of HTTP/1.1, which this listener's always are.
     fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
   });
 }
@@ -152,12 +155,12 @@ export type App = {
 
 type RpcHandlerParts = Pick<RpcHandlerOptions, 'log' | 'fallback'> & { api: Api };
 
-export type AppDeps = {
+export type AppOptions = {
   log: Logger;
   /** Milliseconds since 1970. */
   now: () => number;
   /** A number in [0, 1). */
   random: () => number;
-  /** An open database to use in place of the configured one; who opened it closes it. */
+  /** An open database to use in place of the configured one; the caller closes it. */
   database?: Database;
 };

@@ -10,7 +10,7 @@ import { agreeOn } from './store/installation.ts';
  * The key that stored secrets and mailed links depend on: SECRET_KEY, or with the embedded database a
  * key made once and kept in DATA_DIR, readable by this user only.
  *
- * Throws a `StartError` if there is none, or the kept one can't be read.
+ * Throws a `StartError` if there is none, or the file can't be read or written.
  */
 export function findSecretKey(config: Config): SecretKey {
   if (config.secretKey !== undefined) return config.secretKey;
@@ -30,8 +30,8 @@ export function findSecretKey(config: Config): SecretKey {
 }
 
 /**
- * Makes sure that what the database holds was sealed under this key, and on a new database that later
- * starts can. Throws a `StartError` otherwise: deliveries could not be signed.
+ * Checks that the database's secrets were encrypted with this key; on a new database, stores what later
+ * starts check theirs against. Throws a `StartError` otherwise, since webhooks could not be signed.
  */
 export async function verifySecretKey(database: Database, key: SecretKey): Promise<void> {
   const box = new SecretBox(key);

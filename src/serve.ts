@@ -11,7 +11,7 @@ if (cluster.isPrimary) for (const line of misspeltSettings(process.env)) log.war
 if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
 const app = await start();
 if (!isFurtherWorker()) process.stdout.write(welcome(app, config));
-// Ctrl-C reaches every process of the group: workers wait for the word of the one that started them.
+// Ctrl-C signals every process of the group; workers wait for the SIGTERM of the process that started them.
 if (cluster.isWorker) process.on('SIGINT', () => undefined);
 for (const signal of stopSignals()) process.once(signal, () => void stop(signal));
 
@@ -33,12 +33,17 @@ async function start(): Promise<App> {
   }
 }
 
-/** Lets what is under way end, then leaves. A second signal leaves at once. */
+/** Finishes what is under way and exits with 0. A second signal exits at once with 1. */
 async function stop(signal: string): Promise<void> {
   for (const again of stopSignals()) process.once(again, () => process.exit(1));
-  log.info({ signal }, 'stopping');
-  await app.close();
-  process.exit(0);
+  log.info({ signal }, 'Stopping; calls and deliveries under way are finished first.');
+  try {
+    await app.close();
+    process.exit(0);
+  } catch (error) {
+    log.error({ err: error }, 'A part of the service failed to stop; exiting without it.');
+    process.exit(1);
+  }
 }
 
 function stopSignals(): NodeJS.Signals[] {
@@ -69,7 +74,7 @@ function welcome(running: App, { dataDir, databaseUrl, smtpUrl, requireApiKey }:
   return `\nHeadless form service\n\n${lines.join('')}\n`;
 }
 
-/** A URL without what is secret in it. */
+/** A URL without its password and query. */
 function hostOf(text: string): string {
   const { protocol, host, pathname } = new URL(text);
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`;

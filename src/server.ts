@@ -7,12 +7,12 @@ import { StartError } from './store/database/faults.ts';
  * Opens the two servers: HTTP/1.1 for REST, hosted pages, Connect and gRPC-Web; HTTP/2 cleartext
  * for gRPC and Connect.
  *
- * Throws a `StartError` if one of the ports can't be had; then neither stays open.
+ * Throws a `StartError` if it can't listen on one of the ports; then neither stays open.
  */
 export async function listen({ host, port, grpcPort, http, grpc }: ListenOptions): Promise<Listeners> {
   const httpServer = createServer(limits, http);
   httpServer.on('clientError', refuseBrokenRequest);
-  // An unknown Expect header is ignored: 417 is no status of ours.
+  // An unknown Expect header is ignored, since the interface has no status 417.
   httpServer.on('checkExpectation', http);
   const grpcServer = createHttp2Server(grpc);
   const sessions = trackSessions(grpcServer);
@@ -29,7 +29,7 @@ export async function listen({ host, port, grpcPort, http, grpc }: ListenOptions
     grpcPort: portOf(grpcServer),
     async close(graceMs) {
       const closed = Promise.all([closing(httpServer), closing(grpcServer)]);
-      // Those that become idle meanwhile would be kept for a next call.
+      // Connections that become idle during the stop would be kept open for a next call.
       const idle = setInterval(() => httpServer.closeIdleConnections(), IDLE_MS);
       for (const session of sessions) session.close();
       const deadline = setTimeout(() => {
@@ -43,7 +43,7 @@ export async function listen({ host, port, grpcPort, http, grpc }: ListenOptions
   };
 }
 
-/** How soon a connection is closed after its last call, in a stop. */
+/** How soon a connection is closed after its last call, during a stop. */
 const IDLE_MS = 50;
 
 function listenOn(server: Server | Http2Server, host: string, port: number, setting: string): Promise<void> {
@@ -81,7 +81,7 @@ function trackSessions(server: Http2Server): Set<ServerHttp2Session> {
   return sessions;
 }
 
-/** Answers what Node's parser refuses in the shape of every other error, and hangs up. */
+/** Answers what Node's parser refuses with the error body of the interface, and closes the connection. */
 function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
@@ -106,7 +106,7 @@ function portOf(server: Server | Http2Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** Time-outs in milliseconds: a slow sender may not hold a connection for longer. Sizes in bytes. */
+/** Time-outs in milliseconds, so that slow senders do not keep connections; sizes in bytes. */
 const limits = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
@@ -127,6 +127,6 @@ export type ListenOptions = {
 export type Listeners = {
   port: number;
   grpcPort: number;
-  /** Takes no more connections, and waits at most `graceMs` for calls under way. */
+  /** Accepts no more connections, and waits at most `graceMs` for calls under way. */
   close(graceMs: number): Promise<void>;
 };

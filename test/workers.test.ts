@@ -26,7 +26,7 @@ describe('several workers', () => {
     expect(forms.status).toBe(200);
     expect(ended.code).toBe(0);
     expect(ended.output).toBe(output);
-    expect(ended.errors).toContain('another takes its place');
+    expect(ended.errors).toContain('another one replaces it');
   });
 
   it('tell why none can start, once', async () => {
