@@ -10,6 +10,7 @@ import { fairness } from './fairness.ts';
 import { lag } from './lag.ts';
 import { list } from './list.ts';
 import { memory } from './memory.ts';
+import { memoryEmbedded } from './memory-embedded.ts';
 import { overload } from './overload.ts';
 import { page } from './page.ts';
 import { snapshot } from './snapshot.ts';
@@ -32,6 +33,7 @@ export const rows: Row[] = [
   page,
   start,
   memory,
+  memoryEmbedded,
   overload,
   workers,
 ];

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Bench, Row } from '../support/bench.ts';
+import type { Row } from '../support/bench.ts';
 import { hammer } from '../support/load.ts';
 import { queryOn } from '../support/postgres.ts';
 import { sampled } from '../support/rounds.ts';
@@ -27,7 +27,6 @@ export const memory: Row = {
     report.fact('after 1,000', `${few.residentMib.toFixed(0)} MiB`);
     report.atMost('growth from 1,000 to 1,000,000', many.residentMib / few.residentMib, 1.1);
     report.atMost('after 1,000,000', many.residentMib, 220, 'MiB');
-    await reportEmbedded(bench, report.fact);
   },
 };
 
@@ -42,11 +41,4 @@ async function untilDelivered(url: string): Promise<void> {
     if (row?.waiting === false) return;
     await sleep(200);
   }
-}
-
-/** The embedded database lives in the same process. */
-async function reportEmbedded(bench: Bench, fact: (what: string, measured: string) => void): Promise<void> {
-  const { service, formId } = await acceptingService(bench, {});
-  await hammer({ ...submissionsTo(formId), port: service.port, connections: 64, count: 1_000 });
-  fact('embedded, after 1,000', `${service.usage().residentMib.toFixed(0)} MiB`);
 }

@@ -51,6 +51,12 @@ export function usageOf(pid: number): Usage {
   }));
 }
 
+/** The most memory that a process without children has held since it began, in MiB. */
+export function peakMibOf(pid: number): number {
+  const [, kib] = /^VmHWM:\s+(\d+) kB$/m.exec(read(`/proc/${pid}/status`)) ?? [];
+  return Number(kib) / 1024;
+}
+
 const PATIENCE_MS = 15_000;
 
 async function nextMessage<T>(child: ChildProcess, file: string): Promise<T> {

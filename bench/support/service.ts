@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import manifest from '../../package.json' with { type: 'json' };
 import type { Form } from './form.ts';
-import { endProcess, type Usage, usageOf } from './process.ts';
+import { endProcess, peakMibOf, type Usage, usageOf } from './process.ts';
 
 /** A `*` key, which the services started here know. */
 export const apiKey = 'hfs_bench_0123456789abcdefghijklmnop';
@@ -33,6 +33,7 @@ export async function startService({ env, dataDir, profileDir }: ServiceOptions)
     grpcPort,
     call,
     usage: () => usageOf(child.pid ?? 0),
+    peakMib: () => peakMibOf(child.pid ?? 0),
     async publish(form) {
       const created = await call('POST', '/api/forms/create', form);
       const { id, activate_url } = objectAt(created, 'form');
@@ -113,6 +114,8 @@ export type Service = AsyncDisposable & {
   port: number;
   grpcPort: number;
   usage(): Usage;
+  /** The most memory that its process has held since it began. */
+  peakMib(): number;
   /** Calls a REST route with a `*` key and returns the reply's JSON. */
   call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>>;
   /** Creates and activates a form. */
