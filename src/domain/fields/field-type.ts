@@ -31,17 +31,9 @@ export type FieldTypeRules<Attributes> = {
 export type AnswerCheck = (answer: Json, path: string, violations: Violation[]) => void;
 
 /** A control of the hosted page: `line` is an input of one line, `yes_no` two radio buttons. */
-export type Control =
-  | 'line'
-  | 'textarea'
-  | 'select'
-  | 'radios'
-  | 'checkboxes'
-  | 'yes_no'
-  | 'checkbox'
-  | 'files';
+type Control = 'line' | 'textarea' | 'select' | 'radios' | 'checkboxes' | 'yes_no' | 'checkbox' | 'files';
 
-export type AttributeShapes = Readonly<Record<string, z.ZodType>>;
+type AttributeShapes = Readonly<Record<string, z.ZodType>>;
 
 /** The checked values of attributes with these shapes. */
 export type AttributesOf<Shapes extends AttributeShapes> = z.output<z.ZodObject<Shapes>>;

@@ -55,6 +55,26 @@ export const file: FieldTypeRules<FileField> = {
   control: 'files',
 };
 
+/**
+ * Whether a field's `accept` takes a file. An entry is a media type (`application/pdf`), a group
+ * (`image/*`) or an ending (`.pdf`); none at all takes everything.
+ */
+export function acceptsFile(
+  accept: readonly string[] | undefined,
+  contentType: string,
+  filename: string,
+): boolean {
+  if (accept === undefined || accept.length === 0) return true;
+  const name = filename.toLowerCase();
+  return accept.some((entry) => {
+    const wanted = entry.trim().toLowerCase();
+    if (wanted.startsWith('.')) return name.endsWith(wanted);
+    if (wanted === '*/*') return true;
+    if (wanted.endsWith('/*')) return contentType.startsWith(wanted.slice(0, -1));
+    return contentType === wanted;
+  });
+}
+
 function checkFiles({ maxFiles = 1 }: FileField): AnswerCheck {
   return (answer, path, violations) => {
     if (maxFiles === 1) {

@@ -9,9 +9,8 @@ import type {
   UploadSchema,
   UploadsService,
 } from '../../../gen/forms/v1/uploads_pb.js';
-import { safeFilename } from '../../domain/answers/filename.ts';
-import { acceptsFile, sniffMediaType } from '../../domain/answers/media-type.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -22,6 +21,7 @@ import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
+import { mediaTypeOf, safeFilename } from './received-file.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
 export function uploadsService(context: ServiceContext): ServiceImpl<typeof UploadsService> {
@@ -37,13 +37,13 @@ async function createUpload(context: ServiceContext, request: CreateUploadReques
   const now = context.now();
   refuseIfClosed(form, now);
   const { fieldId, content } = request;
-  if (content.length > MAX_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
+  if (content.length > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
   const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
   if (field === undefined || (byHuman && field.hidden))
     throw invalid([refused('field', 'There is no such file field')]);
 
   const filename = safeFilename(request.filename);
-  const contentType = sniffMediaType(content, filename);
+  const contentType = await mediaTypeOf(content, filename);
   const violations = fileProblems(field, form, { filename, contentType, size: content.length });
   if (violations.length > 0) throw invalid(violations);
 
@@ -102,7 +102,7 @@ async function targetOf(
 
 function fileProblems(field: Field, form: PublishedForm, file: FileFacts): Violation[] {
   if (form.createdBy === 'public') return [refused('file', 'Forms made without a key take no files')];
-  const { maxBytes = MAX_BYTES, accept } = field;
+  const { maxBytes = MAX_FILE_BYTES, accept } = field;
   if (file.size === 0) return [{ path: 'file', code: 'too_small', message: 'The file is empty' }];
   if (file.size > maxBytes) {
     return [{ path: 'file', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }];
@@ -119,9 +119,6 @@ function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> 
 function refused(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
-
-/** The documented limit of one file. */
-const MAX_BYTES = 10 * 1024 * 1024;
 
 type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
 type FileFacts = { filename: string; contentType: string; size: number };
