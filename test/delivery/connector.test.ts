@@ -41,7 +41,7 @@ describe('the connector for public addresses', () => {
     await agent.destroy();
   });
 
-  it('refuses names that lead to such an address, also among public ones', async () => {
+  it('refuses names that resolve to such an address, also among public ones', async () => {
     await using canary = await startReceiver();
     const answers: Record<string, string[]> = {
       'loopback.test': ['127.0.0.1'],
@@ -60,7 +60,7 @@ describe('the connector for public addresses', () => {
     await agent.destroy();
   });
 
-  it('connects to the address that it checked, whatever the name server says next', async () => {
+  it('connects to the address that it checked, whatever the name server answers next', async () => {
     await using canary = await startReceiver();
     await using dns = await startDnsServer((_, before) => (before === 0 ? ['192.88.98.1'] : ['127.0.0.1']));
     const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 300) });
@@ -76,7 +76,7 @@ describe('the connector for public addresses', () => {
     await agent.destroy();
   });
 
-  it('never tells the address in the recorded error', async () => {
+  it('records errors without the address', async () => {
     const error = Object.assign(new Error('connect ECONNREFUSED 10.1.2.3:80'), { code: 'ECONNREFUSED' });
 
     expect(describeConnectionError(new AggregateError([error]))).toBe('The connection was refused.');

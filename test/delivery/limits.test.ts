@@ -6,11 +6,11 @@ import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveri
 import { findWebhook } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
+  deliveredByWebhook,
   expectFinished,
   givenForm,
   givenSubmissions,
   givenWebhook,
-  plainDefinition,
   startDelivery,
   testKey,
   testSecret,
@@ -18,16 +18,13 @@ import {
 import { type Received, startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
-const byWebhook = {
-  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
-};
 const otherSecret = `whsec_${Buffer.from('another one of 24 bytes.').toString('base64')}`;
 
 describe.each(engines)('limits of webhooks on %s', (engine) => {
   it('makes three attempts for a form made without a key', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
-    const form = await givenForm(database, { ...byWebhook, createdBy: 'public' });
+    const form = await givenForm(database, { ...deliveredByWebhook, createdBy: 'public' });
     await givenWebhook(database, form, { url: receiver.url, formId: form.id, keyless: true });
     await givenSubmissions(database, form, [{}]);
     await using _ = startDelivery(database, { settings: { schedule: [0, 0, 0, 0, 0, 0] } });
@@ -38,10 +35,10 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     expect(receiver.received).toHaveLength(3);
   });
 
-  it('turns a webhook without a key off after ten failures, and calls it for nothing that still waits', async () => {
+  it('turns a webhook without a key off after ten failures, and makes no attempt for what still waits', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
-    const form = await givenForm(database, { ...byWebhook, createdBy: 'public' });
+    const form = await givenForm(database, { ...deliveredByWebhook, createdBy: 'public' });
     const webhook = await givenWebhook(database, form, { url: receiver.url, formId: form.id, keyless: true });
     await givenSubmissions(database, form, [{}, {}, {}, {}, {}]);
     await using delivery = startDelivery(database, { settings: { schedule: [0, 0, 3600] } });
@@ -62,7 +59,10 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
   it('calls one host sixty times a minute for all forms made without a key; the rest waits', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
-    const forms = [await givenForm(database, byWebhook), await givenForm(database, byWebhook)];
+    const forms = [
+      await givenForm(database, deliveredByWebhook),
+      await givenForm(database, deliveredByWebhook),
+    ];
     for (const form of forms) {
       await givenWebhook(database, form, { url: receiver.url, formId: form.id, keyless: true });
       await givenSubmissions(
@@ -81,10 +81,10 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     expect(receiver.received).toHaveLength(60);
   });
 
-  it('turns a webhook off after five days without a success, and tells the owners', async () => {
+  it('turns a webhook off after five days without a success, and mails the owners', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, {
       url: `${receiver.url}/secret-path`,
       failingSince: new Date(Date.now() - 5 * 24 * 3600 * 1000 - 1000),
@@ -114,7 +114,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
       if (count === 1) response.writeHead(429, { 'retry-after': '2' }).end();
       else response.writeHead(204).end();
     });
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(database, form, [{}]);
     await using _ = startDelivery(database);
@@ -130,7 +130,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
     const box = new SecretBox(testKey);
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const hour = 3_600_000;
     const at = (offset: number) => ({
       nextSecret: box.seal(otherSecret),
@@ -162,7 +162,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     await using receiver = await startReceiver(
       (_, response) => void response.writeHead(works ? 204 : 500).end(),
     );
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(database, form, [{}, {}, {}]);
     await using delivery = startDelivery(database, { settings: { schedule: [0, 0] } });

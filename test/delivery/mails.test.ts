@@ -22,7 +22,7 @@ import { until } from '../support/until.ts';
 const withReplyTo = { ...plainDefinition, delivery: { type: 'email', replyTo: 'email' } as const };
 
 describe.each(engines)('mails on %s', (engine) => {
-  it('tells the owner the answers in words, in the order of the form, and whom to reply to', async () => {
+  it('sends the owner the answers in words, in the order of the form, with the address to reply to', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
     const form = await givenForm(database, { definition: withReplyTo });
@@ -115,7 +115,7 @@ describe.each(engines)('mails on %s', (engine) => {
     });
   });
 
-  it('words answers as the version says that was answered, and sends them where the form says now', async () => {
+  it('writes answers by the version that was answered, and sends them where the form delivers now', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
     const fields = plainDefinition.fields.map((field) => ({ ...field, label: 'New label' }));
@@ -141,7 +141,7 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(mail?.text).not.toContain('New label');
   });
 
-  it('answers the person once in a day', async () => {
+  it('sends an autoresponse once a day to each address', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
     const autoresponse = { to: 'email', subject: 'Thank you', message: 'We will call.' };
@@ -220,7 +220,7 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(mailServer.mails).toHaveLength(3);
   });
 
-  it('tries again when the mail server says later, and gives up when it says never', async () => {
+  it('tries again after a temporary answer of the mail server, and gives up after a final one', async () => {
     await using database = await openTestDatabase(engine);
     let refusals = 0;
     await using mailServer = await startMailServer((address) => {

@@ -13,8 +13,8 @@ import {
 import { startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
-describe.each(engines)('looking for work on %s', (engine) => {
-  it('costs an idle service one query a second and not one transaction', async () => {
+describe.each(engines)('the poller on %s', (engine) => {
+  it('costs an idle process one query a second and no transaction', async () => {
     await using database = await openTestDatabase(engine);
     const counted = counting(database);
     await using _delivery = startDelivery(counted.database);
@@ -27,7 +27,7 @@ describe.each(engines)('looking for work on %s', (engine) => {
     expect(counted.transactions()).toBe(0);
   });
 
-  it('finds what another process wrote and told nobody of, within a second or two', async () => {
+  it('finds what another process wrote without a notification, within a second or two', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
     const form = await givenForm(database);
@@ -42,7 +42,7 @@ describe.each(engines)('looking for work on %s', (engine) => {
     expect((first?.at ?? 0) - writtenAt).toBeLessThan(3_000);
   });
 
-  it('finds events and deliveries that are committed later than their times tell', async () => {
+  it('finds events and deliveries that are committed later than their times say', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
     const form = await givenForm(database);

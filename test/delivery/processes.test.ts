@@ -6,19 +6,15 @@ import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { openTestDatabase } from '../support/database.ts';
 import {
+  deliveredByWebhook,
   givenForm,
   givenSubmissions,
   givenWebhook,
-  plainDefinition,
   startDelivery,
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
-
-const byWebhook = {
-  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
-};
 
 describe('several processes', () => {
   it('deliver every event though one of them is killed again and again', { timeout: 600_000 }, async () => {
@@ -26,7 +22,7 @@ describe('several processes', () => {
     await using receiver = await startReceiver((_, response) => {
       setTimeout(() => response.writeHead(204).end(), Math.random() * 20);
     });
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, { url: receiver.url });
     await using _survivor = startDelivery(database);
 
@@ -68,7 +64,7 @@ describe('several processes', () => {
     });
     const opening = () => openDatabase({ dataDir: folder.path, log: console });
     const prepared = await opening();
-    const form = await givenForm(prepared, byWebhook);
+    const form = await givenForm(prepared, deliveredByWebhook);
     await givenWebhook(prepared, form, { url: receiver.url });
     await prepared.close();
 
@@ -101,10 +97,10 @@ describe('several processes', () => {
     expect(new Set(arrived)).toEqual(new Set(events));
   });
 
-  it('give back what they can not finish, and end by themselves, when told to stop', async () => {
+  it('release what they can not finish within the grace of a stop', async () => {
     await using database = await openTestDatabase('postgres');
     await using receiver = await startReceiver(() => undefined);
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(
       database,
@@ -124,7 +120,7 @@ describe('several processes', () => {
   });
 });
 
-/** As many as fit into a test of every day; the count is raised by hand. */
+/** As many as fit into a short test; set TEST_KILLS for more. */
 const KILLS = Number(process.env.TEST_KILLS ?? 5);
 
 /** Each opens the embedded database twice, which takes seconds. */
@@ -143,7 +139,7 @@ function startProcess(place: string) {
   };
 }
 
-/** Lets the minute pass after which others may take what a dead process had claimed. */
+/** Ends the leases of a dead process at once, which otherwise takes a minute. */
 async function endLeases(database: Database): Promise<void> {
   await database.execute(
     `update deliveries set leased_until = now() where status = 'pending' and leased_until is not null`,

@@ -10,7 +10,7 @@ import { expectFinished, givenForm, plainDefinition, startDelivery } from '../su
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-describe.each(engines)('what has outlived its time on %s', (engine) => {
+describe.each(engines)('retention on %s', (engine) => {
   it("removes a form's submissions after its retentionDays with all that holds their answers", async () => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database);

@@ -6,19 +6,15 @@ import { type Database, openDatabase } from '../../src/store/database/database.t
 import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';
 import { openDatabaseProxy } from '../support/database-proxy.ts';
 import {
+  deliveredByWebhook,
   expectFinished,
   givenForm,
   givenSubmissions,
   givenWebhook,
-  plainDefinition,
   startDelivery,
 } from '../support/delivery.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startReceiver } from '../support/receiver.ts';
-
-const byWebhook = {
-  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
-};
 
 it('finishes attempts under way while the database is away, and leaves them to be made again', async () => {
   await using server = await createServerDatabase();
@@ -28,7 +24,7 @@ it('finishes attempts under way while the database is away, and leaves them to b
   const database = await openDatabase({ databaseUrl: proxy.databaseUrl, log: pino({ level: 'silent' }) });
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => database.close());
-  const form = await givenForm(database, byWebhook);
+  const form = await givenForm(database, deliveredByWebhook);
   await givenWebhook(database, form, { url: receiver.url });
   const delivery = startDelivery(database);
   const [event] = await givenSubmissions(database, form, [{}]);
@@ -99,7 +95,7 @@ it('gives up storing results when the grace is over and the database is still aw
   const database = await openDatabase({ databaseUrl: proxy.databaseUrl, log: pino({ level: 'silent' }) });
   await using cleanup = new AsyncDisposableStack();
   cleanup.defer(() => database.close());
-  const form = await givenForm(database, byWebhook);
+  const form = await givenForm(database, deliveredByWebhook);
   await givenWebhook(database, form, { url: receiver.url });
   await givenSubmissions(database, form, [{}]);
   let settlements = 0;

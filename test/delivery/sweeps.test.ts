@@ -4,24 +4,20 @@ import { newSessionId } from '../../src/domain/ids.ts';
 import { insertSession } from '../../src/store/sessions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
+  deliveredByWebhook,
   expectFinished,
   givenForm,
   givenSubmissions,
   givenWebhook,
-  plainDefinition,
   startDelivery,
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-const byWebhook = {
-  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
-};
-
 describe.each(engines)('sweeps on %s', (engine) => {
-  it('announces the end of a session within seconds and only once, whoever sweeps', async () => {
+  it('delivers the end of a session within seconds and only once, with several processes', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: receiver.url });
     await using first = startDelivery(database);
     await using _second = startDelivery(database);
@@ -52,10 +48,10 @@ describe.each(engines)('sweeps on %s', (engine) => {
     expect(receiver.received).toHaveLength(1);
   });
 
-  it('removes finished deliveries and their events when their time is over, and no others', async () => {
+  it('removes finished deliveries and their events after the retention time, and no others', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(database, form, [{}, {}]);
     await using delivery = startDelivery(database, { settings: { retentionDays: 30 } });
@@ -79,7 +75,7 @@ describe.each(engines)('sweeps on %s', (engine) => {
   it("removes a deleted webhook's history", async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(database, form, [{}]);
     await using delivery = startDelivery(database);

@@ -9,7 +9,7 @@ describe('a watermark', () => {
     watermark = createWatermark(() => now);
   });
 
-  it('begins at the beginning of time, and looks there again every ten seconds', () => {
+  it('has no lower bound at first and every ten seconds', () => {
     expect(watermark.since()).toBe(0);
     watermark.advance(now);
     expect(watermark.since()).toBe(now - 100);
@@ -17,7 +17,7 @@ describe('a watermark', () => {
     expect(watermark.since()).toBe(0);
   });
 
-  it('looks a little back each time, and further every second, for what is committed late', () => {
+  it('goes back a little each time, and further every second, for what is committed late', () => {
     watermark.since();
     watermark.advance(now);
     now += 999;
@@ -27,7 +27,7 @@ describe('a watermark', () => {
     expect(watermark.since()).toBe(1_000_000 - 100);
   });
 
-  it('does not look back at what it passed long after its time', () => {
+  it('does not go back to times that were passed long after they had come', () => {
     const old = now - 60_000;
     watermark.since();
     watermark.advance(old);
@@ -40,7 +40,7 @@ describe('a watermark', () => {
     expect(watermark.since()).toBe(now - 100);
   });
 
-  it('goes back to what has come before it after all', () => {
+  it('moves back when something older is left', () => {
     watermark.since();
     watermark.advance(now - 60_000);
     watermark.advance(now - 90_000);

@@ -4,25 +4,21 @@ import { verifySignature } from '../../src/domain/signature.ts';
 import { findWebhook } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
+  deliveredByWebhook,
   expectFinished,
   givenForm,
   givenSubmissions,
   givenWebhook,
-  plainDefinition,
   startDelivery,
   testSecret,
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-const byWebhook = {
-  definition: { ...plainDefinition, delivery: { type: 'webhook', url: 'https://example.com/' } as const },
-};
-
 describe.each(engines)('webhooks on %s', (engine) => {
   it('sends each event once, signed so that public libraries accept it', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver();
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, { url: `${receiver.url}/hook?a=1` });
     const [eventId = ''] = await givenSubmissions(database, form, [{ name: 'Ada' }]);
     await using _ = startDelivery(database);
@@ -63,7 +59,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
     await using receiver = await startReceiver((hit, response) => {
       response.writeHead(hit.path === '/never' || hit.count < 3 ? 500 : 200).end('not yet');
     });
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: `${receiver.url}/later` });
     await givenSubmissions(database, form, [{}]);
     await using _ = startDelivery(database);
@@ -95,7 +91,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
   it('turns a webhook off whose receiver answers 410, and sends it nothing more', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((_, response) => void response.writeHead(410).end());
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     const webhook = await givenWebhook(database, form, { url: receiver.url });
     await givenSubmissions(database, form, [{}]);
     await using delivery = startDelivery(database);
@@ -132,7 +128,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
         response.writeHead(200).write('slow');
       }
     });
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     for (const path of ['/reset', '/redirect', '/huge', '/slow']) {
       await givenWebhook(database, form, { url: `${receiver.url}${path}` });
     }
@@ -159,7 +155,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     await using dead = await startReceiver(() => undefined);
     await using alive = await startReceiver();
-    const form = await givenForm(database, byWebhook);
+    const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: dead.url, formId: form.id });
     await givenSubmissions(
       database,
@@ -169,7 +165,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
     await using delivery = startDelivery(database);
     await dead.expectRequests(1);
 
-    const other = await givenForm(database, byWebhook);
+    const other = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, other, { url: alive.url });
     // Whoever waits for the dead receiver waits for its time-out of 10 s.
     for (let sent = 1; sent <= 10; sent++) {

@@ -17,7 +17,7 @@ import { VersionEntity } from '../../src/store/versions.ts';
 import { type Webhook, WebhookEntity } from '../../src/store/webhooks.ts';
 import { until } from './until.ts';
 
-/** Runs a delivery loop on a database, with rows for it to work on. Stops it at the end of the scope. */
+/** Runs delivery on a database until the end of the scope. */
 export function startDelivery(database: Database, given: GivenDelivery = {}) {
   const { settings, ...rest } = given;
   const options: DeliveryOptions = {
@@ -115,6 +115,11 @@ export const plainDefinition: FormDefinition = {
     theme: { mode: 'auto' },
     spam: {},
   },
+};
+
+/** For `givenForm`: a form whose answers are not mailed. */
+export const deliveredByWebhook: { definition: Partial<FormDefinition> } = {
+  definition: { delivery: { type: 'webhook', url: 'https://example.com/' } },
 };
 
 /** An active webhook that receives everything of the form's project. */
