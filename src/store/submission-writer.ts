@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DatabaseUnavailable, Overloaded } from './database/faults.ts';
 import type { Queries } from './database/queries.ts';
+import { LONGEST_STATEMENT_MS, RETRY_WINDOW_MS } from './database/retry.ts';
 import {
   claimsOf,
   insertSubmissions,
@@ -30,10 +31,20 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   async function run(): Promise<void> {
     while (queue.length > 0) {
       await nextTurn();
+      refuseLate();
       const group = takeGroup(queue);
-      await store(group);
+      if (group.length > 0) await store(group);
     }
     running = undefined;
+  }
+
+  /** Groups before may have used up their retries, one after the other. */
+  function refuseLate(): void {
+    const oldest = performance.now() - MAX_WAIT_MS;
+    const inTime = queue.findIndex(({ since }) => since >= oldest);
+    for (const late of queue.splice(0, inTime === -1 ? queue.length : inTime)) {
+      settle(late, () => late.reject(new DatabaseUnavailable()));
+    }
   }
 
   async function store(group: Waiting[]): Promise<void> {
@@ -73,7 +84,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
       heldBytes += prepared.json.length;
       heldRows += 1;
       const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
-      queue.push({ ...prepared, tries: 0, resolve, reject });
+      queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
       running ??= run();
       return promise;
     },
@@ -83,6 +94,12 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
     },
   };
 }
+
+/** As long as a statement is retried: who has waited for that is answered as those before, with 503. */
+const MAX_WAIT_MS = RETRY_WINDOW_MS;
+
+/** How long after it was handed to the writer a submission can be committed, with its event. */
+export const LATEST_COMMIT_MS = MAX_WAIT_MS + LONGEST_STATEMENT_MS;
 
 /** One statement's rows: beyond this a larger group gains nothing, and its first caller waits longer. */
 const GROUP_ROWS = 500;
@@ -100,7 +117,7 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 /** Counter rows per form: processes pick one each, so a handful seldom share. */
 const SLOTS = 16;
 
-/** A row is undecided when what stood in its way was removed in between: rare once, a riddle thrice. */
+/** A conflicting row can be deleted before it is found. Three conflicts in a row mean a bug: give up with 503. */
 const MAX_TRIES = 3;
 
 /** Takes the rows of the next group off the queue: the first ones, up to one that claims what another does. */
@@ -125,8 +142,9 @@ export type SubmissionWriter = {
    * Stores a submission with its event, unless its idempotency key or its session says that there is one,
    * or another has claimed one of its uploads.
    *
-   * @throws Overloaded at once if too many wait. DatabaseUnavailable if it can't be known whether the
-   *   submission is stored; it may be. The database's error if the row itself is refused.
+   * @throws Overloaded at once if too many wait. DatabaseUnavailable if those before it took too long, or
+   *   if it can't be known whether the submission is stored; it may be. The database's error if the row
+   *   itself is refused.
    */
   write(row: NewSubmission): Promise<WriteOutcome>;
   /** Refuses further rows and waits until those that wait are stored. */
@@ -141,6 +159,8 @@ export type WriterOptions = {
 };
 
 type Waiting = PreparedRow & {
+  /** When it was handed over, by `performance.now()`. */
+  since: number;
   tries: number;
   resolve: (outcome: WriteOutcome) => void;
   reject: (error: unknown) => void;

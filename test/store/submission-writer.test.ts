@@ -1,5 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Queries } from '../../src/store/database/database.ts';
+import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
+import { RETRY_WINDOW_MS } from '../../src/store/database/retry.ts';
 import { findSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { countSubmissions, findSubmission } from '../../src/store/submissions.ts';
@@ -188,6 +191,32 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     expect(counted.at(-1)).toMatchObject({ reason: { name: 'Overloaded' } });
     await expect(byCount.write(aSubmission())).resolves.toEqual({ outcome: 'stored' });
     expect(await count(database, 'submissions')).toBe(8);
+  });
+
+  it('refuses what has waited too long for those before it, and stores what comes later', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const held: Queries = {
+      ...database,
+      execute: async (...statement) => {
+        await released;
+        return database.execute(...statement);
+      },
+    };
+    const writer = createSubmissionWriter(held);
+    const first = writer.write(aSubmission());
+    await nextTurn();
+    await nextTurn();
+    const late = writer.write(aSubmission()).catch((error: unknown) => error);
+    vi.advanceTimersByTime(RETRY_WINDOW_MS + 1);
+    const fresh = writer.write(aSubmission());
+
+    release();
+
+    expect(await late).toBeInstanceOf(DatabaseUnavailable);
+    expect([await first, await fresh]).toEqual([{ outcome: 'stored' }, { outcome: 'stored' }]);
+    expect(await count(database, 'submissions')).toBe(2);
   });
 
   it('stores what waits before it closes, and takes nothing after', async () => {

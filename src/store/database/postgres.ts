@@ -6,6 +6,7 @@ import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { listenOn } from './listener.ts';
 import { migrateServer } from './migrate-server.ts';
+import { ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './retry.ts';
 
 /**
  * Connects to a PostgreSQL server, of version 14 or newer.
@@ -64,12 +65,8 @@ async function reach(connections: Connections, databaseUrl: string): Promise<voi
   }
 }
 
-/** A server that can't be spoken to within this is treated as away. */
-const CONNECT_TIMEOUT_MS = 5_000;
 /** No query of this service takes longer than a fraction of it; the server gives up. */
 const STATEMENT_TIMEOUT_MS = 10_000;
-/** When the server itself is silent: a little more than the statement may take. */
-const ANSWER_TIMEOUT_MS = 12_000;
 
 function databaseName(databaseUrl: string): string {
   try {

@@ -30,6 +30,18 @@ export async function retrying<T>(work: () => Promise<T>, isRepeatable: () => bo
 }
 
 const MAX_RETRIES = 3;
-const RETRY_WINDOW_MS = 10_000;
+
+/** The last try begins within this. */
+export const RETRY_WINDOW_MS = 10_000;
+
+/** A server that can't be connected to within this is treated as away. */
+export const CONNECT_TIMEOUT_MS = 5_000;
+
+/** When the server itself is silent: a little more than a statement may take. */
+export const ANSWER_TIMEOUT_MS = 12_000;
+
+/** The longest from the first try of a statement to the end of the last one. */
+export const LONGEST_STATEMENT_MS = RETRY_WINDOW_MS + CONNECT_TIMEOUT_MS + ANSWER_TIMEOUT_MS;
+
 /** Long enough for the other side of a deadlock to finish; the third retry comes after about a second. */
 const FIRST_DELAY_MS = 50;
