@@ -2,8 +2,8 @@ import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../domain/m
 import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
 
 /**
- * Asks an address to confirm something about a form. Its reader may never have heard of the form, so
- * that nothing of its creator's is quoted but the form's name, without links.
+ * The mail that asks an address to confirm something about a form. Its reader may not know the form, so
+ * it quotes nothing of the form's creator but the form's name, without links.
  *
  * `now` is in milliseconds; the link works for 30 days.
  */
@@ -24,7 +24,7 @@ export function requestMail(
   });
 }
 
-/** A stranger's words for a mail that the reader has not asked for: one line without anything to click. */
+/** Text by a stranger, for a mail that the reader has not asked for: one line with nothing to click. */
 function withoutLinks(text: string): string {
   const words = oneLine(text, MAX_STRANGER_CHARS).split(' ');
   return words.map((word) => (linkLike.test(word) ? '[…]' : word)).join(' ');

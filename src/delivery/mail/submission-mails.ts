@@ -5,7 +5,7 @@ import { isEmailAddress } from '../../domain/email-address.ts';
 import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
 
 /**
- * Tells an owner what somebody answered: the answers in the order of the fields, hidden ones too.
+ * The mail to an owner about a submission: the answers in the order of the fields, hidden ones too.
  * `definition` is the one that was answered; subject and `Reply-To` are as `delivery` has it now.
  */
 export function submissionMail(
@@ -29,7 +29,7 @@ export function submissionMail(
   });
 }
 
-/** Thanks the person who answered, in the owner's words. Null if they gave no address. */
+/** The mail to the person who answered, with the owner's text. Null if they gave no address. */
 export function autoresponseMail(
   context: Omit<MailContext, 'to'>,
   submission: AnsweredForm,

@@ -12,19 +12,19 @@ import { isPublicAddress } from '../../domain/public-address.ts';
 export function publicConnector(resolve: ResolveHost, timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ lookup: publicLookup(resolve), timeout: timeoutMs });
   return (options, callback) => {
-    // `lookup` is never asked about an address in numbers.
+    // `lookup` is not called for IP addresses.
     const host = options.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new NotPublicError(), null);
     else connect(options, callback);
   };
 }
 
-/** Asks the system's name servers, without its hosts file and without holding up a thread. */
+/** Asks the system's name servers. Ignores the hosts file, and blocks no thread of libuv's pool. */
 export function systemResolver(): ResolveHost {
   return resolveWith(new Resolver({ timeout: 2_000, tries: 2 }));
 }
 
-/** Asks for the addresses of both families; a host needs but one. */
+/** Asks for the addresses of both families; one of them is enough. */
 export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): ResolveHost {
   return async (host) => {
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
@@ -32,7 +32,7 @@ export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): 
   };
 }
 
-/** The host's address is one that a webhook may not go to. Does not tell which. */
+/** The host's address is one that a webhook may not go to. Does not name the address. */
 class NotPublicError extends Error {
   override name = 'NotPublicError';
   readonly code = 'NOT_PUBLIC';
