@@ -8,7 +8,7 @@ import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
 import { SecretBox } from './domain/secrets.ts';
 import { createGateway } from './gateway/router.ts';
-import { pages } from './pages/gateway-pages.ts';
+import { formPostPages as pages } from './pages/form-post.ts';
 import { createHostedPages } from './pages/router.ts';
 import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';

@@ -43,6 +43,14 @@ export function pathOf(...parts: PropertyKey[]): string {
     .join('.');
 }
 
+/** A list of violations in one line: the first one at its place, and how many more there are. */
+export function summarize(violations: readonly Summarized[]): string {
+  const [first] = violations;
+  const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : '';
+  return `${place}${first?.message ?? 'The request is not valid'}${more}`;
+}
+
 /** The first few hundred of a list of violations: more help nobody, and would answer a body with a bigger one. */
 export function atMost(violations: Violation[]): Violation[] {
   return violations.slice(0, MAX_VIOLATIONS);
@@ -185,6 +193,8 @@ const dateFormats = new Set(['date', 'time', 'datetime']);
 
 /** What is wrong with one place of an input. `path` is dotted from the body's root: `fields.0.id`. */
 export type Violation = { path: string; code: ViolationCode; message: string };
+
+type Summarized = Pick<Violation, 'path' | 'message'>;
 
 type ViolationCode = (typeof violationCodes)[number];
 

@@ -3,8 +3,8 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { Refusal } from './errors.ts';
-import { sendJson } from './reply.ts';
+import { HttpError } from '../http/errors.ts';
+import { sendJson } from '../http/reply.ts';
 import { customRoute, type Route, tagged } from './route.ts';
 import { okReply } from './schemas.ts';
 
@@ -25,7 +25,7 @@ export const healthRoutes: Route[] = tagged('Health', [
     async handle({ call, response }) {
       const { status } = await call(Health.method.check, {});
       if (status === ServingStatus.SERVING) return sendJson(response, 200, { ok: true, database: 'up' });
-      throw new Refusal('unavailable', 'The database is out of reach', { headers: { 'retry-after': '1' } });
+      throw new HttpError('unavailable', 'The database is out of reach', { headers: { 'retry-after': '1' } });
     },
   }),
 ]);

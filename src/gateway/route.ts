@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type {
   DescMessage,
   DescMethod,
@@ -8,13 +9,12 @@ import type {
 import type { Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
-import type { RefusalDetail, RefusalWord } from '../domain/refusal.ts';
+import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
 import { violationsOf } from '../domain/violations.ts';
+import { type JsonBody, readJson } from '../http/body.ts';
 import type { Call } from '../http/call.ts';
-import { type JsonBody, readJson } from './body.ts';
-import { Refusal } from './errors.ts';
-import type { Pages } from './pages.ts';
-import { sendJson } from './reply.ts';
+import { contentError, type ErrorDetail, type HttpError } from '../http/errors.ts';
+import { type Page, sendJson } from '../http/reply.ts';
 
 /**
  * A route that is one call of `rpc`.
@@ -36,14 +36,14 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
     const query = spec.query?.safeParse(request.query);
     if (query?.error) {
       await exchange.admit();
-      throw refusal('bad_request', violationsOf(query.error, request.query));
+      throw contentError(violationsOf(query.error, request.query), 'bad_request');
     }
     const { value: raw, problems } = body === undefined ? noBody : await readJson(request);
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
     if (!checked.ok) {
       await exchange.admit();
-      throw refusal('invalid', checked.violations);
+      throw contentError(checked.violations);
     }
     // A route without a query's schema has no use for one.
     const input = { id: idOf(request), query: query?.data as Query, body: checked.value };
@@ -77,14 +77,6 @@ function checkWith<Body>(schema: z.ZodType<Body> | undefined): (raw: unknown) =>
     if (parsed?.error) return { ok: false, violations: violationsOf(parsed.error, raw) };
     return { ok: true, value: parsed?.data as Body };
   };
-}
-
-/** A refusal that lists what is wrong, with the first of it as its message. */
-export function refusal(reason: RefusalWord, details: readonly RefusalDetail[]): Refusal {
-  const [first] = details;
-  const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
-  const rest = details.length > 1 ? ` (and ${details.length - 1} more)` : '';
-  return new Refusal(reason, `${place}${first?.message ?? 'The request is not valid'}${rest}`, { details });
 }
 
 /** The id in a route's path; every path has one at most. */
@@ -150,7 +142,22 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
 };
 
 /** A body that fits, as the route reads it, or all that is wrong with it. */
-export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly RefusalDetail[] };
+export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly ErrorDetail[] };
+
+/**
+ * The pages that answer a browser's form post in place of JSON. The gateway decides the status; the request is
+ * there for its `Accept-Language`.
+ */
+export type Pages = {
+  /** Thanks a person for a submission. */
+  renderCompletion(ending: Ending, request: IncomingMessage): Page;
+  /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
+  renderError(error: HttpError, request: IncomingMessage, requestId: string): Page;
+  /** Says that the form is published. `webhookSecret` is empty unless one was made. */
+  renderActivated(activated: Activated, request: IncomingMessage): Page;
+};
+
+type Activated = { formId: string; formName: string; email: string; webhookSecret: string };
 
 /** One request on its way. */
 export type Exchange = {

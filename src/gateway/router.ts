@@ -1,22 +1,19 @@
-import { randomUUID } from 'node:crypto';
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { callOptions, callsFor } from '../http/call.ts';
-import { CutOff, drain } from './body.ts';
+import { callOptions, callsFor, requestIdOf } from '../http/call.ts';
+import { contentError, HttpError, httpErrorOf } from '../http/errors.ts';
+import { isFormPost } from '../http/multipart.ts';
+import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { deliveryRoutes } from './deliveries.ts';
-import { Refusal, refusalOf } from './errors.ts';
-import { isFormPost } from './form-body.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
 import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { type AccessOf, describeApi } from './openapi.ts';
-import type { Pages } from './pages.ts';
-import { prefersJson, sendJson, sendPage } from './reply.ts';
-import { type Exchange, idOf, type Operation, type Route } from './route.ts';
+import { type Exchange, idOf, type Operation, type Pages, type Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
 import { exportRoutes } from './submissions/export.ts';
 import { submissionRoutes } from './submissions/submissions.ts';
@@ -47,7 +44,7 @@ export const routes: readonly Route[] = [
  * app; the hosted pages go before it. The app's `trust proxy` decides whose address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
-  const { transport, baseUrl, pages, allowPrivateUrls, version, accessOf } = options;
+  const { transport, baseUrl, pages, allowPrivateUrls, version, accessOf, log } = options;
   const router = express.Router();
   // Made when it is first asked for: that takes a part of the time a start takes.
   let description: string | undefined;
@@ -74,7 +71,7 @@ export function createGateway(options: GatewayOptions): Router {
     })
     .all(otherMethod('GET, HEAD'));
   router.use(() => {
-    throw new Refusal('not_found', 'There is no such route');
+    throw new HttpError('not_found', 'There is no such route');
   });
   router.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
     refuse(error, request, response),
@@ -82,47 +79,33 @@ export function createGateway(options: GatewayOptions): Router {
   return router;
 
   function exchangeOf(request: Request, response: Response, { rpc, managed = false }: Operation): Exchange {
-    const call = callsFor(transport, request, response);
+    const call = callsFor(transport, request, response, 'api');
     async function admit() {
       // What rates and access may depend on; an RPC without such a field takes no notice.
       const input = { formId: idOf(request), managed };
-      if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response));
+      if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, 'api'));
     }
     return { transport, call, admit, request, response, pages, baseUrl, allowPrivateUrls };
   }
 
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */
-  async function refuse(error: unknown, request: Request, response: Response, served?: Route): Promise<void> {
-    if (error instanceof CutOff || response.destroyed) return void request.socket.destroy();
-    const refusal = withRequestId(refusalAt(served, error));
-    if (response.headersSent) return void response.destroy();
-    for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value);
-    if (!(await drain(request))) response.setHeader('connection', 'close');
-
-    const { status, reason, details } = refusal;
-    const page = served?.operation.forms !== undefined && isFormPost(request) && !prefersJson(request);
-    if (!page) return sendJson(response, status, refusal.body);
-    const shown =
-      status === 422 ? pages.renderProblems(details, request) : pages.renderError(status, reason, request);
-    sendPage(response, status, shown);
-  }
-
-  /** A fault of the gateway's own is logged under an id that the caller is told, as services do it. */
-  function withRequestId(refusal: Refusal): Refusal {
-    const { cause } = refusal;
-    if (refusal.reason !== 'internal' || cause === undefined) return refusal;
-    const requestId = randomUUID();
-    options.log.error({ err: cause, request_id: requestId }, 'a request failed in the gateway');
-    return new Refusal('internal', `Internal error (request ${requestId})`);
+  function refuse(error: unknown, request: Request, response: Response, served?: Route): Promise<void> {
+    const send = (failed: HttpError) => {
+      const page = served?.operation.forms !== undefined && isFormPost(request) && !prefersJson(request);
+      if (!page) return sendJson(response, failed.status, failed.body);
+      const shown = pages.renderError(failed, request, requestIdOf(request, response));
+      return sendPage(request, response, failed.status, shown);
+    };
+    return sendError(errorAt(served, error), { request, response, log, send });
   }
 }
 
 /** On a route without a body there is nothing but the query that a service can refuse the content of. */
-function refusalAt(served: Route | undefined, error: unknown): Refusal {
-  const refusal = refusalOf(error);
+function errorAt(served: Route | undefined, error: unknown): unknown {
   const { body, bodyTypes } = served?.operation ?? {};
-  if (refusal.reason !== 'invalid' || body !== undefined || bodyTypes !== undefined) return refusal;
-  return new Refusal('bad_request', refusal.message, { details: refusal.details });
+  if (body !== undefined || bodyTypes !== undefined) return error;
+  const failed = httpErrorOf(error);
+  return failed.reason === 'invalid' ? contentError(failed.details, 'bad_request') : error;
 }
 
 /** Replies are data of their caller's alone, and nothing a browser should take for a page. */
@@ -135,7 +118,7 @@ function setHeaders(_request: Request, response: Response, next: NextFunction): 
 
 function otherMethod(allow: string) {
   return () => {
-    throw new Refusal('method', `This path answers ${allow}`, { headers: { allow } });
+    throw new HttpError('method', `This path answers ${allow}`, { headers: { allow } });
   };
 }
 
@@ -179,5 +162,5 @@ export type GatewayOptions = {
   pages: Pages;
   /** The version of the software, for the API description. */
   version: string;
-  log: { error(facts: object, message: string): void };
+  log: ErrorLog;
 };

@@ -3,7 +3,7 @@ import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/prot
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../domain/json.ts';
 import { kindOf, violationsOf } from '../domain/violations.ts';
-import { Refusal } from './errors.ts';
+import { HttpError } from '../http/errors.ts';
 
 /** An object of any JSON, such as answers; what may be in it is for the service. */
 export const jsonObject = z
@@ -88,14 +88,14 @@ export const idempotencyKey = z
   .max(255)
   .describe('The same key with the same content gives the first answer again.');
 
-/** The `Idempotency-Key` of a request; empty without one. Throws a `Refusal` if it is no key. */
+/** The `Idempotency-Key` of a request; empty without one. Throws an `HttpError` if it is no key. */
 export function idempotencyKeyOf({ headers }: IncomingMessage): string {
   const header = headers['idempotency-key'];
   if (header === undefined) return '';
   const key = idempotencyKey.safeParse(header);
   if (key.success) return key.data;
   const details = violationsOf(key.error, header, 'Idempotency-Key');
-  throw new Refusal('bad_request', 'Idempotency-Key: Expected 1 to 255 characters', { details });
+  throw new HttpError('bad_request', 'Idempotency-Key: Expected 1 to 255 characters', { details });
 }
 
 const MAX_PAGE = 100;

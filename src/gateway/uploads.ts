@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { type Upload, UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { required, violationsOf } from '../domain/violations.ts';
-import { readBytes } from './body.ts';
-import { isFormPost, MAX_FILE_BYTES, type ReceivedFile, readForm } from './form-body.ts';
-import { sendJson } from './reply.ts';
-import { customRoute, type Exchange, idOf, type Route, refusal, tagged } from './route.ts';
+import { readBytes } from '../http/body.ts';
+import { contentError } from '../http/errors.ts';
+import { contentOf, isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
+import { sendJson } from '../http/reply.ts';
+import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
 import { present } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
@@ -54,14 +56,14 @@ async function takeUpload({ call, admit, request, response, baseUrl }: Exchange)
   const query = uploadQuery.safeParse(request.query);
   if (query.error) {
     await admit();
-    throw refusal('bad_request', violationsOf(query.error, request.query));
+    throw contentError(violationsOf(query.error, request.query), 'bad_request');
   }
   const { fieldId = query.data.field, file } = isFormPost(request)
     ? await readFormFile(request)
     : { file: { filename: query.data.filename ?? '', content: await readBytes(request, MAX_FILE_BYTES) } };
   if (fieldId === undefined || file === undefined) {
     await admit();
-    throw refusal('invalid', [required(fieldId === undefined ? 'field' : 'file')]);
+    throw contentError([required(fieldId === undefined ? 'field' : 'file')]);
   }
   const { filename, content } = file;
   const target = { case: 'formId' as const, value: idOf(request) };
@@ -77,7 +79,10 @@ async function readFormFile(request: Exchange['request']): Promise<FormFile> {
     return undefined;
   });
   const fieldId = inputs.get('field')?.at(-1);
-  return { file, ...(fieldId === undefined ? {} : { fieldId }) };
+  return {
+    file: file && { filename: file.filename, content: contentOf(file) },
+    ...(fieldId === undefined ? {} : { fieldId }),
+  };
 }
 
 async function sendUpload({ call, request, response }: Exchange): Promise<void> {
@@ -101,4 +106,4 @@ function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof 
   };
 }
 
-type FormFile = { fieldId?: string; file: Pick<ReceivedFile, 'filename' | 'content'> | undefined };
+type FormFile = { fieldId?: string; file: { filename: string; content: Buffer } | undefined };

@@ -1,15 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 
 /**
- * Calls RPCs on behalf of an HTTP request: they learn who calls and from where, and what they say in
+ * Calls RPCs on behalf of an HTTP request: they learn what `callOptions` lets them, and what they say in
  * headers goes onto the reply. Throws the `ConnectError` of a failed call.
  */
-export function callsFor(transport: Transport, request: Request, response: Response): Call {
+export function callsFor(transport: Transport, request: Request, response: Response, from: Source): Call {
   let options: HttpCallOptions | undefined;
   return async (method, input) => {
-    options ??= callOptions(request, response);
+    options ??= callOptions(request, response, from);
     const reply = await transport.unary(method, undefined, undefined, options.headers, input);
     options.onHeader(reply.header);
     return reply.message;
@@ -17,26 +18,36 @@ export function callsFor(transport: Transport, request: Request, response: Respo
 }
 
 /**
- * What an RPC learns of the HTTP request beside its message: who calls, from where, and under
- * which request id. Its response headers that callers may see go onto the reply.
+ * What an RPC learns of the HTTP request beside its message: from which address it comes, under which
+ * request id, and, of an API call, who calls. Its response headers that callers may see go onto the reply.
  */
-export function callOptions(request: Request, response: Response): HttpCallOptions {
-  const headers: Record<string, string> = {};
-  for (const name of passedOn) {
+export function callOptions(request: Request, response: Response, from: Source): HttpCallOptions {
+  const headers: Record<string, string> = { 'x-request-id': requestIdOf(request, response) };
+  for (const name of passedOn[from]) {
     const value = request.headers[name];
     if (typeof value === 'string') headers[name] = value;
   }
-  const id = request.headers['x-request-id'];
-  if (typeof id === 'string' && requestIdPattern.test(id)) headers['x-request-id'] = id;
   // The one address that Express found behind the trusted proxies, never the header as it came.
   if (request.ip !== undefined) headers['x-forwarded-for'] = request.ip;
   return { headers, onHeader: (received) => passBack(received, response) };
 }
 
-const passedOn = ['authorization', 'origin', 'referer', 'accept-language'] as const;
+/** The id of a request in all logs: the caller's own if it is well-formed, else a new one. */
+export function requestIdOf(request: Request, response: Response): string {
+  const given = request.headers['x-request-id'];
+  response.locals.requestId ??=
+    typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
+  return response.locals.requestId;
+}
 
 /** Request ids go into the log, so only harmless characters are accepted. */
 const requestIdPattern = /^[\w-]{1,64}$/;
+
+/** A page's address is its credential, and what a browser sends beside it is not for the services. */
+const passedOn = {
+  api: ['authorization', 'origin', 'referer', 'accept-language'],
+  page: ['accept-language'],
+} as const;
 
 /** The response headers of an RPC that go on to the HTTP reply. */
 export const passedBack = ['ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate'] as const;
@@ -47,6 +58,9 @@ function passBack(received: Headers, response: Response): void {
     if (value !== null) response.setHeader(name, value);
   }
 }
+
+/** Whether a request came to the documented interface or to a page. */
+type Source = keyof typeof passedOn;
 
 /** Calls one RPC with one message. */
 export type Call = <I extends DescMessage, O extends DescMessage>(

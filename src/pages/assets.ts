@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import type { Request, Response } from 'express';
 
 /**
  * The files that the pages ask for, by the path behind the service's root.
@@ -88,6 +89,24 @@ function assetOf(name: string, content: Buffer): Asset {
     gzip: gzipSync(content, { level: constants.Z_BEST_COMPRESSION }),
     br: brotliCompressSync(content),
   };
+}
+
+/** Sends a file in the best coding that the browser takes. */
+export function sendAsset(request: Request, response: Response, asset: Asset, cacheControl: string): void {
+  const coding = request.acceptsEncodings(['br', 'gzip', 'identity']);
+  const [body, name] =
+    coding === 'br' ? [asset.br, 'br'] : coding === 'gzip' ? [asset.gzip, 'gzip'] : [asset.plain, undefined];
+  response.set({
+    'content-type': asset.type,
+    'content-length': String(body.length),
+    'cache-control': cacheControl,
+    'x-content-type-options': 'nosniff',
+    // A page of another origin may embed the forms; its script is for everybody.
+    'cross-origin-resource-policy': 'cross-origin',
+    vary: 'accept-encoding',
+    ...(name === undefined ? {} : { 'content-encoding': name }),
+  });
+  response.end(body);
 }
 
 /** Enough that two versions of the files never meet. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Theme } from '../../gen/forms/v1/definition_pb.js';
+import type { Page } from '../http/reply.ts';
 import { attributes, Html, html } from '../text/html.ts';
 import type { Language } from '../text/words/language.ts';
 import { loadAssets } from './assets.ts';
@@ -98,6 +99,3 @@ export type PageContent = {
   /** Whether the page has what the script is for. */
   script?: boolean;
 };
-
-/** A page, without its status and media type. */
-export type Page = { html: string; headers: Record<string, string> };

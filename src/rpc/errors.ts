@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
-import type { Violation } from '../domain/violations.ts';
+import { summarize, type Violation } from '../domain/violations.ts';
 
 /**
  * There is no such thing, or it belongs to another project: the message is the same.
@@ -13,12 +13,7 @@ export function notFound(what: string): ConnectError {
 
 /** The request can be read but does not fit. Paths are rooted at the REST body. */
 export function invalid(violations: Violation[]): ConnectError {
-  const [first] = violations;
-  const place = first === undefined || first.path === '' ? '' : `${first.path}: `;
-  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : '';
-  return failed(Reason.INVALID, `${place}${first?.message ?? 'The request is not valid'}${more}`, {
-    violations,
-  });
+  return failed(Reason.INVALID, summarize(violations), { violations });
 }
 
 /** Any other failure. The reason decides the code; `message` is for people and holds no secrets. */

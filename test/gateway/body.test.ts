@@ -1,7 +1,7 @@
-import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { invalid } from '../../src/rpc/errors.ts';
+import { cutOff, sendUnended } from '../support/wire.ts';
 import { startGateway } from './given.ts';
 
 const path = '/api/forms/form_1/submissions';
@@ -160,7 +160,7 @@ describe('a JSON body', () => {
     await using gateway = await givenAccepting();
     const chunk = `${(64 * 1024).toString(16)}\r\n${' '.repeat(64 * 1024)}\r\n`;
 
-    const reply = await sendRaw(gateway.port, [
+    const reply = await sendUnended(gateway.url, [
       `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
       ...Array.from({ length: 400 }, () => chunk),
     ]);
@@ -172,7 +172,7 @@ describe('a JSON body', () => {
   it('that announces far too much is refused before it is sent', async () => {
     await using gateway = await givenAccepting();
 
-    const reply = await sendRaw(gateway.port, [
+    const reply = await sendUnended(gateway.url, [
       `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{`,
     ]);
 
@@ -183,7 +183,7 @@ describe('a JSON body', () => {
     await using gateway = await givenAccepting();
 
     const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n`;
-    await cutOff(gateway.port, `${head}{"answers":`);
+    await cutOff(gateway.url, `${head}{"answers":`);
 
     expect((await gateway.call('GET', '/health')).status).toBe(200);
     expect(gateway.calls).toEqual([]);
@@ -214,26 +214,5 @@ function givenRefusing() {
         throw invalid([{ path: 'source', code: 'too_big', message: 'Too long' }]);
       },
     });
-  });
-}
-
-/** Sends pieces as they are, and resolves to all that comes back once the other side hangs up. */
-function sendRaw(port: number, pieces: string[]): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1');
-    let received = '';
-    socket.on('data', (data) => {
-      received += data.toString('latin1');
-    });
-    socket.on('error', () => {});
-    socket.on('close', () => resolve(received));
-    for (const piece of pieces) socket.write(piece);
-  });
-}
-
-function cutOff(port: number, text: string): Promise<void> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write(text, () => socket.destroy()));
-    socket.on('close', () => resolve());
   });
 }

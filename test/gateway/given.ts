@@ -2,7 +2,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type ConnectRouter, createRouterTransport } from '@connectrpc/connect';
 import express from 'express';
-import type { Pages } from '../../src/gateway/pages.ts';
 import { createGateway, type GatewayOptions } from '../../src/gateway/router.ts';
 import { accessOf } from '../../src/rpc/authorization.ts';
 import { checkReply } from '../support/openapi.ts';
@@ -64,10 +63,9 @@ export async function startGateway(
 }
 
 /** Pages that say what they were asked to show. */
-const pages: Pages = {
-  renderEnding: (ending) => ({ html: `ending ${ending.formName}`, headers: {} }),
-  renderProblems: (details) => ({ html: `problems ${details.map(({ path }) => path).join()}`, headers: {} }),
-  renderError: (status, reason) => ({ html: `error ${status} ${reason}`, headers: {} }),
+const pages: GatewayOptions['pages'] = {
+  renderCompletion: (ending) => ({ html: `completion ${ending.formName}`, headers: {} }),
+  renderError: ({ status, reason }) => ({ html: `error ${status} ${reason}`, headers: {} }),
   renderActivated: ({ formId, email }) => ({ html: `activated ${formId} ${email}`, headers: {} }),
 };
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/server.ts';
+import { cutOff, sendUnended } from '../support/wire.ts';
 
 let service: TestService;
 /** How far the service's clock is ahead, in milliseconds. */
@@ -342,6 +343,46 @@ describe('a session that cannot be filled, or not by everybody,', () => {
     const page = await postForm(session.id, { email: 'x'.repeat(300_000) });
 
     expect([page.status, page.text.includes('Too large')]).toEqual([413, true]);
+  });
+
+  it('is posted to without end: 413, and the connection ends', async () => {
+    const session = await givenSession({});
+    const chunk = `${(64 * 1024).toString(16)}\r\n${'x'.repeat(64 * 1024)}\r\n`;
+
+    const reply = await sendUnended(service.url, [
+      `POST /f/${session.id} HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n`,
+      'Transfer-Encoding: chunked\r\n\r\n',
+      ...Array.from({ length: 400 }, () => chunk),
+    ]);
+
+    expect(reply).toMatch(/^HTTP\/1.1 413 /);
+    expect(reply).toMatch(/Connection: close/i);
+    expect(await statusOf(session.id)).toBe('open');
+  });
+
+  it.each([
+    ['compressed', { 'content-encoding': 'gzip' }],
+    ['as no form', { 'content-type': 'application/json' }],
+  ])('is posted to %s: 415', async (_, headers) => {
+    const session = await givenSession({});
+
+    const page = await postForm(session.id, { email: 'a@example.com' }, headers);
+
+    expect([page.status, page.text.includes('Not understood')]).toEqual([415, true]);
+    expect(await statusOf(session.id)).toBe('open');
+  });
+
+  it('serves on when a post is cut off', async () => {
+    const session = await givenSession({});
+
+    await cutOff(
+      service.url,
+      `POST /f/${session.id} HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\n` +
+        'Content-Length: 1000\r\n\r\n--b\r\nContent-Disposition: form-data; name="email"\r\n\r\na@exam',
+    );
+
+    expect((await service.get(`/f/${session.id}`)).status).toBe(200);
+    expect(await statusOf(session.id)).toBe('open');
   });
 
   it.each(['DELETE', 'PUT', 'PATCH'])('is asked for by %s: 404 with Allow', async (method) => {

@@ -44,6 +44,31 @@ export async function sendBytes(url: string, bytes: Uint8Array): Promise<string>
   return text(socket);
 }
 
+/** Sends texts as they are and keeps the connection open; gives what comes back until the server hangs up. */
+export function sendUnended(url: string, texts: string[]): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connectTcp(Number(port), hostname);
+    let received = '';
+    socket.on('data', (data) => {
+      received += data.toString('latin1');
+    });
+    // A server that hangs up while texts are being sent resets the connection.
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(received));
+    for (const part of texts) socket.write(part);
+  });
+}
+
+/** Sends a text and breaks the connection. */
+export function cutOff(url: string, part: string): Promise<void> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const socket = connectTcp(Number(port), hostname, () => socket.write(part, () => socket.destroy()));
+    socket.on('close', () => resolve());
+  });
+}
+
 /**
  * The bytes of a connection whose first stream posts a part of a body and does not end.
  *

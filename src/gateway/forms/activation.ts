@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { required, type Violation, violationsOf } from '../../domain/violations.ts';
-import { readJson } from '../body.ts';
-import { formTypes, isFormPost, readForm } from '../form-body.ts';
-import { prefersJson, sendJson, sendPage } from '../reply.ts';
-import { type Checked, customRoute, type Exchange, idOf, type Route, refusal, tagged } from '../route.ts';
+import { readJson } from '../../http/body.ts';
+import { contentError } from '../../http/errors.ts';
+import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
+import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import { type Checked, customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 import { present } from '../schemas.ts';
 import { emailBody, formId, formStatus, statusOf, webhookSecret } from './shapes.ts';
 
@@ -52,13 +53,13 @@ async function activate(exchange: Exchange): Promise<void> {
   const email = await readEmail(request);
   if (!email.ok) {
     await refuseStrangers(exchange, draft);
-    throw refusal('invalid', email.violations);
+    throw contentError(email.violations);
   }
   const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email: email.value });
   const { id, name, slug, status, currentVersionId } = present(form);
   if (isFormPost(request) && !prefersJson(request)) {
     const activated = { formId: id, formName: name, email: email.value, webhookSecret };
-    return sendPage(response, 200, pages.renderActivated(activated, request));
+    return sendPage(request, response, 200, pages.renderActivated(activated, request));
   }
   sendJson(response, 200, {
     form: { id, name, slug, status: statusOf(status), current_version_id: currentVersionId },

@@ -4,7 +4,8 @@ import { z } from 'zod';
 import { ExportFormat, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { violationsOf } from '../../domain/violations.ts';
 import { callOptions } from '../../http/call.ts';
-import { customRoute, type Exchange, idOf, type Route, refusal, tagged } from '../route.ts';
+import { contentError } from '../../http/errors.ts';
+import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 
 const exportQuery = z.object({ format: z.enum(['csv', 'ndjson']).default('csv') });
 
@@ -24,12 +25,12 @@ async function sendExport({ transport, admit, request, response }: Exchange): Pr
   const query = exportQuery.safeParse(request.query);
   if (query.error) {
     await admit();
-    throw refusal('bad_request', violationsOf(query.error, request.query));
+    throw contentError(violationsOf(query.error, request.query), 'bad_request');
   }
   const { format, type } = formats[query.data.format];
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const options = { ...callOptions(request, response), signal: gone.signal };
+  const options = { ...callOptions(request, response, 'api'), signal: gone.signal };
   const chunks = createClient(SubmissionsService, transport)
     .exportSubmissions({ formId, format }, options)
     [Symbol.asyncIterator]();

@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { EndingSchema, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
-import { Refusal, refusalOf } from '../errors.ts';
-import { readForm } from '../form-body.ts';
-import { prefersJson, sendJson, sendPage } from '../reply.ts';
+import { HttpError, httpErrorOf } from '../../http/errors.ts';
+import { contentOf, readForm } from '../../http/multipart.ts';
+import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { type Exchange, idOf } from '../route.ts';
 import { idempotencyKeyOf } from '../schemas.ts';
 
@@ -14,17 +14,13 @@ import { idempotencyKeyOf } from '../schemas.ts';
 export async function acceptFormPost({ call, request, response, pages }: Exchange): Promise<void> {
   const formId = idOf(request);
   const key = idempotencyKeyOf(request);
-  const inputs = await readForm(request, async ({ name, filename, content }) => {
+  const inputs = await readForm(request, async (file) => {
     const target = { case: 'formId' as const, value: formId };
-    const { upload } = await call(UploadsService.method.createUpload, {
-      target,
-      fieldId: name,
-      filename,
-      content,
-    }).catch((error: unknown) => {
-      throw refusalAt(`answers.${name}`, error);
+    const upload = { target, fieldId: file.name, filename: file.filename, content: contentOf(file) };
+    const stored = await call(UploadsService.method.createUpload, upload).catch((error: unknown) => {
+      throw errorAt(`answers.${file.name}`, error);
     });
-    return upload?.id;
+    return stored.upload?.id;
   });
   const { submissionId, ending } = await call(SubmissionsService.method.createSubmission, {
     formId,
@@ -41,16 +37,16 @@ export async function acceptFormPost({ call, request, response, pages }: Exchang
     response.end();
     return;
   }
-  sendPage(response, 201, pages.renderEnding(ending ?? create(EndingSchema), request));
+  await sendPage(request, response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
 }
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
 const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source']);
 
-/** A refusal of one file of a form's post, named by the input it came in. */
-function refusalAt(path: string, error: unknown): Refusal {
-  const refusal = refusalOf(error);
-  if (refusal.reason !== 'invalid') return refusal;
-  const details = refusal.details.map((detail) => ({ ...detail, path }));
-  return new Refusal('invalid', refusal.message, { details });
+/** The error of one file of a form's post, named by the input it came in. */
+function errorAt(path: string, error: unknown): HttpError {
+  const failed = httpErrorOf(error);
+  if (failed.reason !== 'invalid') return failed;
+  const details = failed.details.map((detail) => ({ ...detail, path }));
+  return new HttpError('invalid', failed.message, { details });
 }

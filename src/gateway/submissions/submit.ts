@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { isObject, type JsonObject } from '../../domain/json.ts';
-import type { RefusalDetail } from '../../domain/refusal.ts';
 import { violationsOf } from '../../domain/violations.ts';
-import { readJson } from '../body.ts';
-import { Refusal, refusalOf } from '../errors.ts';
-import { formTypes, isFormPost } from '../form-body.ts';
-import { sendJson } from '../reply.ts';
-import { customRoute, type Exchange, idOf, type Route, refusal, tagged } from '../route.ts';
+import { readJson } from '../../http/body.ts';
+import type { ErrorDetail } from '../../http/errors.ts';
+import { contentError, HttpError, httpErrorOf } from '../../http/errors.ts';
+import { formTypes, isFormPost } from '../../http/multipart.ts';
+import { sendJson } from '../../http/reply.ts';
+import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 import { idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
 import { acceptFormPost } from './form-post.ts';
 
@@ -83,7 +83,7 @@ async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   if (body?.success !== true) {
     const own = body ? violationsOf(body.error, value) : problems;
     const others = await answerProblems(exchange, body && answersIn(value), managed);
-    throw refusal('invalid', [...own, ...others]);
+    throw contentError([...own, ...others]);
   }
   const { answers, source = '' } = body.data;
   const input = { formId, answers, source, idempotencyKey: key, managed };
@@ -104,14 +104,14 @@ async function answerProblems(
   { call, request }: Exchange,
   answers: JsonObject | undefined,
   managed: boolean,
-): Promise<readonly RefusalDetail[]> {
+): Promise<readonly ErrorDetail[]> {
   // No field has an empty id, so the service never accepts this.
   const input = { formId: idOf(request), answers: { ...answers, '': true }, managed };
   try {
     await call(rpcs.createSubmission, input);
     return [];
   } catch (error) {
-    const { reason, details } = refusalOf(error);
+    const { reason, details } = httpErrorOf(error);
     if (reason !== 'invalid' && reason !== 'bad_request') throw error;
     return answers === undefined ? [] : details.filter(({ path }) => /^answers\../.test(path));
   }
@@ -124,12 +124,12 @@ async function acceptDemo({ call, admit, request, response }: Exchange): Promise
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
   if (body?.success !== true) {
     await admit();
-    throw refusal('invalid', body ? violationsOf(body.error, nested) : problems);
+    throw contentError(body ? violationsOf(body.error, nested) : problems);
   }
   const { answers, source = '' } = body.data;
   const { submissionId } = await call(rpcs.createDemoSubmission, { answers, source }).catch(
     (error: unknown) => {
-      throw flat ? refusalWithFlatPaths(error) : error;
+      throw flat ? withFlatPaths(error) : error;
     },
   );
   sendJson(response, 201, { ok: true, submission_id: submissionId });
@@ -140,11 +140,13 @@ function nestedOf({ source, ...answers }: Record<string, unknown>): unknown {
   return source === undefined ? { answers } : { answers, source };
 }
 
-function refusalWithFlatPaths(error: unknown): Refusal {
-  const refusal = refusalOf(error);
-  const details = refusal.details.map((detail) => ({
-    ...detail,
-    path: detail.path.replace(/^answers\./, ''),
-  }));
-  return new Refusal(refusal.reason, refusal.message.replace(/^answers\./, ''), { ...refusal, details });
+/** Problems of a flat body, each at the place where it stands there. */
+function withFlatPaths(error: unknown): HttpError {
+  const { reason, message, details, headers, cause } = httpErrorOf(error);
+  const flat = (text: string) => text.replace(/^answers\./, '');
+  return new HttpError(reason, flat(message), {
+    details: details.map((detail) => ({ ...detail, path: flat(detail.path) })),
+    headers,
+    cause,
+  });
 }

@@ -1,9 +1,10 @@
 import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
+import type { Page } from '../../http/reply.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
-import { type Page, renderPage } from '../layout.ts';
+import { renderPage } from '../layout.ts';
 import { renderField } from './fields.ts';
 import { stepsOf, visibleIds } from './steps.ts';
 

@@ -1,57 +1,44 @@
-import type { Client } from '@connectrpc/connect';
-import type { Request, Response } from 'express';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { type HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
-import { Refused } from '../failure.ts';
-import { callOptions } from '../reply.ts';
+import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
+import { type ErrorReason, HttpError } from '../../http/errors.ts';
+import type { PageExchange } from '../handler.ts';
 
-/** The session that the address names. Its looks are kept for the page that tells what went wrong. */
-export async function readSession(
-  hosted: Hosted,
-  request: Request,
-  response: Response,
-): Promise<HostedSession> {
-  const sessionId = sessionIdOf(request);
-  const { session } = await hosted.getHostedSession({ sessionId }, callOptions(request, response));
-  if (session === undefined) throw new Refused(Reason.NOT_FOUND, 'There is no such session');
-  response.locals.session = session;
+/** The session that the address names. */
+export async function readSession(exchange: PageExchange): Promise<HostedSession> {
+  const sessionId = sessionIdOf(exchange);
+  const { session } = await exchange.call(HostedService.method.getHostedSession, { sessionId });
+  if (session === undefined) throw new HttpError('not_found', 'There is no such session');
+  exchange.session = session;
   return session;
 }
 
-/** The session, if it takes answers; throws what it is instead. */
-export async function openSession(
-  hosted: Hosted,
-  request: Request,
-  response: Response,
-): Promise<HostedSession> {
-  const session = await readSession(hosted, request, response);
-  refuseOver(session);
+/** The session, if it takes answers; throws why it does not. */
+export async function openSession(exchange: PageExchange): Promise<HostedSession> {
+  const session = await readSession(exchange);
+  refuseClosed(session);
   return session;
 }
 
 /** Throws if the session takes no answers. */
-export function refuseOver({ state }: HostedSession): void {
+export function refuseClosed({ state }: HostedSession): void {
   const refusal = refusals[state];
-  if (refusal !== undefined) throw new Refused(...refusal);
+  if (refusal !== undefined) throw new HttpError(...refusal);
 }
 
 /** Refuses what another site's page has posted, unless it may embed the form anyway. */
-export function refuseForeign(request: Request, session: HostedSession): void {
+export function refuseForeign({ request }: PageExchange, session: HostedSession): void {
   if (request.headers['sec-fetch-site'] !== 'cross-site' || session.embedOrigins.length > 0) return;
-  throw new Refused(Reason.ORIGIN_NOT_ALLOWED, 'This page takes no posts from other sites');
+  throw new HttpError('origin_not_allowed', 'This page takes no posts from other sites');
 }
 
 /** The id in the address. */
-export function sessionIdOf(request: Request): string {
+export function sessionIdOf({ request }: PageExchange): string {
   return String(request.params.sessionId);
 }
 
 /** Why a session in each state takes no answers. */
-const refusals: Partial<Record<HostedState, [reason: Reason, message: string]>> = {
-  [HostedState.SUBMITTED]: [Reason.CONFLICT, 'The session has been submitted'],
-  [HostedState.EXPIRED]: [Reason.EXPIRED, 'The session has expired'],
-  [HostedState.CLOSED]: [Reason.CLOSED, 'The form takes no more submissions'],
-  [HostedState.ARCHIVED]: [Reason.ARCHIVED, 'The form is archived'],
+const refusals: Partial<Record<HostedState, [reason: ErrorReason, message: string]>> = {
+  [HostedState.SUBMITTED]: ['conflict', 'The session has been submitted'],
+  [HostedState.EXPIRED]: ['expired', 'The session has expired'],
+  [HostedState.CLOSED]: ['closed', 'The form takes no more submissions'],
+  [HostedState.ARCHIVED]: ['archived', 'The form is archived'],
 };
-
-export type Hosted = Client<typeof HostedService>;

@@ -1,28 +1,29 @@
 import { create } from '@bufbuild/protobuf';
-import { type Violation, ViolationSchema } from '../../../gen/forms/v1/errors_pb.js';
 import { type Input, InputSchema } from '../../../gen/forms/v1/submissions_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
-import type { Inputs } from '../body.ts';
+import type { ErrorDetail } from '../../http/errors.ts';
+import type { FormInputs } from '../../http/multipart.ts';
+import type { PostedFiles } from './uploads.ts';
 
 /**
  * Reads what a page has posted. A field that the person saw but left without a value, such as a box
  * without a tick, counts as emptied, so that it clears what prefill or a default would fill in.
  */
-export function readPosted(fields: readonly Field[], inputs: Inputs, uploads: Uploads): Posted {
+export function readPosted(fields: readonly Field[], inputs: FormInputs, files: PostedFiles): Posted {
   const shown = new Set(lastOf(inputs, '_shown').split(' '));
   const removed = new Set(inputs.get('_remove'));
   const texts = new Map<string, readonly string[]>();
   for (const field of fields) {
     const given = inputs.get(field.id);
-    const values = field.type === 'file' ? filesOf(field, given ?? [], uploads, removed) : given;
+    const values = field.type === 'file' ? filesOf(field, given ?? [], files, removed) : given;
     if (values !== undefined && (values.length > 0 || shown.has(field.id))) texts.set(field.id, values);
     else if (shown.has(field.id)) texts.set(field.id, ['']);
   }
   return {
     texts,
     shown,
-    fileNames: fileNamesOf(inputs, uploads),
-    violations: uploads.violations,
+    fileNames: fileNamesOf(inputs, files),
+    problems: files.problems,
     step: Math.max(1, Math.trunc(Number(lastOf(inputs, '_page'))) || 1),
     goal: goalOf(lastOf(inputs, '_go')),
     ...controlsOf(inputs),
@@ -34,7 +35,7 @@ export function readPosted(fields: readonly Field[], inputs: Inputs, uploads: Up
  * that were not uploaded before are left out.
  */
 export function readPostedAgain(
-  inputs: Inputs,
+  inputs: FormInputs,
 ): Pick<Posted, 'texts' | 'honeypot' | 'issueToken' | 'fetched'> | undefined {
   if (goalOf(lastOf(inputs, '_go')).kind !== 'forward') return undefined;
   const emptied = lastOf(inputs, '_shown')
@@ -51,31 +52,21 @@ export function inputsOf(texts: ReadonlyMap<string, readonly string[]>): Input[]
   );
 }
 
-/** What came of the files of a post. */
-export class Uploads {
-  readonly violations: Violation[] = [];
-  readonly stored: { fieldId: string; uploadId: string; filename: string }[] = [];
-
-  refuse(fieldId: string, code: string, message: string): void {
-    this.violations.push(create(ViolationSchema, { path: `answers.${fieldId}.file`, code, message }));
-  }
-}
-
 /** What stays of the earlier files, and then what came along; a field for one file has the last. */
 function filesOf(
   field: Field,
   given: readonly string[],
-  uploads: Uploads,
+  files: PostedFiles,
   removed: ReadonlySet<string>,
 ): string[] {
-  const added = uploads.stored.filter(({ fieldId }) => fieldId === field.id).map(({ uploadId }) => uploadId);
+  const added = files.stored.filter(({ fieldId }) => fieldId === field.id).map(({ uploadId }) => uploadId);
   const all = [...given.filter((id) => id !== '' && !removed.has(id)), ...added];
   return (field.maxFiles ?? 1) === 1 ? all.slice(-1) : all;
 }
 
 /** Names are only shown back to whoever sent them, so that the browser may remember them for us. */
-function fileNamesOf(inputs: Inputs, uploads: Uploads): Map<string, string> {
-  const names = new Map(uploads.stored.map(({ uploadId, filename }) => [uploadId, filename]));
+function fileNamesOf(inputs: FormInputs, files: PostedFiles): Map<string, string> {
+  const names = new Map(files.stored.map(({ uploadId, filename }) => [uploadId, filename]));
   for (const [name, values] of inputs) {
     const id = name.startsWith('_name.') ? name.slice('_name.'.length) : '';
     if (id !== '' && !names.has(id)) names.set(id, values.at(-1) ?? '');
@@ -83,7 +74,7 @@ function fileNamesOf(inputs: Inputs, uploads: Uploads): Map<string, string> {
   return names;
 }
 
-function controlsOf(inputs: Inputs) {
+function controlsOf(inputs: FormInputs) {
   return {
     issueToken: lastOf(inputs, '_issued'),
     honeypot: lastOf(inputs, '_website'),
@@ -91,7 +82,7 @@ function controlsOf(inputs: Inputs) {
   };
 }
 
-function lastOf(inputs: Inputs, name: string): string {
+function lastOf(inputs: FormInputs, name: string): string {
   return inputs.get(name)?.at(-1) ?? '';
 }
 
@@ -112,7 +103,7 @@ export type Posted = {
   shown: ReadonlySet<string>;
   fileNames: ReadonlyMap<string, string>;
   /** What is wrong with the files that came along. */
-  violations: readonly Violation[];
+  problems: readonly ErrorDetail[];
   /** The page it was posted from. */
   step: number;
   goal: Goal;

@@ -1,5 +1,5 @@
-import type { Violation } from '../../../gen/forms/v1/errors_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
+import type { ErrorDetail } from '../../http/errors.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
 import { boundsOf, sizeInWords } from './hints.ts';
@@ -11,7 +11,7 @@ import { boundsOf, sizeInWords } from './hints.ts';
  * is left out.
  */
 export function problemsOf(
-  violations: readonly Violation[],
+  violations: readonly ErrorDetail[],
   fields: readonly Field[],
   texts: ReadonlyMap<string, readonly string[]>,
   language: Language,
@@ -60,7 +60,7 @@ function missing(field: Field, words: Words): string {
   }
 }
 
-function wordsFor(field: Field, { code, path }: Violation, { words, tag }: Language): string {
+function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Language): string {
   const { label } = field;
   const { min = '', max = '' } = boundsOf(field, tag);
   const say = (text: string, values: Record<string, string | number> = {}) =>

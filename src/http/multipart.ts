@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
+import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { CutOff, MAX_JSON_BYTES, mediaTypeOf, readBytes, refuseEncoded, tooLarge } from './body.ts';
-import { Refusal } from './errors.ts';
+import { HttpError } from './errors.ts';
 
 /** The media types of an HTML form's post. */
 export const formTypes = ['application/x-www-form-urlencoded', 'multipart/form-data'] as const;
@@ -13,35 +14,45 @@ export function isFormPost(request: IncomingMessage): boolean {
 }
 
 /**
- * Reads the inputs of an HTML form, each with its values in the order they came.
+ * Reads the inputs of an HTML form, each with its values in the order they came. A body without a media type
+ * reads as urlencoded.
  *
- * `takeFile` gets each file, one after the other, so that only one is in memory at a time; what it
- * returns becomes the input's value, and undefined none. An empty file input is passed over. Throws
- * a `Refusal` if the body can't be read or is too large.
+ * `takeFile` gets each file, one after the other, so that memory holds one or two of them; what it returns
+ * becomes a value of the input. An empty file input is passed over. Throws an `HttpError` if the body can't be
+ * read or is too large, and a `CutOff` if it ends early.
  */
-export async function readForm(
-  request: IncomingMessage,
-  takeFile: (file: ReceivedFile) => Promise<string | undefined>,
-): Promise<FormInputs> {
+export async function readForm(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
   const inputs: FormInputs = new Map();
   const add = (name: string, value: string) => {
     const values = inputs.get(name);
     if (values === undefined) inputs.set(name, [value]);
     else values.push(value);
   };
-  if (mediaTypeOf(request.headers['content-type']) === 'multipart/form-data') {
+  const type = mediaTypeOf(request.headers['content-type']);
+  if (type === 'multipart/form-data') {
     await readMultipart(request, add, takeFile);
-  } else {
+  } else if (type === '' || type === 'application/x-www-form-urlencoded') {
     const text = (await readBytes(request, MAX_JSON_BYTES)).toString('utf8');
     for (const [name, value] of new URLSearchParams(text)) add(name, value);
+  } else {
+    throw new HttpError('media_type', 'Expected the post of an HTML form');
   }
   return inputs;
+}
+
+/** What passes over the files of a form that has none. */
+export const noFiles: TakeFile = async () => undefined;
+
+/** The content of a file. Throws an `HttpError` if it is too large. */
+export function contentOf({ content }: ReceivedFile): Buffer {
+  if (content === undefined) throw tooLarge(MAX_FILE_BYTES);
+  return content;
 }
 
 async function readMultipart(
   request: IncomingMessage,
   add: (name: string, value: string) => void,
-  takeFile: (file: ReceivedFile) => Promise<string | undefined>,
+  takeFile: TakeFile,
 ): Promise<void> {
   refuseEncoded(request);
   const parser = parserOf(request);
@@ -57,16 +68,16 @@ async function readMultipart(
   parser.on('file', (name, stream, filename) => {
     files = files.then(async () => {
       const content = await collect(stream);
-      if (stream.truncated) throw tooLarge(MAX_FILE_BYTES);
       // Browsers send an input without a file as one without a name.
       if (!filename && content.length === 0) return;
-      const value = await takeFile({ name, filename: filename ?? '', content });
+      const taken = { name, filename: filename ?? '', content: stream.truncated ? undefined : content };
+      const value = await takeFile(taken);
       if (value !== undefined) add(name, value);
     });
     files.catch(reject);
   });
   for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
-    parser.on(limit, () => reject(new Refusal('too_large', 'The form has too many inputs')));
+    parser.on(limit, () => reject(new HttpError('too_large', 'The form has too many inputs')));
   }
   parser.once('error', () => reject(notMultipart()));
   parser.once('finish', () => void files.then(resolve, reject));
@@ -90,8 +101,8 @@ function parserOf(request: IncomingMessage): BusboyInstance {
   }
 }
 
-function notMultipart(): Refusal {
-  return new Refusal('bad_request', 'The body is not multipart/form-data');
+function notMultipart(): HttpError {
+  return new HttpError('bad_request', 'The body is not multipart/form-data');
 }
 
 async function collect(stream: BusboyFileStream): Promise<Buffer> {
@@ -100,17 +111,17 @@ async function collect(stream: BusboyFileStream): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** The largest file. */
-export const MAX_FILE_BYTES = 10 * 1024 * 1024;
-
-/** A form has at most 100 fields; repeated names, and names that are no field's, come beside them. */
+/**
+ * A form has at most 100 fields, and an input comes for each choice that is ticked and each file that was uploaded
+ * before; all of them together hold no more text than a JSON body. File inputs count even when they are empty.
+ */
 const limits = {
   fieldNameSize: 200,
   fieldSize: MAX_JSON_BYTES,
-  fields: 2000,
-  files: 20,
+  fields: 10_000,
+  files: 100,
   fileSize: MAX_FILE_BYTES,
-  parts: 2020,
+  parts: 10_100,
   headerPairs: 20,
   headerSize: 8192,
 };
@@ -118,4 +129,7 @@ const limits = {
 /** Names come from strangers, so they are keys of a map, never of an object. */
 export type FormInputs = Map<string, string[]>;
 
-export type ReceivedFile = { name: string; filename: string; content: Buffer };
+/** A file of a form's post. `content` is undefined if it is larger than `MAX_FILE_BYTES`. */
+export type ReceivedFile = { name: string; filename: string; content: Buffer | undefined };
+
+type TakeFile = (file: ReceivedFile) => Promise<string | undefined>;

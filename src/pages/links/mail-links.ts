@@ -1,51 +1,37 @@
-import { createClient, type Transport } from '@connectrpc/connect';
-import type { Request, Response } from 'express';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
+import { HttpError } from '../../http/errors.ts';
+import { noFiles, readForm } from '../../http/multipart.ts';
+import { type Page, prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { html } from '../../text/html.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill } from '../../text/words/language.ts';
-import { readPost } from '../body.ts';
-import { Refused } from '../failure.ts';
-import type { Page } from '../layout.ts';
-import { languageOf, renderMessage } from '../message-pages.ts';
-import { callOptions, prefersJson, sendJson, sendPage } from '../reply.ts';
+import type { PageExchange } from '../handler.ts';
+import { languageOf, renderMessage } from '../messages.ts';
 
-/**
- * The pages behind the links in mails: `show` tells what a link stands for, and its button posts to
- * `follow`, which does it. A mail program's one-click unsubscription (RFC 8058) is the same post.
- */
-export function createMailPages(transport: Transport): MailPages {
-  const mail = createClient(MailService, transport);
-  return {
-    async show(request, response) {
-      const link = await mail.getMailLink({ token: tokenOf(request) }, callOptions(request, response));
-      await sendPage(request, response, 200, renderLink(link, request));
-    },
+const { method: rpcs } = MailService;
 
-    async follow(request, response) {
-      const inputs = await readPost(request, async () => {});
-      const oneClick = inputs.get('List-Unsubscribe')?.at(-1) === 'One-Click';
-      if (oneClick) await expectStop(request, response);
-      const stopScope = inputs.get('stop')?.at(-1) === 'all' ? StopScope.ALL : StopScope.FORM;
-      const done = await mail.followMailLink(
-        { token: tokenOf(request), stopScope },
-        callOptions(request, response),
-      );
-      if (prefersJson(request)) return sendJson(response, 200, { ok: true });
-      await sendPage(request, response, 200, renderDone(done, request));
-    },
-  };
-
-  /** One click stops mail and nothing else, whichever link a program finds. */
-  async function expectStop(request: Request, response: Response): Promise<void> {
-    const { purpose } = await mail.getMailLink({ token: tokenOf(request) }, callOptions(request, response));
-    if (purpose !== MailLinkPurpose.STOP)
-      throw new Refused(Reason.BAD_REQUEST, 'The link does not stop mail');
-  }
+/** Shows what a mailed link stands for; its button posts to the same address. */
+export async function showMailLink({ call, request, response }: PageExchange): Promise<void> {
+  const link = await call(rpcs.getMailLink, { token: tokenOf(request) });
+  await sendPage(request, response, 200, renderLink(link, request));
 }
 
-function renderLink(link: Link, request: Request): Page {
+/** Does what a mailed link stands for. A mail program's one-click unsubscription (RFC 8058) is the same post. */
+export async function followMailLink({ call, request, response }: PageExchange): Promise<void> {
+  const token = tokenOf(request);
+  const inputs = await readForm(request, noFiles);
+  if (inputs.get('List-Unsubscribe')?.at(-1) === 'One-Click') {
+    // One click stops mail and nothing else, whichever link a program finds.
+    const { purpose } = await call(rpcs.getMailLink, { token });
+    if (purpose !== MailLinkPurpose.STOP) throw new HttpError('bad_request', 'The link does not stop mail');
+  }
+  const stopScope = inputs.get('stop')?.at(-1) === 'all' ? StopScope.ALL : StopScope.FORM;
+  const done = await call(rpcs.followMailLink, { token, stopScope });
+  if (prefersJson(request)) return sendJson(response, 200, { ok: true });
+  await sendPage(request, response, 200, renderDone(done, request));
+}
+
+function renderLink(link: Link, request: PageExchange['request']): Page {
   const language = languageOf(request);
   const { words } = language;
   const { title, text, button } = wordsFor(link.purpose, words);
@@ -67,7 +53,7 @@ function renderLink(link: Link, request: Request): Page {
   });
 }
 
-function renderDone(link: Link, request: Request): Page {
+function renderDone(link: Link, request: PageExchange['request']): Page {
   const language = languageOf(request);
   const text = inserted(wordsFor(link.purpose, language.words).done, link);
   return renderMessage({ request, language, title: language.words.doneTitle, text });
@@ -109,14 +95,9 @@ function wordsFor(purpose: MailLinkPurpose, words: Words): LinkWords {
   }
 }
 
-function tokenOf(request: Request): string {
+function tokenOf(request: PageExchange['request']): string {
   return String(request.params.token);
 }
-
-export type MailPages = {
-  show: (request: Request, response: Response) => Promise<void>;
-  follow: (request: Request, response: Response) => Promise<void>;
-};
 
 type Link = { purpose: MailLinkPurpose; address: string; formName: string };
 

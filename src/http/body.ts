@@ -2,13 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
 import type { Violation } from '../domain/violations.ts';
-import { Refusal } from './errors.ts';
+import { HttpError } from './errors.ts';
 
 /**
  * Reads a JSON body. An empty one reads as `{}`, whatever its media type.
  *
  * `problems` names what parses but nests too deep to be looked into; the value is not to be
- * touched then. Throws a `Refusal` if the body is too large, not JSON by its media type, or not
+ * touched then. Throws an `HttpError` if the body is too large, not JSON by its media type, or not
  * JSON.
  */
 export async function readJson(request: IncomingMessage): Promise<JsonBody> {
@@ -20,7 +20,7 @@ export async function readJson(request: IncomingMessage): Promise<JsonBody> {
 }
 
 /**
- * Reads a whole body of at most `limit` bytes. Throws a `Refusal` if it is larger or compressed,
+ * Reads a whole body of at most `limit` bytes. Throws an `HttpError` if it is larger or compressed,
  * and a `CutOff` if it ends early.
  */
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
@@ -74,24 +74,24 @@ export async function drain(request: IncomingMessage): Promise<boolean> {
   return complete;
 }
 
-/** The refusal of a body that is larger than `limit` bytes. */
-export function tooLarge(limit: number): Refusal {
-  return new Refusal('too_large', `The body is larger than ${limit} bytes`);
+/** The error of a body that is larger than `limit` bytes. */
+export function tooLarge(limit: number): HttpError {
+  return new HttpError('too_large', `The body is larger than ${limit} bytes`);
 }
 
 /** The sender went away before the end of the body: there is nobody to answer. */
 export class CutOff extends Error {}
 
-/** The refusal of a body of another media type. */
-function wrongMediaType(...expected: string[]): Refusal {
-  return new Refusal('media_type', `Expected a body of the media type ${expected.join(' or ')}`);
+/** The error of a body of another media type. */
+function wrongMediaType(...expected: string[]): HttpError {
+  return new HttpError('media_type', `Expected a body of the media type ${expected.join(' or ')}`);
 }
 
 /** Refuses compressed bodies. */
 export function refuseEncoded(request: IncomingMessage): void {
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() === 'identity') return;
-  throw new Refusal('media_type', 'Expected a body without Content-Encoding');
+  throw new HttpError('media_type', 'Expected a body without Content-Encoding');
 }
 
 /** The media type without its parameters, in lower case; empty if there is none. */
@@ -113,13 +113,13 @@ function isJson(contentType: string | undefined): boolean {
 }
 
 function parse(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) throw new Refusal('bad_request', 'The body is not UTF-8');
+  if (!isUtf8(bytes)) throw new HttpError('bad_request', 'The body is not UTF-8');
   const text = bytes.toString('utf8');
   try {
     return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
   } catch {
     // The parser's own message quotes the body.
-    throw new Refusal('bad_request', 'The body is not JSON');
+    throw new HttpError('bad_request', 'The body is not JSON');
   }
 }
 

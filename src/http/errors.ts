@@ -1,0 +1,167 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { summarize } from '../domain/violations.ts';
+import { passedBack } from './call.ts';
+
+/** The documented table of errors: the status of each reason. */
+const statuses = {
+  bad_request: 400,
+  missing_key: 401,
+  invalid_key: 401,
+  insufficient_scope: 401,
+  invalid_token: 401,
+  token_used: 401,
+  origin_not_allowed: 401,
+  not_found: 404,
+  method: 404,
+  conflict: 409,
+  expired: 410,
+  closed: 410,
+  archived: 410,
+  too_large: 413,
+  media_type: 415,
+  invalid: 422,
+  rate_limited: 429,
+  internal: 500,
+  unavailable: 503,
+} as const;
+
+/**
+ * A request that is refused or failed, as its caller is told: one row of the documented table of errors.
+ *
+ * `headers` go onto the reply; 429 and 503 always have `Retry-After`. `cause` is a fault that no log has yet; the
+ * caller never sees it.
+ */
+export class HttpError extends Error {
+  readonly reason: ErrorReason;
+  readonly status: number;
+  readonly details: readonly ErrorDetail[];
+  readonly headers: Readonly<Record<string, string>>;
+  /** The submission that a session already has; empty for every other error. */
+  readonly submissionId: string;
+
+  constructor(reason: ErrorReason, message: string, options: ErrorOptions = {}) {
+    super(message, { cause: options.cause });
+    this.reason = reason;
+    this.status = statuses[reason];
+    this.details = options.details ?? [];
+    const wait = this.status === 429 || this.status === 503 ? { 'retry-after': '1' } : {};
+    this.headers = { ...wait, ...options.headers };
+    this.submissionId = options.submissionId ?? '';
+  }
+
+  /** The documented body of the reply. Of the details, what the contract names is kept. */
+  get body(): ErrorBody {
+    const { reason, status, message, details, submissionId } = this;
+    return {
+      error: {
+        code: codeOf(status),
+        message,
+        details: details.map(({ path, code, message }) => ({ path, code, message })),
+        reason,
+        ...(submissionId !== '' && { submission_id: submissionId }),
+      },
+    };
+  }
+}
+
+/** The error of content that can be read but does not fit, or of a query (`bad_request`), with all its problems. */
+export function contentError(details: readonly ErrorDetail[], reason: ErrorReason = 'invalid'): HttpError {
+  return new HttpError(reason, summarize(details), { details });
+}
+
+/** The error that stands for whatever was thrown: a service's failure, or a fault of our own. */
+export function httpErrorOf(error: unknown): HttpError {
+  if (error instanceof HttpError) return error;
+  if (error instanceof ConnectError) return ofFailure(error);
+  if (error instanceof URIError) return new HttpError('bad_request', 'The path is not correctly encoded');
+  return new HttpError('internal', INTERNAL, { cause: error });
+}
+
+const INTERNAL = 'Internal error';
+
+function ofFailure(error: ConnectError): HttpError {
+  const failure = error.findDetails(FailureSchema)[0];
+  const headers = headersOf(error.metadata);
+  if (failure === undefined) {
+    const bare = bareFailures[error.code];
+    if (bare === undefined) return new HttpError('internal', INTERNAL, { headers, cause: error });
+    return new HttpError(bare.reason, bare.message, { headers: { ...bare.headers, ...headers } });
+  }
+  const { violations: details, submissionId } = failure;
+  return new HttpError(reasonOf(failure.reason), error.rawMessage, { details, headers, submissionId });
+}
+
+/** The name of a failed call's reason in lower case. An unknown one, of a newer service, is `internal`. */
+function reasonOf(reason: Reason): ErrorReason {
+  const name = Reason[reason]?.toLowerCase() ?? '';
+  return isErrorReason(name) ? name : 'internal';
+}
+
+function isErrorReason(name: string): name is ErrorReason {
+  return Object.hasOwn(statuses, name);
+}
+
+function headersOf(metadata: Headers): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const name of passedBack) {
+    const value = metadata.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  return headers;
+}
+
+const unreadable: BareFailure = { reason: 'bad_request', message: 'The request can not be read' };
+const notAllowed: BareFailure = {
+  reason: 'invalid_key',
+  message: 'The call is not allowed',
+  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+};
+const unavailable: BareFailure = {
+  reason: 'unavailable',
+  message: 'The service is not available just now',
+};
+
+/** What a failure without a detail means: the transport made it, or a proxy between. Its own words are not for callers. */
+const bareFailures: Partial<Record<Code, BareFailure>> = {
+  [Code.InvalidArgument]: unreadable,
+  [Code.OutOfRange]: unreadable,
+  [Code.Unauthenticated]: notAllowed,
+  [Code.PermissionDenied]: notAllowed,
+  [Code.NotFound]: { reason: 'not_found', message: 'There is no such thing' },
+  [Code.ResourceExhausted]: { reason: 'too_large', message: 'The request is too large' },
+  [Code.Unavailable]: unavailable,
+  [Code.DeadlineExceeded]: unavailable,
+};
+
+/** One of the contract's four codes, by the status. */
+function codeOf(status: number): ErrorBody['error']['code'] {
+  if (status === 401) return 'unauthorized';
+  if (status === 404) return 'not_found';
+  return status >= 500 ? 'internal_error' : 'validation_failed';
+}
+
+/** The finer word beside the contract's four codes. */
+export type ErrorReason = keyof typeof statuses;
+
+/** One refused value, as the contract's `error.details` lists it. */
+export type ErrorDetail = { path: string; code: string; message: string };
+
+type ErrorBody = {
+  error: {
+    code: 'validation_failed' | 'unauthorized' | 'not_found' | 'internal_error';
+    message: string;
+    details: readonly ErrorDetail[];
+    reason: ErrorReason;
+    submission_id?: string;
+  };
+};
+
+type BareFailure = { reason: ErrorReason; message: string; headers?: Record<string, string> };
+
+type ErrorOptions = {
+  details?: readonly ErrorDetail[];
+  headers?: Record<string, string>;
+  submissionId?: string;
+  cause?: unknown;
+};

@@ -1,0 +1,87 @@
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Request, Response } from 'express';
+import { CutOff, drain } from './body.ts';
+import { requestIdOf } from './call.ts';
+import { HttpError, httpErrorOf } from './errors.ts';
+
+/** Sends a JSON reply, which is its caller's alone. */
+export function sendJson(response: Response, status: number, body: unknown): void {
+  const text = JSON.stringify(body);
+  response.statusCode = status;
+  response.setHeader('cache-control', 'no-store');
+  response.setHeader('x-content-type-options', 'nosniff');
+  response.setHeader('content-type', 'application/json; charset=utf-8');
+  response.setHeader('content-length', Buffer.byteLength(text));
+  response.end(text);
+}
+
+/** Sends a page, compressed where the browser takes it. */
+export async function sendPage(
+  request: Request,
+  response: Response,
+  status: number,
+  page: Page,
+): Promise<void> {
+  const zipped = request.acceptsEncodings(['gzip']) === 'gzip';
+  const body = zipped ? await compress(page.html, { level: QUICK }) : Buffer.from(page.html);
+  response
+    .status(status)
+    .set(page.headers)
+    .set({
+      'content-type': 'text/html; charset=utf-8',
+      'content-length': String(body.length),
+      vary: 'accept, accept-encoding, accept-language',
+      ...(zipped ? { 'content-encoding': 'gzip' } : {}),
+    });
+  response.end(body);
+}
+
+const compress = promisify(gzip);
+
+/** Pages are small and made for one person: a higher level costs more time than it saves. */
+const QUICK = 4;
+
+/** Whether the caller would rather read JSON than a page. */
+export function prefersJson(request: Request): boolean {
+  return request.accepts(['html', 'json']) === 'json';
+}
+
+/**
+ * Answers a request with what its handler threw: `send` gets it as a documented error, which is logged if no log
+ * has it yet.
+ *
+ * A body that was not read is dropped up to a bound; behind a longer one the connection ends. A caller who has
+ * gone gets no answer, and one whose reply has begun a broken connection.
+ */
+export async function sendError(error: unknown, options: ErrorReply): Promise<void> {
+  const { request, response, log, send } = options;
+  if (error instanceof CutOff || response.destroyed) return void request.socket.destroy();
+  const failed = logged(httpErrorOf(error), options, log);
+  if (response.headersSent) return void response.destroy();
+  for (const [name, value] of Object.entries(failed.headers)) response.setHeader(name, value);
+  if (!(await drain(request))) response.setHeader('connection', 'close');
+  await send(failed);
+}
+
+/** A fault that no service has logged is logged under an id that the caller hears. */
+function logged(error: HttpError, { request, response }: Exchange, log: ErrorLog): HttpError {
+  if (error.cause === undefined) return error;
+  const requestId = requestIdOf(request, response);
+  log.error({ err: error.cause, request_id: requestId }, 'a request failed');
+  return new HttpError(error.reason, `${error.message} (request ${requestId})`);
+}
+
+/** A page, without its status and media type. */
+export type Page = { html: string; headers: Record<string, string> };
+
+/** The part of a logger that faults go to. */
+export type ErrorLog = { error(facts: object, message: string): void };
+
+type Exchange = { request: Request; response: Response };
+
+type ErrorReply = Exchange & {
+  log: ErrorLog;
+  /** Sends the error as JSON or as a page. */
+  send: (error: HttpError) => Promise<void> | void;
+};

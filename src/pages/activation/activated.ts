@@ -1,0 +1,25 @@
+import type { IncomingMessage } from 'node:http';
+import type { Page } from '../../http/reply.ts';
+import { html } from '../../text/html.ts';
+import { fill } from '../../text/words/language.ts';
+import { languageOf, renderMessage } from '../messages.ts';
+
+/** Tells a person that their form is published. `webhookSecret` is empty unless one was made. */
+export function renderActivated(activated: Activated, request: IncomingMessage): Page {
+  const language = languageOf(request);
+  const { words } = language;
+  const { formName, email, webhookSecret } = activated;
+  return renderMessage({
+    request,
+    language,
+    title: words.activatedTitle,
+    text: fill(words.activatedText, { form: formName, email }),
+    more:
+      webhookSecret !== '' &&
+      html`<h2>${words.secretTitle}</h2>
+<p>${words.secretText}</p>
+<code>${webhookSecret}</code>`,
+  });
+}
+
+type Activated = { formName: string; email: string; webhookSecret: string };

@@ -1,0 +1,50 @@
+import type { IncomingMessage } from 'node:http';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { HttpError, httpErrorOf } from '../../http/errors.ts';
+import { type Page, prefersJson, sendPage } from '../../http/reply.ts';
+import { html } from '../../text/html.ts';
+import { fill } from '../../text/words/language.ts';
+import type { PageExchange } from '../handler.ts';
+import { languageOf, renderMessage } from '../messages.ts';
+
+/**
+ * Answers GET on an activation link: an e-mail box that posts to the same address, which is the
+ * gateway's. Opening the link changes nothing, since mail scanners open links too.
+ */
+export async function showActivation({ call, request, response }: PageExchange): Promise<void> {
+  const { token } = request.query;
+  if (typeof token !== 'string' || token === '') throw new HttpError('bad_request', 'The token is missing');
+  const link = { formId: String(request.params.id), token };
+  try {
+    const { formName } = await call(FormsService.method.getActivation, link);
+    await sendPage(request, response, 200, renderActivation(formName, request));
+  } catch (error) {
+    const { status } = httpErrorOf(error);
+    if (status !== 401 || prefersJson(request)) throw error;
+    await sendPage(request, response, status, renderUsedLink(request));
+  }
+}
+
+/** The link is wrong, has expired, or was used before. */
+function renderUsedLink(request: IncomingMessage): Page {
+  const language = languageOf(request);
+  const { activationInvalidTitle: title, activationInvalidText: text } = language.words;
+  return renderMessage({ request, language, title, text });
+}
+
+function renderActivation(formName: string, request: IncomingMessage): Page {
+  const language = languageOf(request);
+  const { words } = language;
+  const title = fill(words.activateTitle, { form: formName });
+  return renderMessage({
+    request,
+    language,
+    title,
+    text: words.activateText,
+    more: html`<form method="post">
+<div class="field"><label for="email">${words.activateLabel}</label>
+<input class="control" id="email" name="email" type="email" autocomplete="email" required maxlength="254"></div>
+<div class="actions"><button>${words.activateButton}</button></div>
+</form>`,
+  });
+}

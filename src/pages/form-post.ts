@@ -1,0 +1,38 @@
+import type { IncomingMessage } from 'node:http';
+import type { ErrorDetail, HttpError } from '../http/errors.ts';
+import type { Page } from '../http/reply.ts';
+import { html } from '../text/html.ts';
+import { renderActivated } from './activation/activated.ts';
+import { renderCompletion } from './form/completion-page.ts';
+import { renderPage, rootOf } from './layout.ts';
+import { languageOf, renderError as renderMessageOf } from './messages.ts';
+
+/** The pages that answer the posts of HTML forms: a static site's own form, and the activation page's. */
+export const formPostPages = {
+  renderCompletion: (...[ending, request]: Parameters<typeof renderCompletion>): Page =>
+    renderCompletion(ending, request),
+  renderActivated,
+  renderError,
+};
+
+/** Names the refused answers (422), or says why the post was refused. */
+function renderError(error: HttpError, request: IncomingMessage, requestId: string): Page {
+  if (error.reason === 'invalid') return renderProblems(error.details, request);
+  return renderMessageOf(error, request, { requestId });
+}
+
+/** Names what was wrong with the answers that a static site's own form has posted. */
+function renderProblems(details: readonly ErrorDetail[], request: IncomingMessage): Page {
+  const language = languageOf(request);
+  const { words } = language;
+  const body = html`<h1>${words.problemsTitle}</h1>
+<p>${words.problemsText}</p>
+<dl>${details.map(
+    ({
+      path,
+      message,
+    }) => html`<div><dt>${path.replace(/^answers\.?/, '') || '–'}</dt><dd>${message}</dd></div>
+`,
+  )}</dl>`;
+  return renderPage({ language, root: rootOf(request), title: words.problemsTitle, body });
+}

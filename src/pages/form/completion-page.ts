@@ -1,0 +1,43 @@
+import type { IncomingMessage } from 'node:http';
+import type { Ending } from '../../../gen/forms/v1/submissions_pb.js';
+import type { Page } from '../../http/reply.ts';
+import { html } from '../../text/html.ts';
+import { renderPage, rootOf } from '../layout.ts';
+import { languageOf } from '../messages.ts';
+
+/**
+ * Thanks a person, with a copy of what they answered.
+ *
+ * `embedOrigins` are those of the page that was submitted, so that an embedded form keeps its frame.
+ */
+export function renderCompletion(
+  ending: Ending,
+  request: IncomingMessage,
+  embedOrigins: string[] = [],
+): Page {
+  const language = languageOf(request, ending.locale);
+  const { words } = language;
+  const copy = ending.answers.map(
+    ({ label, text }) => html`<div><dt>${label}</dt><dd>${text === '' ? words.noAnswer : text}</dd></div>
+`,
+  );
+  const body = html`<h1 class="done">${words.thanksTitle}</h1>
+<p class="lead" role="status">${ending.successMessage || words.thanksText}</p>
+${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
+${
+  copy.length > 0 &&
+  html`<section class="copy"><h2>${words.copyTitle}</h2>
+<p class="note">${words.copyText}</p>
+<dl>${copy}</dl>
+<p class="actions" id="print" hidden><button class="quiet" type="button">${words.print}</button></p></section>`
+}`;
+  return renderPage({
+    language,
+    root: rootOf(request),
+    title: ending.formName === '' ? words.thanksTitle : `${words.thanksTitle} – ${ending.formName}`,
+    theme: ending.theme,
+    embedOrigins,
+    body,
+    script: true,
+  });
+}

@@ -1,0 +1,170 @@
+import { ConnectError } from '@connectrpc/connect';
+import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
+import type { Field } from '../../domain/definition/definition.ts';
+import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
+import { noFiles, readForm } from '../../http/multipart.ts';
+import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import type { PageExchange } from '../handler.ts';
+import { languageOf } from '../messages.ts';
+import { renderCompletion } from './completion-page.ts';
+import { renderForm } from './form-page.ts';
+import { readSession, refuseClosed, refuseForeign, sessionIdOf } from './open-session.ts';
+import { inputsOf, type Posted, readPosted, readPostedAgain } from './posted.ts';
+import { fieldIdOf, problemsOf } from './problems.ts';
+import { textsOf, viewOf } from './show.ts';
+import { type Answers, fieldsOf, stepAfter, stepsOf, visibleIds } from './steps.ts';
+import { PostedFiles } from './uploads.ts';
+
+const { method: rpcs } = HostedService;
+
+/** Answers POST on a session's address: saves, goes to another step, or submits. */
+export async function postForm(exchange: PageExchange): Promise<void> {
+  const { request } = exchange;
+  const session = await readSession(exchange);
+  refuseForeign(exchange, session);
+  if (session.state === HostedState.SUBMITTED) return submitAgain(exchange, session);
+  refuseClosed(session);
+  const fields = fieldsOf(session);
+  const files = new PostedFiles();
+  const inputs = await readForm(request, async (file) => {
+    await files.take(exchange, fields, file);
+    return undefined;
+  });
+  const posted = readPosted(fields, inputs, files);
+  const post = { ...exchange, session, fields, posted };
+  await answer(post).catch((error: unknown) => {
+    // The first of two clicks came through meanwhile: the second gets the same completion page.
+    const late = posted.goal.kind === 'forward' && httpErrorOf(error).reason === 'conflict';
+    return late ? submitPosted(post) : Promise.reject(error);
+  });
+}
+
+/** Answers a page that is posted after its session was submitted, by a second click or a reload. */
+async function submitAgain(exchange: PageExchange, session: HostedSession): Promise<void> {
+  const posted = readPostedAgain(await readForm(exchange.request, noFiles));
+  if (posted === undefined) return refuseClosed(session);
+  await submitPosted({ ...exchange, session, posted });
+}
+
+/** Does what the person asked for, and shows what comes next. */
+async function answer(post: Post): Promise<void> {
+  const { call, response, posted, fields } = post;
+  if (posted.goal.kind === 'save') return save(post);
+  // A form of one page without conditions has nothing to find out before it is submitted.
+  const plain = fields.every(({ page, visibleWhen }) => page === 1 && visibleWhen === undefined);
+  if (plain && posted.problems.length === 0) return submit(post, {});
+
+  const forward = posted.goal.kind === 'forward';
+  const saved = await call(rpcs.saveHostedAnswers, {
+    sessionId: sessionIdOf(post),
+    inputs: inputsOf(posted.texts),
+    page: forward ? posted.step : 0,
+  });
+  const answers: Answers = saved.answers ?? {};
+  const visible = visibleIds(fields, answers);
+  const steps = stepsOf(fields, visible);
+  const here = fields.filter(({ id, page }) => page === posted.step && visible.has(id));
+  const problems = [...posted.problems, ...saved.violations].filter(({ path }) =>
+    here.some(({ id }) => id === fieldIdOf(path) && posted.shown.has(id)),
+  );
+  if (forward && problems.length > 0) return showAgain(post, { answers, problems, step: posted.step });
+  if (forward && here.some(({ id }) => !posted.shown.has(id))) {
+    return showAgain(post, { answers, problems: [], step: posted.step, revealed: true });
+  }
+  const step = stepAfter(posted.goal, posted.step, steps);
+  if (step === undefined) return submit(post, answers);
+  // Kept answers can be read again, so that the step gets an address the browser can go back to.
+  if (saved.saved && saved.violations.length === 0) {
+    response.set('cache-control', 'no-store').redirect(303, `?step=${step}`);
+    return;
+  }
+  return showAgain(post, { answers, problems: [], step });
+}
+
+/** Keeps answers while the person goes on typing. The reply says only whether it worked. */
+async function save(post: Post): Promise<void> {
+  const { saved, violations } = await post.call(rpcs.saveHostedAnswers, {
+    sessionId: sessionIdOf(post),
+    inputs: inputsOf(post.posted.texts),
+    page: 0,
+  });
+  sendJson(post.response, 200, { ok: true, saved, refused: violations.map(({ path }) => fieldIdOf(path)) });
+}
+
+/** Submits, or shows the form again with what was refused. */
+async function submit(post: Post, answers: Answers): Promise<void> {
+  const { request, session, fields, posted } = post;
+  try {
+    await submitPosted(post);
+  } catch (error) {
+    const { reason, details } = httpErrorOf(error);
+    if (!(error instanceof ConnectError) || reason !== 'invalid' || prefersJson(request)) throw error;
+    const ids = new Set(details.map(({ path }) => fieldIdOf(path)));
+    const step = fields.find(({ id }) => ids.has(id))?.page ?? posted.step;
+    await showAgain(post, { answers: { ...session.answers, ...answers }, problems: details, step });
+  }
+}
+
+/** Submits the session and answers with the page of thanks, a redirect, or JSON. */
+async function submitPosted(submission: Submission): Promise<void> {
+  const { call, request, response, session, posted } = submission;
+  const { texts, honeypot, issueToken } = posted;
+  const { ending, submissionId } = await call(rpcs.submitHostedSession, {
+    sessionId: sessionIdOf(submission),
+    inputs: inputsOf(texts),
+    honeypot,
+    issueToken,
+  });
+  if (prefersJson(request)) {
+    const redirect = ending?.redirectUrl ? { redirect_url: ending.redirectUrl } : {};
+    return sendJson(response, 201, { ok: true, submission_id: submissionId, ...redirect });
+  }
+  if (ending === undefined) throw new Error('The reply to a submission lacks its ending');
+  // A script that has fetched the page cannot be sent to another site, but the page can.
+  if (ending.redirectUrl !== '' && !posted.fetched) {
+    response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+    return response.redirect(303, ending.redirectUrl);
+  }
+  await sendPage(request, response, 200, renderCompletion(ending, request, session.embedOrigins));
+}
+
+/** The form once more, with what was typed and what is wrong with it. */
+async function showAgain(post: Post, { answers, problems, step, revealed = false }: Result): Promise<void> {
+  const { request, response, session, fields, posted } = post;
+  if (prefersJson(request)) {
+    if (problems.length === 0) return sendJson(response, 200, { ok: true, page: step });
+    const refused = new HttpError('invalid', 'The answers do not fit', { details: problems });
+    return sendJson(response, refused.status, refused.body);
+  }
+  // Hidden fields are unknown here: a problem of theirs is named, but leads nowhere.
+  const known = new Set(fields.map(({ id }) => id));
+  const others = problems.filter(({ path }) => !known.has(fieldIdOf(path))).map(({ message }) => message);
+  const texts = new Map([...textsOf(answers), ...posted.texts]);
+  for (const { id, page } of fields) if (page !== step && !posted.texts.has(id)) texts.delete(id);
+  const page = renderForm(session, {
+    ...viewOf(post, session, fields, { answers, step, texts }),
+    problems: problemsOf(problems, fields, posted.texts, languageOf(request, session.locale)),
+    otherProblems: others,
+    revealed,
+    fileNames: posted.fileNames,
+    issueToken: posted.issueToken || session.issueToken,
+  });
+  await sendPage(request, response, problems.length > 0 ? 422 : 200, page);
+}
+
+/** What is submitted, of a session that may have been submitted before. */
+type Submission = PageExchange & {
+  session: HostedSession;
+  posted: Pick<Posted, 'texts' | 'honeypot' | 'issueToken' | 'fetched'>;
+};
+
+/** A post of the form's page, read. */
+type Post = Submission & { fields: readonly Field[]; posted: Posted };
+
+type Result = {
+  answers: Answers;
+  problems: readonly ErrorDetail[];
+  step: number;
+  /** Whether the answers brought in fields that the person has not seen. */
+  revealed?: boolean;
+};

@@ -1,0 +1,66 @@
+import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
+import type { Field } from '../../domain/definition/definition.ts';
+import { sendPage } from '../../http/reply.ts';
+import type { PageExchange } from '../handler.ts';
+import { rootOf } from '../layout.ts';
+import { languageOf } from '../messages.ts';
+import { type FormView, renderForm } from './form-page.ts';
+import { openSession } from './open-session.ts';
+import { type Answers, fieldsOf, stepFor } from './steps.ts';
+
+/** Answers GET on a session's address: its form, on the step where the person goes on. */
+export async function showForm(exchange: PageExchange): Promise<void> {
+  const { request, response } = exchange;
+  const session = await openSession(exchange);
+  const fields = fieldsOf(session);
+  const answers: Answers = session.answers ?? {};
+  const step = stepFor(fields, answers, session.resumed, request.query.step);
+  const view = viewOf(exchange, session, fields, { answers, step, texts: textsOf(answers) });
+  await sendPage(request, response, 200, renderForm(session, view));
+}
+
+/** What a form is shown with that nothing has been posted to. */
+export function viewOf(
+  { request }: PageExchange,
+  session: HostedSession,
+  fields: readonly Field[],
+  state: Pick<FormView, 'answers' | 'step' | 'texts'>,
+): FormView {
+  return {
+    language: languageOf(request, session.locale),
+    root: rootOf(request),
+    fields,
+    fileNames: fileNamesOf(state.answers),
+    problems: new Map(),
+    otherProblems: [],
+    revealed: false,
+    issueToken: session.issueToken,
+    ...state,
+  };
+}
+
+/** Answers as the texts of inputs. */
+export function textsOf(answers: Answers): Map<string, readonly string[]> {
+  return new Map(Object.entries(answers).map(([id, answer]) => [id, listOf(answer).map(textOf)]));
+}
+
+function textOf(answer: unknown): string {
+  if (typeof answer === 'object' && answer !== null) {
+    return 'upload_id' in answer ? String(answer.upload_id) : '';
+  }
+  return typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean'
+    ? String(answer)
+    : '';
+}
+
+/** The names of uploaded files among the answers, by upload id. */
+function fileNamesOf(answers: Answers): Map<string, string> {
+  const files = Object.values(answers)
+    .flatMap(listOf)
+    .filter((answer) => typeof answer === 'object' && answer !== null && 'filename' in answer);
+  return new Map(files.map((file) => [textOf(file), String(Reflect.get(Object(file), 'filename'))]));
+}
+
+function listOf(answer: unknown): unknown[] {
+  return Array.isArray(answer) ? answer : [answer];
+}

@@ -1,0 +1,72 @@
+import type { Transport } from '@connectrpc/connect';
+import type { Request, RequestHandler, Response } from 'express';
+import type { HostedSession } from '../../gen/forms/v1/hosted_pb.js';
+import { type Call, callsFor, requestIdOf } from '../http/call.ts';
+import type { HttpError } from '../http/errors.ts';
+import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
+import { renderError } from './messages.ts';
+
+/**
+ * Serves a page. What `handle` throws is answered as a page in the looks of the form, or as the JSON of the
+ * documented interface where the caller prefers that.
+ */
+export function servePage(options: PageOptions, handle: HandlePage): RequestHandler {
+  return serve(options, handle, sendFailure);
+}
+
+/** Serves what the script of a page asks for: errors are JSON. */
+export function serveScript(options: PageOptions, handle: HandlePage): RequestHandler {
+  return serve(options, handle, (failed, { response }) => sendJson(response, failed.status, failed.body));
+}
+
+function serve({ transport, log }: PageOptions, handle: HandlePage, fail: SendFailure): RequestHandler {
+  return async (request, response) => {
+    const exchange: PageExchange = {
+      call: callsFor(transport, request, response, 'page'),
+      request,
+      response,
+      session: undefined,
+    };
+    try {
+      await handle(exchange);
+    } catch (error) {
+      await sendError(error, { request, response, log, send: (failed) => fail(failed, exchange) });
+    }
+  };
+}
+
+function sendFailure(failed: HttpError, exchange: PageExchange): Promise<void> | void {
+  const { request, response, session } = exchange;
+  if (prefersJson(request)) return sendJson(response, failed.status, failed.body);
+  const { formName, locale, theme, embedOrigins } = session ?? noForm;
+  const page = renderError(failed, request, {
+    requestId: requestIdOf(request, response),
+    formName,
+    locale,
+    theme,
+    embedOrigins,
+  });
+  return sendPage(request, response, failed.status, page);
+}
+
+const noForm = { formName: '', locale: '', theme: undefined, embedOrigins: [] };
+
+/** One request for a page. */
+export type PageExchange = {
+  /** Calls an RPC for whoever asks for the page. */
+  call: Call;
+  request: Request;
+  response: Response;
+  /** The session that the page belongs to, once it is known: an error page looks like it too. */
+  session: HostedSession | undefined;
+};
+
+type SendFailure = (failed: HttpError, exchange: PageExchange) => Promise<void> | void;
+
+export type HandlePage = (exchange: PageExchange) => Promise<void> | void;
+
+export type PageOptions = {
+  /** Leads to the services. */
+  transport: Transport;
+  log: ErrorLog;
+};

@@ -1,0 +1,88 @@
+import type { IncomingMessage } from 'node:http';
+import type { Theme } from '../../gen/forms/v1/definition_pb.js';
+import type { ErrorReason, HttpError } from '../http/errors.ts';
+import type { Page } from '../http/reply.ts';
+import { type Html, html } from '../text/html.ts';
+import type { Words } from '../text/words/en.ts';
+import { chooseLanguage, fill, type Language } from '../text/words/language.ts';
+import { renderPage, rootOf } from './layout.ts';
+
+/** A page with a title and a sentence, and perhaps more below. */
+export function renderMessage(message: Message): Page {
+  const { title, text, request, language } = message;
+  const body = html`<h1>${title}</h1>
+<p class="lead">${text}</p>
+${message.more}`;
+  return renderPage({
+    language,
+    root: rootOf(request),
+    title: message.formName ? `${title} – ${message.formName}` : title,
+    theme: message.theme,
+    embedOrigins: message.embedOrigins ?? [],
+    body,
+    // An embedded page tells its height in every state.
+    script: (message.embedOrigins ?? []).length > 0,
+  });
+}
+
+/** Says why something was refused or failed. `requestId` is what the log has a fault under. */
+export function renderError(error: HttpError, request: IncomingMessage, options: ErrorOptions): Page {
+  const language = languageOf(request, options.locale);
+  const [title, text] = wordsFor(error.reason, language.words);
+  return renderMessage({ request, language, title, text: fill(text, { id: options.requestId }), ...options });
+}
+
+/** The language of a page for whoever sent the request. */
+export function languageOf(request: IncomingMessage, locale = ''): Language {
+  return chooseLanguage(locale, request.headers['accept-language']);
+}
+
+function wordsFor(reason: ErrorReason, words: Words): [title: string, text: string] {
+  switch (reason) {
+    case 'conflict':
+      return [words.submittedTitle, words.submittedText];
+    case 'expired':
+      return [words.expiredTitle, words.expiredText];
+    case 'closed':
+    case 'archived':
+      return [words.closedTitle, words.closedText];
+    case 'invalid_token':
+    case 'token_used':
+      return [words.linkInvalidTitle, words.linkInvalidText];
+    case 'origin_not_allowed':
+      return [words.refusedTitle, words.refusedText];
+    case 'not_found':
+    case 'method':
+      return [words.notFoundTitle, words.notFoundText];
+    case 'too_large':
+      return [words.tooLargeTitle, words.tooLargeText];
+    case 'rate_limited':
+      return [words.limitedTitle, words.limitedText];
+    case 'internal':
+      return [words.faultTitle, words.faultText];
+    case 'unavailable':
+      return [words.unavailableTitle, words.unavailableText];
+    case 'bad_request':
+    case 'media_type':
+    case 'invalid':
+    case 'missing_key':
+    case 'invalid_key':
+    case 'insufficient_scope':
+      return [words.badRequestTitle, words.badRequestText];
+    default:
+      return reason satisfies never;
+  }
+}
+
+/** The looks of the form that a message is about, as far as they are known. */
+type Looks = { theme?: Theme | undefined; formName?: string; embedOrigins?: string[] };
+
+export type Message = Looks & {
+  request: IncomingMessage;
+  language: Language;
+  title: string;
+  text: string;
+  more?: Html | false;
+};
+
+type ErrorOptions = Looks & { locale?: string; requestId: string };
