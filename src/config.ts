@@ -1,9 +1,9 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
 import { isEmailAddress } from './domain/email-address.ts';
 import { nearestName } from './domain/nearest-name.ts';
-import { defaultSchedule, parseSchedule } from './domain/retry.ts';
 import { parseSecretKey } from './domain/secrets.ts';
 import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
 

@@ -4,8 +4,8 @@ import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
+import { signWebhook } from '../src/domain/delivery/signature.ts';
 import { newWebhookSecret } from '../src/domain/secrets.ts';
-import { signWebhook } from '../src/domain/signature.ts';
 import { routes } from '../src/gateway/router.ts';
 import { temporaryFolder } from './support/spawn.ts';
 

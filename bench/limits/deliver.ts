@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'undici';
-import { signWebhook } from '../../src/domain/signature.ts';
+import { signWebhook } from '../../src/domain/delivery/signature.ts';
 import { webhookSecret } from '../support/form.ts';
 import { startMeter } from '../support/load.ts';
 import { serve } from '../support/serve.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { type Event, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
-import { signWebhook } from '../domain/signature.ts';
+import { signWebhook } from '../domain/delivery/signature.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and

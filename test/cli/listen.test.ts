@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { type ListenResponse, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
-import { verifySignature } from '../../src/domain/signature.ts';
+import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { createServerDatabase, engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';

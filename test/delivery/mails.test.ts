@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
-import { readMailLink } from '../../src/domain/mail-link.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries.ts';
 import { confirmRecipient, stopMail } from '../../src/store/mail.ts';
 import { VersionEntity } from '../../src/store/versions.ts';

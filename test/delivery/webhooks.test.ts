@@ -1,6 +1,6 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { verifySignature } from '../../src/domain/signature.ts';
+import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { findWebhook } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
-import { type MailLink, mailLinkToken } from '../../src/domain/mail-link.ts';
+import { type MailLink, mailLinkToken } from '../../src/domain/delivery/mail-link.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail.ts';
 import { engines } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { mailLinkToken, mailLinkUrl } from '../../domain/mail-link.ts';
+import { mailLinkToken, mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import type { SecretKey } from '../../domain/secrets.ts';
 import { html } from '../../text/html.ts';
 

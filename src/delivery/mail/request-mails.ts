@@ -1,4 +1,4 @@
-import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../domain/mail-link.ts';
+import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
 
 /**

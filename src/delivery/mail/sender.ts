@@ -1,5 +1,5 @@
+import { mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import { addressKey, isEmailAddress } from '../../domain/email-address.ts';
-import { mailLinkUrl } from '../../domain/mail-link.ts';
 import type { Claim } from '../../store/delivery-queue.ts';
 import { findAnyForm } from '../../store/forms.ts';
 import { isMailStopped, takeMailQuota } from '../../store/mail.ts';

@@ -1,7 +1,7 @@
+import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
+import { signWebhook } from '../../domain/delivery/signature.ts';
 import { effectsOf } from '../../domain/events/index.ts';
-import { checkWebhookUrl } from '../../domain/public-address.ts';
 import type { SecretBox } from '../../domain/secrets.ts';
-import { signWebhook } from '../../domain/signature.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/delivery-queue.ts';
 import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhook-secrets.ts';

@@ -1,5 +1,5 @@
+import { nextAttempt } from '../../domain/delivery/retry.ts';
 import { newId } from '../../domain/ids.ts';
-import { nextAttempt } from '../../domain/retry.ts';
 import type { Claim, WebhookContent } from '../../store/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/delivery-results.ts';
 import type { DeliveryOptions } from '../options.ts';

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as pb from '../../../gen/forms/v1/definition_pb.js';
-import { conditionFromMessage, conditionToMessage } from '../conditions/message.ts';
+import { conditionFromMessage, conditionToMessage } from '../conditions/condition-message.ts';
 import { memoize } from '../memoize.ts';
 import type { Delivery, Field, FieldType, FormDefinition, Settings } from './definition.ts';
 import { jsonFromValue, keyOf, present, valueFromJson } from './message-values.ts';

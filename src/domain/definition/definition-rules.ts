@@ -1,8 +1,8 @@
 import { RE2JS } from 're2js';
 import { conditionProblems } from '../conditions/rules.ts';
+import { checkWebhookUrl } from '../delivery/public-address.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json.ts';
-import { checkWebhookUrl } from '../public-address.ts';
 import type { Violation } from '../violations.ts';
 import { fieldProblems } from './field-rules.ts';
 

@@ -1,7 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { MailLinkPurpose, type MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
-import { type MailLink, readMailLink } from '../../domain/mail-link.ts';
+import { type MailLink, readMailLink } from '../../domain/delivery/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/deliveries.ts';

@@ -1,7 +1,7 @@
 import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
 import { registrableNames } from '../../domain/events/index.ts';
 import { isId } from '../../domain/ids.ts';
-import { checkWebhookUrl } from '../../domain/public-address.ts';
 import { textProblem } from '../../domain/text.ts';
 import { required, type Violation } from '../../domain/violations.ts';
 import type { Caller } from '../../rpc/context.ts';

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { newWebhookSecret } from '../../src/domain/secrets.ts';
-import { signWebhook, verifySignature } from '../../src/domain/signature.ts';
+import { signWebhook, verifySignature } from '../../../src/domain/delivery/signature.ts';
+import { newWebhookSecret } from '../../../src/domain/secrets.ts';
 
 const body = '{"event":"submission.created","data":{"answers":{"name":"Jürg 👍"}}}';
 const at = Date.now();

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkWebhookUrl, isPublicAddress } from '../../src/domain/public-address.ts';
+import { checkWebhookUrl, isPublicAddress } from '../../../src/domain/delivery/public-address.ts';
 
 describe('isPublicAddress', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type SecretKey, signLink, verifyLink } from './secrets.ts';
+import { type SecretKey, signLink, verifyLink } from '../secrets.ts';
 
 /**
  * The token of a mailed link: what following it does, for which form, by which address.

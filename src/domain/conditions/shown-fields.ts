@@ -1,7 +1,7 @@
-import { type Condition, evaluate } from '../conditions/condition.ts';
+import type { Answers } from '../answers/answers.ts';
 import type { Field } from '../definition/definition.ts';
 import { memoize } from '../memoize.ts';
-import type { Answers } from './answers.ts';
+import { type Condition, evaluate } from './condition.ts';
 
 /**
  * The fields that a person sees, with conditions that name only fields they see.

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { defaultSchedule, nextAttempt, parseRetryAfter, parseSchedule } from '../../src/domain/retry.ts';
+import {
+  defaultSchedule,
+  nextAttempt,
+  parseRetryAfter,
+  parseSchedule,
+} from '../../../src/domain/delivery/retry.ts';
 
 const now = new Date('2026-11-21T10:00:00.000Z');
 const never = () => 0;

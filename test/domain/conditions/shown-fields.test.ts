@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shownFields } from '../../../src/domain/answers/shown-fields.ts';
+import { shownFields } from '../../../src/domain/conditions/shown-fields.ts';
 import type { Condition, Field } from '../../../src/domain/definition/definition.ts';
 
 const field = (id: string, visibleWhen?: Condition, hidden = false): Field => ({
