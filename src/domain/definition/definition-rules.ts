@@ -1,5 +1,5 @@
 import { RE2JS } from 're2js';
-import { conditionProblems } from '../conditions/rules.ts';
+import { conditionProblems } from '../conditions/condition-rules.ts';
 import { checkWebhookUrl } from '../delivery/public-address.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json.ts';

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { isDatetime } from '../fields/date-time.ts';
-import { isLogo } from './logo.ts';
 
 /** What the database and the typed message hold. */
 const MAX_INT32 = 2_147_483_647;
@@ -32,7 +31,7 @@ const spamSchema = z
     honeypot: z.literal(true).exactOptional().describe('Adds an input that only machines fill.'),
     minSeconds: z.number().min(0).max(3600).exactOptional().describe('Faster answers are spam.'),
   })
-  .describe('How spam is told from answers.');
+  .describe('How spam is detected.');
 
 /** The shape of a form's settings as people send them. */
 export const settingsSchema = z
@@ -94,6 +93,21 @@ function isHttpsUrl(text: string): boolean {
   return protocol === 'https:' && username === '' && password === '';
 }
 
+/** Judged by the bytes too, not by the name alone: pages show it, so it must be what it says. */
+function isLogo(text: string): boolean {
+  const [, type, data] = /^data:image\/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
+  if (type === undefined || data === undefined || data.length % 4 !== 0) return false;
+  const bytes = Buffer.from(data, 'base64');
+  return bytes.length <= MAX_LOGO_BYTES && kindOfPicture(bytes) === type;
+}
+
+function kindOfPicture(bytes: Buffer): string | undefined {
+  if (bytes.subarray(0, 8).equals(PNG)) return 'png';
+  if (bytes.subarray(0, 3).equals(JPEG)) return 'jpeg';
+  const riff = bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP';
+  return riff ? 'webp' : undefined;
+}
+
 function isLocale(text: string): boolean {
   try {
     return Intl.getCanonicalLocales(text).length === 1;
@@ -101,6 +115,10 @@ function isLocale(text: string): boolean {
     return false;
   }
 }
+
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+const JPEG = Buffer.from([0xff, 0xd8, 0xff]);
+const MAX_LOGO_BYTES = 32 * 1024;
 
 /** Checked settings, every default filled in. */
 export type Settings = z.output<typeof settingsSchema>;

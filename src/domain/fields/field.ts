@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conditionSchema } from '../conditions/schema.ts';
+import { conditionSchema } from '../conditions/condition-rules.ts';
 import { fileAttributes } from './file.ts';
 import { numberAttributes } from './number.ts';
 import { multiSelectAttributes, optionAttributes } from './select.ts';
