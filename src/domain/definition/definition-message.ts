@@ -1,10 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import * as pb from '../../../gen/forms/v1/definition_pb.js';
-import { conditionFromMessage, conditionToMessage } from '../conditions/condition-message.ts';
+import { fieldFromMessage, fieldToMessage } from '../fields/field-message.ts';
 import { memoize } from '../memoize.ts';
-import type { Delivery, Field, FieldType, FormDefinition, Settings } from './definition.ts';
-import { jsonFromValue, keyOf, present, valueFromJson } from './message-values.ts';
+import type { Delivery, FormDefinition, Settings } from './definition.ts';
+import { keyOf, listed, present } from './message-values.ts';
 
 /**
  * The JSON that a typed definition stands for, as `checkDefinition` reads it. Unset fields are
@@ -32,48 +32,6 @@ export function definitionToMessage(definition: FormDefinition): pb.FormDefiniti
     settings: settingsToMessage(definition.settings),
   });
 }
-
-const fieldFromMessage = memoize((field: pb.Field): unknown =>
-  present({
-    id: field.id,
-    type: keyOf(fieldTypes, field.type),
-    label: field.label || undefined,
-    description: field.description || undefined,
-    placeholder: field.placeholder || undefined,
-    agentHint: field.agentHint || undefined,
-    required: field.required,
-    hidden: field.hidden,
-    page: field.page,
-    defaultValue: jsonFromValue(field.defaultValue),
-    options: listed(field.options.map(({ label, value }) => ({ label, value }))),
-    minLength: field.minLength,
-    maxLength: field.maxLength,
-    pattern: field.pattern || undefined,
-    patternMessage: field.patternMessage || undefined,
-    min: jsonFromValue(field.min),
-    max: jsonFromValue(field.max),
-    step: field.step,
-    minItems: field.minItems,
-    maxItems: field.maxItems,
-    accept: listed(field.accept),
-    maxBytes: field.maxBytes,
-    maxFiles: field.maxFiles,
-    visibleWhen: field.visibleWhen && conditionFromMessage(field.visibleWhen),
-  }),
-);
-
-/** The typed message of a checked field. */
-export const fieldToMessage = memoize((field: Field): pb.Field => {
-  const { type, defaultValue, min, max, visibleWhen, ...same } = field;
-  return create(pb.FieldSchema, {
-    ...same,
-    type: fieldTypes[type],
-    defaultValue: valueFromJson(defaultValue),
-    min: valueFromJson(min),
-    max: valueFromJson(max),
-    visibleWhen: visibleWhen && conditionToMessage(visibleWhen),
-  });
-});
 
 /** The typed message of a definition's theme, if it has one. */
 export const themeToMessage = memoize(
@@ -158,36 +116,12 @@ function settingsToMessage({ closesAt, theme, spam, ...same }: Settings): pb.Set
   });
 }
 
-/** A list that is empty in a message may as well be absent. */
-function listed<Item>(items: Item[]): Item[] | undefined {
-  return items.length > 0 ? items : undefined;
-}
-
 /** A timestamp beyond what dates can hold becomes a text that is no date. */
 function isoText(date: Date): string {
   return Number.isNaN(date.getTime()) ? 'beyond time' : date.toISOString();
 }
 
 const NANOS = 1_000_000_000;
-
-const fieldTypes: Record<FieldType, pb.FieldType> = {
-  text: pb.FieldType.TEXT,
-  textarea: pb.FieldType.TEXTAREA,
-  email: pb.FieldType.EMAIL,
-  url: pb.FieldType.URL,
-  phone: pb.FieldType.PHONE,
-  number: pb.FieldType.NUMBER,
-  boolean: pb.FieldType.BOOLEAN,
-  checkbox: pb.FieldType.CHECKBOX,
-  date: pb.FieldType.DATE,
-  time: pb.FieldType.TIME,
-  datetime: pb.FieldType.DATETIME,
-  select: pb.FieldType.SELECT,
-  radio: pb.FieldType.RADIO,
-  multi_select: pb.FieldType.MULTI_SELECT,
-  hidden: pb.FieldType.HIDDEN,
-  file: pb.FieldType.FILE,
-};
 
 const themeModes: Record<Settings['theme']['mode'], pb.ThemeMode> = {
   light: pb.ThemeMode.LIGHT,

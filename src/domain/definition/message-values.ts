@@ -50,3 +50,8 @@ export function keyOf(words: Record<string, number>, number: number): string | u
 export function present(properties: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== undefined));
 }
+
+/** A list that is empty in a message may as well be absent. */
+export function listed<Item>(items: Item[]): Item[] | undefined {
+  return items.length > 0 ? items : undefined;
+}

@@ -4,7 +4,8 @@ import { type HostedSessionSchema, HostedState } from '../../../gen/forms/v1/hos
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
-import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-message.ts';
+import { themeToMessage } from '../../domain/definition/definition-message.ts';
+import { fieldToMessage } from '../../domain/fields/field-message.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { Availability, PublishedForm } from '../forms/form-access.ts';

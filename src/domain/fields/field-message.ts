@@ -1,0 +1,68 @@
+import { create } from '@bufbuild/protobuf';
+import * as pb from '../../../gen/forms/v1/definition_pb.js';
+import { conditionFromMessage, conditionToMessage } from '../conditions/condition-message.ts';
+import { jsonFromValue, keyOf, listed, present, valueFromJson } from '../definition/message-values.ts';
+import { memoize } from '../memoize.ts';
+import type { Field, FieldType } from './field.ts';
+
+/** The JSON that a typed field stands for, as the check of a definition reads it. */
+export const fieldFromMessage = memoize((field: pb.Field): unknown =>
+  present({
+    id: field.id,
+    type: keyOf(fieldTypes, field.type),
+    label: field.label || undefined,
+    description: field.description || undefined,
+    placeholder: field.placeholder || undefined,
+    agentHint: field.agentHint || undefined,
+    required: field.required,
+    hidden: field.hidden,
+    page: field.page,
+    defaultValue: jsonFromValue(field.defaultValue),
+    options: listed(field.options.map(({ label, value }) => ({ label, value }))),
+    minLength: field.minLength,
+    maxLength: field.maxLength,
+    pattern: field.pattern || undefined,
+    patternMessage: field.patternMessage || undefined,
+    min: jsonFromValue(field.min),
+    max: jsonFromValue(field.max),
+    step: field.step,
+    minItems: field.minItems,
+    maxItems: field.maxItems,
+    accept: listed(field.accept),
+    maxBytes: field.maxBytes,
+    maxFiles: field.maxFiles,
+    visibleWhen: field.visibleWhen && conditionFromMessage(field.visibleWhen),
+  }),
+);
+
+/** The typed message of a checked field. */
+export const fieldToMessage = memoize((field: Field): pb.Field => {
+  const { type, defaultValue, min, max, visibleWhen, ...same } = field;
+  return create(pb.FieldSchema, {
+    ...same,
+    type: fieldTypes[type],
+    defaultValue: valueFromJson(defaultValue),
+    min: valueFromJson(min),
+    max: valueFromJson(max),
+    visibleWhen: visibleWhen && conditionToMessage(visibleWhen),
+  });
+});
+
+const fieldTypes: Record<FieldType, pb.FieldType> = {
+  text: pb.FieldType.TEXT,
+  textarea: pb.FieldType.TEXTAREA,
+  email: pb.FieldType.EMAIL,
+  url: pb.FieldType.URL,
+  phone: pb.FieldType.PHONE,
+  number: pb.FieldType.NUMBER,
+  boolean: pb.FieldType.BOOLEAN,
+  checkbox: pb.FieldType.CHECKBOX,
+  date: pb.FieldType.DATE,
+  time: pb.FieldType.TIME,
+  datetime: pb.FieldType.DATETIME,
+  select: pb.FieldType.SELECT,
+  radio: pb.FieldType.RADIO,
+  multi_select: pb.FieldType.MULTI_SELECT,
+  hidden: pb.FieldType.HIDDEN,
+  file: pb.FieldType.FILE,
+};
