@@ -1,4 +1,4 @@
-import type { Interceptor } from '@connectrpc/connect';
+import type { ContextValues, Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { holds } from '../domain/scopes.ts';
 import { type Access, accessOf } from './authorization.ts';
@@ -10,24 +10,32 @@ import { failed } from './errors.ts';
  *
  * Another scheme than `Bearer` counts as no key: on public routes it belongs to somebody else.
  */
-export function authenticate({ keys, requireApiKey }: AuthenticationOptions): Interceptor {
+export function authenticate(options: AuthenticationOptions): Interceptor {
   return (next) => async (req) => {
-    const access = accessFor(req);
-    const text = bearerOf(req.header.get('authorization'));
-    if (text !== undefined) {
-      const caller = await keys.find(text, req.contextValues.get(clientAddressKey));
-      if (caller === undefined)
-        throw failed(Reason.INVALID_KEY, 'The API key is unknown, expired or revoked');
-      checkScope(caller, access);
-      req.contextValues.set(callerKey, caller);
-    } else if (access.key === 'required') {
-      if (access.openWithoutKeys !== true || requireApiKey) {
-        throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
-      }
-      req.contextValues.set(callerKey, await keys.withoutKey());
-    }
+    await identify(req.header, req.contextValues, accessFor(req), options);
     return next(req);
   };
+}
+
+/** Does the same before the message is there: as far as it does not depend on the message. */
+export async function identify(
+  header: Headers,
+  values: ContextValues,
+  access: Access,
+  { keys, requireApiKey }: AuthenticationOptions,
+): Promise<void> {
+  const text = bearerOf(header.get('authorization'));
+  if (text !== undefined) {
+    const caller = values.get(callerKey) ?? (await keys.find(text, values.get(clientAddressKey)));
+    if (caller === undefined) throw failed(Reason.INVALID_KEY, 'The API key is unknown, expired or revoked');
+    checkScope(caller, access);
+    values.set(callerKey, caller);
+  } else if (access.key === 'required') {
+    if (access.openWithoutKeys !== true || requireApiKey) {
+      throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
+    }
+    values.set(callerKey, await keys.withoutKey());
+  }
 }
 
 /** What holds for this request: the RPC's access, or that of its managed form. */

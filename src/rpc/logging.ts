@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import type { Log } from '../telemetry/log.ts';
@@ -11,27 +12,47 @@ import { failed } from './errors.ts';
  * Whatever else is thrown becomes `UNAVAILABLE` if it passes by itself, else `INTERNAL` with the
  * request id under which the log has the cause.
  */
-export function logCalls({ log, now, describeTemporaryFault }: LogOptions): Interceptor {
+export function createCallLog({ log, now, describeTemporaryFault }: LogOptions): CallLog {
   const warn = seldom(log, now);
-  return (next) => async (req) => {
-    const startedAt = now();
-    const end = (error?: unknown): ConnectError | undefined => {
-      const requestId = requestIdOf(req.header);
-      const failure = error === undefined ? undefined : failureOf(error, requestId, req.signal);
-      const method = `${req.service.typeName}/${req.method.name}`;
-      const call = { method, ms: now() - startedAt, requestId };
-      if (failure === undefined) log.debug({ ...call, code: 'ok' }, 'call');
-      else logFailure({ ...call, code: Code[failure.code] }, failure);
-      return failure;
-    };
+
+  function end(call: Call, startedAt: number): void {
+    log.debug({ ...factsOf(call, startedAt), code: 'ok' }, 'call');
+  }
+
+  function fail(call: Call, startedAt: number, error: unknown): ConnectError {
+    const facts = factsOf(call, startedAt);
+    const failure = failureOf(error, facts.requestId, call.signal);
+    logFailure({ ...facts, code: Code[failure.code] }, failure);
+    return failure;
+  }
+
+  function factsOf({ method, header }: Call, startedAt: number) {
+    const name = `${method.parent.typeName}/${method.name}`;
+    return { method: name, ms: now() - startedAt, requestId: requestIdOf(header) };
+  }
+
+  async function* watched<T>(messages: AsyncIterable<T>, call: Call, startedAt: number): AsyncIterable<T> {
     try {
-      const response = await next(req);
-      if (response.stream) return { ...response, message: watched(response.message, end) };
-      if (log.isLevelEnabled?.('debug') ?? true) end();
-      return response;
+      yield* messages;
+      end(call, startedAt);
     } catch (error) {
-      throw end(error);
+      throw fail(call, startedAt, error);
     }
+  }
+
+  return {
+    interceptor: (next) => async (req) => {
+      const startedAt = now();
+      try {
+        const response = await next(req);
+        if (response.stream) return { ...response, message: watched(response.message, req, startedAt) };
+        if (log.isLevelEnabled?.('debug') ?? true) end(req, startedAt);
+        return response;
+      } catch (error) {
+        throw fail(req, startedAt, error);
+      }
+    },
+    fail: (call, error) => fail(call, now(), error),
   };
 
   function logFailure(call: object, failure: ConnectError): void {
@@ -77,15 +98,6 @@ function seldom(log: Log, now: () => number): (facts: object, message: string) =
 
 const WARN_EVERY_MS = 1_000;
 
-async function* watched<T>(messages: AsyncIterable<T>, end: EndOfCall): AsyncIterable<T> {
-  try {
-    yield* messages;
-    end();
-  } catch (error) {
-    throw end(error);
-  }
-}
-
 /** The request id that the caller gave, so that all logs name the call alike; a malformed one is replaced. */
 function requestIdOf(header: Headers): string {
   const given = header.get('x-request-id');
@@ -97,7 +109,13 @@ const requestIdPattern = /^[\w.:-]{1,64}$/;
 /** Long enough for a restart of the database or a burst of submissions to be over. */
 const RETRY_AFTER_SECONDS = 2;
 
-type EndOfCall = (error?: unknown) => ConnectError | undefined;
+export type CallLog = {
+  interceptor: Interceptor;
+  /** Logs a call that fails before it comes to the interceptors, and returns what its caller gets. */
+  fail(call: Call, error: unknown): ConnectError;
+};
+
+type Call = { method: DescMethod; header: Headers; signal: AbortSignal };
 
 export type LogOptions = {
   log: Log;

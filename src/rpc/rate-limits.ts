@@ -1,4 +1,5 @@
-import { ConnectError, type Interceptor } from '@connectrpc/connect';
+import type { DescMethod, Message } from '@bufbuild/protobuf';
+import { ConnectError, type ContextValues, createContextKey, type Interceptor } from '@connectrpc/connect';
 import ipaddr from 'ipaddr.js';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { isId } from '../domain/ids.ts';
@@ -14,40 +15,65 @@ import { failed } from './errors.ts';
  * Says in the `ratelimit` and `ratelimit-policy` headers how much is left (the IETF's draft
  * "RateLimit header fields for HTTP").
  */
-export function limitRates({ countInDatabase, now, perKey }: RateOptions): Interceptor {
+export function createRateLimits({ countInDatabase, now, perKey }: RateOptions): RateLimits {
   const counter = createWindowCounter({ now });
   const keyLimit: Limit | undefined =
     perKey === undefined ? undefined : { name: 'key', calls: perKey, per: 'minute' };
 
-  async function count(limit: Limit, key: string): Promise<WindowState> {
-    return limit.per === 'minute' ? counter.count(key) : countInDatabase(key, HOUR_SECONDS);
+  function limitOf(method: DescMethod, values: ContextValues): Limit | undefined {
+    return values.get(callerKey)?.keyId === undefined ? accessOf(method).limit : keyLimit;
   }
 
-  return (next) => async (req) => {
-    const keyId = req.contextValues.get(callerKey)?.keyId;
-    const limit = keyId === undefined ? accessOf(req.method).limit : keyLimit;
-    if (limit === undefined) return next(req);
-
+  /** Counts a call once, and throws if there were too many. */
+  async function count(limit: Limit, values: ContextValues, formId: string): Promise<WindowState> {
+    const known = values.get(countedKey);
+    if (known !== undefined) return known;
+    const keyId = values.get(callerKey)?.keyId;
     const key =
       keyId === undefined
-        ? `${limit.name}:${formOf(limit, req)}:${networkOf(req.contextValues.get(clientAddressKey))}`
+        ? `${limit.name}:${formId}:${networkOf(values.get(clientAddressKey))}`
         : `${limit.name}:${keyId}`;
-    const state = await count(limit, key);
+    const state = limit.per === 'minute' ? counter.count(key) : await countInDatabase(key, HOUR_SECONDS);
+    values.set(countedKey, state);
     if (state.hits > limit.calls) throw tooMany(limit, state);
-    const response = await next(req).catch((error: unknown) => {
-      if (error instanceof ConnectError) setRateLimitHeaders(error.metadata, limit, state);
-      throw error;
-    });
-    setRateLimitHeaders(response.header, limit, state);
-    return response;
+    return state;
+  }
+
+  return {
+    async beforeMessage(method, values) {
+      const limit = limitOf(method, values);
+      if (limit !== undefined && limit.each !== 'form') await count(limit, values, '');
+    },
+    interceptor: (next) => async (req) => {
+      const limit = limitOf(req.method, req.contextValues);
+      if (limit === undefined) return next(req);
+      const state = await count(limit, req.contextValues, formOf(limit, req));
+      const response = await next(req).catch((error: unknown) => {
+        if (error instanceof ConnectError) setRateLimitHeaders(error.metadata, limit, state);
+        throw error;
+      });
+      setRateLimitHeaders(response.header, limit, state);
+      return response;
+    },
   };
 }
 
+/** What a call was counted as, so that it is counted once. */
+const countedKey = createContextKey<WindowState | undefined>(undefined, { description: 'counted call' });
+
 /** Limits for each form go by ids only, so that made-up names share one count. */
 function formOf(limit: Limit, req: AnyRequest): string {
-  if (limit.each !== 'form' || req.stream || !('formId' in req.message)) return '';
-  const { formId } = req.message;
-  return typeof formId === 'string' && isId('form', formId) ? formId : '';
+  if (limit.each !== 'form' || req.stream) return '';
+  const id = formIdIn(req.message);
+  return typeof id === 'string' && isId('form', id) ? id : '';
+}
+
+/** The form that a message names; that of an upload lies in its `target`. */
+function formIdIn(message: Message): unknown {
+  if ('formId' in message) return message.formId;
+  const target = 'target' in message ? message.target : undefined;
+  const names = typeof target === 'object' && target !== null && 'case' in target && 'value' in target;
+  return names && target.case === 'formId' ? target.value : undefined;
 }
 
 /** What counts as one client: an IPv4 address, or the /64 that an IPv6 customer has to themselves. */
@@ -89,6 +115,13 @@ type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
  * many there were in it, this one included.
  */
 export type CountInDatabase = (key: string, seconds: number) => Promise<WindowState>;
+
+export type RateLimits = {
+  /** Counts a call whose limit does not depend on its message. Throws RATE_LIMITED if there were too many. */
+  beforeMessage(method: DescMethod, values: ContextValues): Promise<void>;
+  /** Counts the others, and tells in each response what is left. */
+  interceptor: Interceptor;
+};
 
 export type RateOptions = {
   countInDatabase: CountInDatabase;

@@ -1,4 +1,4 @@
-import type { DescService } from '@bufbuild/protobuf';
+import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import {
   type ConnectRouter,
   createServiceImplSpec,
@@ -9,10 +9,12 @@ import {
 import type { Log } from '../telemetry/log.ts';
 import { type Admit, createAdmission } from './admission.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
+import { createGate } from './gate.ts';
+import { callLimits, limitsOf, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
-import { logCalls } from './logging.ts';
-import { type CountInDatabase, limitRates } from './rate-limits.ts';
-import { callLimits } from './server.ts';
+import { createCallLog } from './logging.ts';
+import { checkedGzip } from './message-check.ts';
+import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
 import { answerUnaryGrpc } from './unary-grpc.ts';
 
 /**
@@ -21,20 +23,32 @@ import { answerUnaryGrpc } from './unary-grpc.ts';
  */
 export function createRpc(options: RpcOptions): Rpc {
   const { services, keys, requireApiKey, rateLimits, describeTemporaryFault, now, log } = options;
+  const authentication = { keys, requireApiKey };
+  const callLog = createCallLog({ log, now, describeTemporaryFault });
+  const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
   const interceptors: Interceptor[] = [
-    logCalls({ log, now, describeTemporaryFault }),
-    authenticate({ keys, requireApiKey }),
-    ...(rateLimits ? [limitRates({ ...rateLimits, now })] : []),
+    callLog.interceptor,
+    authenticate(authentication),
+    ...(rates === undefined ? [] : [rates.interceptor]),
   ];
+  const requestGate = createGate({ authentication, rateLimits: rates, callLog });
+  /** How a method is served on the network. */
+  const optionsOf = (method: DescMethod): ServingOptions => ({
+    ...callLimits,
+    readMaxBytes: limitsOf(method).readMaxBytes,
+    acceptCompression: [checkedGzip(method)],
+    requestGate,
+    interceptors,
+  });
   const specs = services.map(({ descriptor, implementation }) =>
     createServiceImplSpec(descriptor, implementation),
   );
   return {
     routes(router) {
-      for (const { descriptor, implementation } of services) {
-        router.service(descriptor, implementation, { ...callLimits, interceptors });
+      for (const { method, impl } of specs.flatMap(({ methods }) => Object.values(methods))) {
+        router.rpc(method, impl, optionsOf(method));
       }
-      answerUnaryGrpc(router, { specs, interceptors });
+      answerUnaryGrpc(router, specs, optionsOf);
     },
     transport: () => createLocalTransport(specs, interceptors),
     admit: createAdmission(interceptors),

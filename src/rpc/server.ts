@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { text } from 'node:stream/consumers';
+import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -14,22 +15,19 @@ import type {
   UniversalServerResponse,
 } from '@connectrpc/connect/protocol';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import {
-  compressionBrotli,
-  compressionGzip,
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from '@connectrpc/connect-node';
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { failed } from './errors.ts';
+import { limitsOf, WIRE_OVERHEAD } from './limits.ts';
+import { checkBody } from './message-check.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`.
  *
  * Streams take Connect's own way between Node and its handlers. For unary calls, nearly all there are,
  * that way is a good part of what a call costs (iterators over both bodies, an abort with a stack trace
- * after each answer), so here a request is read whole before its handler begins, and its answer is
+ * after each answer), so here a request is read in one piece, once it has passed the gate, and its answer is
  * written at once.
  */
 export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHandlerOptions): RpcHandler {
@@ -64,23 +62,23 @@ async function answerWhole(
   };
   request.on('error', gone);
   response.once('close', gone);
-  const chunks = await readWhole(request, response);
-  if (chunks === undefined) return;
-
+  const header = headersOf(request);
   const answer = await handler({
     httpVersion: request.httpVersion,
     method: request.method ?? '',
     url: `http://localhost${request.url}`,
-    header: headersOf(request),
-    body: toStream(chunks),
+    header,
+    body: bodyOf(handler.method, header, request, response),
     signal: caller.signal,
     contextValues,
   });
   const body = answer.body === undefined ? '' : await readAll(answer.body);
   answered = true;
+  if (response.destroyed) return;
   response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
   if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
   response.end(body);
+  if (!request.complete) discard(request, response, 2 * limitsOf(handler.method).readMaxBytes);
 }
 
 async function answerStream(
@@ -94,25 +92,58 @@ async function answerStream(
 }
 
 /**
- * The chunks of a request's body; undefined if the caller goes before its end. Of a body that is too
- * large only the beginning, which is too large too: its handler refuses it in its own protocol.
+ * The body of a unary call, read when its handler asks for it, which is after the gate. Fails if it is larger or
+ * holds more than the method allows, or is cut off.
  */
-function readWhole(request: Request, response: ServerResponse): Promise<Uint8Array[] | undefined> {
-  const { promise, resolve } = Promise.withResolvers<Uint8Array[] | undefined>();
+async function* bodyOf(
+  method: DescMethod,
+  header: Headers,
+  request: Request,
+  response: ServerResponse,
+): AsyncGenerator<Uint8Array> {
+  const { readMaxBytes } = limitsOf(method);
+  const body = await readWhole(request, readMaxBytes + WIRE_OVERHEAD);
+  if (body === 'cut off') {
+    response.destroy();
+    throw new ConnectError('The request was cut off', Code.Canceled);
+  }
+  if (body === 'too large')
+    throw failed(Reason.TOO_LARGE, `The message is larger than ${readMaxBytes} bytes`);
+  checkBody(method, header, body);
+  yield body;
+}
+
+function readWhole(request: Request, limit: number): Promise<Uint8Array | 'too large' | 'cut off'> {
+  const { promise, resolve } = Promise.withResolvers<Uint8Array | 'too large' | 'cut off'>();
   const chunks: Uint8Array[] = [];
   let size = 0;
-  request.on('data', (chunk: Uint8Array) => {
-    // Most clients look at an answer only once they have sent everything, but there is a limit to that.
-    if (size > 2 * MAX_WIRE_BYTES) for (const side of [request, response]) side.destroy();
-    if (size <= MAX_WIRE_BYTES) chunks.push(chunk);
+  const take = (chunk: Uint8Array) => {
     size += chunk.length;
-    if (size > MAX_WIRE_BYTES) resolve(chunks);
-  });
+    chunks.push(chunk);
+    if (size <= limit) return;
+    chunks.length = 0;
+    request.off('data', take);
+    resolve('too large');
+  };
+  request.on('data', take);
   // HTTP/2 ends a stream that was cut off as it ends a whole one, but says so before.
-  request.once('aborted', () => resolve(undefined));
-  request.once('end', () => resolve(chunks));
-  request.once('close', () => resolve(undefined));
+  request.once('aborted', () => resolve('cut off'));
+  request.once('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+  request.once('close', () => resolve('cut off'));
   return promise;
+}
+
+/**
+ * Reads on after a refusal, without keeping anything: most clients look at an answer only once they have sent
+ * everything. Those that send more than `limit` bytes are cut off.
+ */
+function discard(request: Request, response: ServerResponse, limit: number): void {
+  let size = 0;
+  request.on('data', (chunk: Uint8Array) => {
+    size += chunk.length;
+    if (size > limit) for (const side of [request, response]) side.destroy();
+  });
+  request.resume();
 }
 
 /** Without the names of HTTP/2's own, such as `:path`. */
@@ -169,18 +200,6 @@ export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Uint8A
   for await (const chunk of stream) chunks.push(chunk);
   return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
 }
-
-/** What calls from the network may ask for. Times in milliseconds, sizes in bytes. */
-export const callLimits = {
-  acceptCompression: [compressionGzip, compressionBrotli],
-  /** The longest time-out that a caller may set: an export of millions takes minutes. */
-  maxTimeoutMs: 600_000,
-  /** A file of 10 MiB with its envelope, in base64 as Connect's JSON has it. */
-  readMaxBytes: 14 * 1024 * 1024,
-};
-
-/** The largest message, with the head that gRPC puts before it. */
-const MAX_WIRE_BYTES = callLimits.readMaxBytes + 5;
 
 export type RpcHandler = (request: Request, response: Response) => void;
 

@@ -1,9 +1,9 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
   type ConnectRouter,
   createHandlerContext,
-  type Interceptor,
   type MethodImplSpec,
   type ServiceImplSpec,
 } from '@connectrpc/connect';
@@ -33,7 +33,8 @@ import {
   parseTimeout,
   setTrailerStatus,
 } from '@connectrpc/connect/protocol-grpc';
-import { callLimits, readAll, toStream } from './server.ts';
+import type { ServingOptions } from './limits.ts';
+import { readAll, toStream } from './server.ts';
 
 /**
  * Makes the router answer a unary gRPC call as what it is: one message and one answer.
@@ -41,34 +42,36 @@ import { callLimits, readAll, toStream } from './server.ts';
  * Connect's handler takes every gRPC call for a stream and passes it through a chain of async iterators,
  * which costs more than all the rest of the call. A body that is not one message is still left to it.
  */
-export function answerUnaryGrpc({ handlers }: ConnectRouter, services: ServedSpecs): void {
+export function answerUnaryGrpc(
+  { handlers }: ConnectRouter,
+  services: readonly ServiceImplSpec[],
+  optionsOf: (method: DescMethod) => ServingOptions,
+): void {
   const specs = new Map(
-    services.specs.flatMap(({ methods }) => Object.values(methods)).map((spec) => [spec.method, spec]),
+    services.flatMap(({ methods }) => Object.values(methods)).map((spec) => [spec.method, spec]),
   );
   for (const [index, handler] of handlers.entries()) {
     const spec = specs.get(handler.method);
     if (spec?.kind !== 'unary') continue;
-    const answer = unaryAnswer(spec, services.interceptors);
+    const answer = unaryAnswer(spec, optionsOf(spec.method), handler);
     const either: UniversalHandlerFn = async (request) => {
       const { body } = request;
-      if (!isGrpc(request) || !isIterable(body)) return handler(request);
-      const bytes = await readAll(body);
-      const message = onlyMessage(bytes);
-      if (message === undefined) return handler({ ...request, body: toStream([bytes]) });
-      return answer(request, message);
+      return isGrpc(request) && isIterable(body) ? answer(request, body) : handler(request);
     };
     handlers[index] = Object.assign(either, handler);
   }
 }
 
-/** Calls the method with a message, and makes gRPC's response of what it returns or throws. */
-function unaryAnswer(spec: UnarySpec, interceptors: Interceptor[]) {
+/** Calls the method with the message in `body`, and makes gRPC's response of what it returns or throws. */
+function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: UniversalHandlerFn) {
   const { method } = spec;
-  const serialization = createMethodSerializationLookup(method, undefined, undefined, limits);
+  const limits = validateUniversalHandlerOptions(options);
+  const encodings = limits.acceptCompression.map(({ name }) => name).join(',');
+  const serialization = createMethodSerializationLookup(method, limits.binaryOptions, undefined, limits);
 
   return async (
     request: UniversalServerRequest,
-    message: EnvelopedMessage,
+    stream: AsyncIterable<Uint8Array>,
   ): Promise<UniversalServerResponse> => {
     const { header } = request;
     const binary = parseContentType(header.get(headerContentType))?.binary ?? true;
@@ -103,9 +106,13 @@ function unaryAnswer(spec: UnarySpec, interceptors: Interceptor[]) {
         throw compression.error;
       }
       if (timeout.error) throw timeout.error;
+      await options.requestGate(context);
+      const bytes = await readAll(stream);
+      const message = onlyMessage(bytes, limits.readMaxBytes);
+      if (message === undefined) return await handler({ ...request, body: toStream([bytes]) });
       const { data } = await envelopeDecompress(message, compression.request, limits.readMaxBytes);
       const input = serialization.getI(binary).parse(data);
-      const output = await invokeUnaryImplementation(spec, context, input, interceptors);
+      const output = await invokeUnaryImplementation(spec, context, input, limits.interceptors);
       const reply = { flags: 0, data: serialization.getO(binary).serialize(output) };
       const sent = await envelopeCompress(reply, compression.response, limits.compressMinBytes);
       body.push(encodeEnvelope(sent.flags, sent.data));
@@ -132,9 +139,9 @@ function isIterable(body: UniversalServerRequest['body']): body is AsyncIterable
 }
 
 /** The message, if the bytes are exactly one of a permitted size: a byte of flags, four of length, the data. */
-function onlyMessage(bytes: Uint8Array): EnvelopedMessage | undefined {
+function onlyMessage(bytes: Uint8Array, readMaxBytes: number): EnvelopedMessage | undefined {
   const data = bytes.subarray(ENVELOPE_HEAD);
-  if (bytes.length < ENVELOPE_HEAD || data.length > limits.readMaxBytes) return undefined;
+  if (bytes.length < ENVELOPE_HEAD || data.length > readMaxBytes) return undefined;
   const view = new DataView(bytes.buffer, bytes.byteOffset, ENVELOPE_HEAD);
   return view.getUint32(1) === data.length ? { flags: view.getUint8(0), data } : undefined;
 }
@@ -144,13 +151,9 @@ function asConnectError(error: unknown): ConnectError {
   return error instanceof ConnectError ? error : new ConnectError('internal error', Code.Internal);
 }
 
-const limits = validateUniversalHandlerOptions(callLimits);
-const encodings = limits.acceptCompression.map(({ name }) => name).join(',');
-
 const ENVELOPE_HEAD = 5;
 
 /** Made once: a signal that aborts without a reason makes one, with a stack trace. */
 const over = new ConnectError('The call is over', Code.Canceled);
 
 type UnarySpec = MethodImplSpec & { kind: 'unary' };
-type ServedSpecs = { specs: ServiceImplSpec[]; interceptors: Interceptor[] };

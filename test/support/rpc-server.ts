@@ -4,8 +4,10 @@ import {
   createServiceImplSpec,
   type ServiceImpl,
 } from '@connectrpc/connect';
+import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { callLimits, limitsOf } from '../../src/rpc/limits.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import { answerUnaryGrpc } from '../../src/rpc/unary-grpc.ts';
 import { listen } from '../../src/server.ts';
@@ -19,8 +21,9 @@ export async function startDoor(check: Check, change: (router: ConnectRouter) =>
   const spec = createServiceImplSpec<typeof Health>(Health, { check });
   const door = createRpcHandler({
     routes(router) {
-      router.service(Health, { check });
-      answerUnaryGrpc(router, { specs: [spec], interceptors: [] });
+      const options = { ...callLimits, ...limitsOf(Health.method.check), ...ungated };
+      router.service(Health, { check }, options);
+      answerUnaryGrpc(router, [spec], () => options);
       change(router);
     },
     contextValues: createContextValues,
@@ -36,5 +39,7 @@ export async function startDoor(check: Check, change: (router: ConnectRouter) =>
     [Symbol.asyncDispose]: () => listeners.close(0),
   };
 }
+
+const ungated = { acceptCompression: [compressionGzip], interceptors: [], requestGate: () => undefined };
 
 type Check = NonNullable<ServiceImpl<typeof Health>['check']>;

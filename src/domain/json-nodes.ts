@@ -1,0 +1,35 @@
+/**
+ * Whether JSON text, as UTF-8 bytes, holds more than `limit` values, so that it can be refused before objects
+ * are made of it. Property names don't count. Text that is not JSON gives some answer: its parser refuses it.
+ */
+export function hasMoreNodes(json: Uint8Array, limit: number): boolean {
+  let nodes = 1;
+  for (let at = 0; at < json.length; at += 1) {
+    const byte = json[at];
+    if (byte === QUOTE) at = endOfString(json, at);
+    else if (byte === COMMA || ((byte === BRACKET || byte === BRACE) && !closesNext(json, at))) nodes += 1;
+    if (nodes > limit) return true;
+  }
+  return false;
+}
+
+/** The place of the quote that ends the string which begins at `start`. */
+function endOfString(json: Uint8Array, start: number): number {
+  for (let at = json.indexOf(QUOTE, start + 1); at >= 0; at = json.indexOf(QUOTE, at + 1)) {
+    let escapes = 0;
+    while (json[at - 1 - escapes] === BACKSLASH) escapes += 1;
+    if (escapes % 2 === 0) return at;
+  }
+  return json.length;
+}
+
+/** Whether the array or object that opens here is empty: what follows is then no value of its own. */
+function closesNext(json: Uint8Array, open: number): boolean {
+  let at = open + 1;
+  while (whitespace.has(json[at] ?? 0)) at += 1;
+  return json[at] === (json[open] === BRACKET ? CLOSING_BRACKET : CLOSING_BRACE);
+}
+
+const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
+const [BRACKET, CLOSING_BRACKET, BRACE, CLOSING_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
+const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
