@@ -1,4 +1,4 @@
-/** The tags of an `Accept-Language` header, the most wanted first; those nobody should get left out. */
+/** Returns the language tags of an `Accept-Language` header, the most wanted first, without those of weight 0. */
 export function preferredLanguages(header: string): string[] {
   return header
     .slice(0, MAX_HEADER)
@@ -27,5 +27,5 @@ function isTag(text: string): boolean {
   }
 }
 
-/** Browsers send a few tags; more is not a person's preference. */
+/** Browsers send a few tags. What follows in a longer header is ignored. */
 const MAX_HEADER = 500;

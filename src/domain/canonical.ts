@@ -14,7 +14,7 @@ export function checksum(definition: FormDefinition): string {
   return fingerprint(definition);
 }
 
-/** The SHA-256 of any value's canonical JSON, in hex: tells a repeated request from another one. */
+/** The SHA-256 of any value's canonical JSON, in hex: equal for a repeated request. */
 export function fingerprint(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex');
 }

@@ -8,7 +8,7 @@ export function isEmailAddress(text: string): boolean {
   return text.length <= MAX_ADDRESS_LENGTH && pattern.test(text) && text.lastIndexOf('@') <= MAX_LOCAL_LENGTH;
 }
 
-/** What two spellings of one address have in common: for limits and stop lists, never to send to. */
+/** Returns the address in lower case, to compare addresses in limits and stop lists. Never send to it. */
 export function addressKey(text: string): string {
   return text.toLowerCase();
 }

@@ -15,15 +15,14 @@ export function newSessionId(): string {
   return `sess_${randomText(SESSION_CHARS)}`;
 }
 
-/** Whether a text has the shape of an id with this prefix; the database need not be asked if not. */
+/** Whether a text has the shape of an id with this prefix. If not, there is no need to ask the database. */
 export function isId(prefix: IdPrefix | 'sess', text: string): boolean {
   return shapes[prefix].test(text) || (prefix === 'form' && text === demoFormId);
 }
 
 /**
- * The smallest id made at this instant or later, in milliseconds: a bound on ids is a bound on time.
- *
- * Instants that ids can't hold read as the nearest that they can.
+ * Returns the smallest id that can be made at this instant (in milliseconds) or later, so that queries can limit
+ * time by ids. Instants outside of what ids can hold are moved to the nearest one inside.
  */
 export function smallestIdAt(prefix: IdPrefix, instant: number): string {
   const time = Math.ceil(Math.min(Math.max(instant, 0), MAX_TIME));
@@ -53,7 +52,7 @@ function randomText(length: number): string {
   return text;
 }
 
-/** Secure random bytes, each used once: asking for them in small portions costs more than an id. */
+/** Secure random bytes, each used once: asking for a few at a time costs more than making an id. */
 const pool = new Uint8Array(4096);
 let used = pool.length;
 
@@ -83,5 +82,5 @@ const shapes = {
   sess: new RegExp(`^sess_[${alphabet}]{${SESSION_CHARS}}$`),
 };
 
-/** What an id is of. Sessions have ids of their own kind. */
+/** The prefixes of ids that carry their time; session ids don't. */
 export type IdPrefix = Exclude<keyof typeof shapes, 'sess'>;

@@ -4,7 +4,7 @@ export type Json = JsonScalar | Json[] | { [key: string]: Json };
 /** A JSON value that holds no other. */
 export type JsonScalar = string | number | boolean | null;
 
-/** A JSON object. Keys come from strangers: look them up with `Object.hasOwn` only. */
+/** A JSON object. Keys come from callers: look them up with `Object.hasOwn` only. */
 export type JsonObject = { [key: string]: Json };
 
 /** Whether a value is an object in the sense of JSON: neither null nor an array. */

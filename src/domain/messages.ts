@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { nearestName } from './nearest-name.ts';
 
 /**
- * Returns what is said of a problem that Zod found, where a schema has no words of its own: what was expected,
- * with the bound and its unit. Zod's own sentences are for developers.
+ * Returns the message for a problem that Zod found, where the schema has none of its own: what was expected, with
+ * the bound and its unit. Zod's own messages are for developers.
  *
- * For unknown properties it is one line each.
+ * Unknown properties have one line each.
  */
 export function messageOf(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
@@ -36,14 +36,14 @@ export function messageOf(issue: z.core.$ZodRawIssue): string {
   }
 }
 
-/** What is said of each property that nobody knows, one line each; `known` are those that may have been meant. */
+/** Returns one line for each unknown property; `known` are those that may have been meant. */
 export function unknownProperties(names: readonly string[], known: Iterable<string>): string[] {
   return names.map(
     (name, index) => `Unknown property ${quoted(name)}${index < MAX_HINTS ? didYouMean(name, known) : ''}`,
   );
 }
 
-/** What is said of a value that is none of `values`. */
+/** Returns the message for a value that is none of `values`. */
 export function oneOf(values: readonly unknown[], given: unknown): string {
   const names = values.filter((value) => typeof value === 'string');
   const list = values.map((value) => JSON.stringify(value)).join(', ');
@@ -51,7 +51,7 @@ export function oneOf(values: readonly unknown[], given: unknown): string {
   return `Expected one of ${list}${typeof given === 'string' ? didYouMean(given, names) : ''}`;
 }
 
-/** The name of a kind of JSON value, as messages use it, for that of a schema. */
+/** Returns the name that messages use for a type that a schema expects. */
 export function kindNamed(expected: string): string {
   return kinds.get(expected) ?? expected;
 }
@@ -61,7 +61,7 @@ function didYouMean(name: string, known: Iterable<string>): string {
   return nearest === undefined ? '' : `. Did you mean ${quoted(nearest)}?`;
 }
 
-/** In backticks; what strangers made up is cut, and made one line of well-formed text. */
+/** Puts a name in backticks. It may come from a caller, so it is cut and made one line of well-formed text. */
 function quoted(name: string): string {
   return `\`${JSON.stringify(name.slice(0, MAX_SHOWN).toWellFormed()).slice(1, -1)}\``;
 }
@@ -99,7 +99,7 @@ const formats = new Map([
   ['datetime', 'Expected a date and time, such as 2030-01-31T09:00:00Z'],
 ]);
 
-/** A body may hold very many unknown properties, and each comparison takes time. */
+/** A body may hold thousands of unknown properties, and comparing each with all known ones takes time. */
 const MAX_HINTS = 10;
 
 const MAX_SHOWN = 500;

@@ -14,8 +14,8 @@ export function textProblem(text: string): string | undefined {
 /**
  * What is wrong with the texts, keys and depth of any JSON value; `path` is put before each place.
  *
- * Bears every input: it does not recurse, calls nothing of the value's own, stops at what is too
- * deep (and so at circles), and names a hundred problems at most.
+ * Never throws: it does not recurse, calls no method of the value, stops at what is too deep (and so at
+ * circles), and returns a hundred problems at most.
  */
 export function jsonProblems(value: unknown, path: string): Violation[] {
   const violations: Violation[] = [];
@@ -43,7 +43,7 @@ function report(violations: Violation[], path: string, message: string | undefin
   if (message !== undefined) violations.push({ path, code: 'custom', message });
 }
 
-/** How deep JSON may nest; every reader of it may recurse that far. */
+/** How deep JSON may nest; functions that read it may recurse that far. */
 export const MAX_DEPTH = 32;
 
 const MAX_PROBLEMS = 100;

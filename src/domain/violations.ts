@@ -33,8 +33,7 @@ export function violationsOf(error: z.ZodError, input: unknown, root = ''): Viol
 /**
  * Joins the parts of a dotted path; empty parts leave no dot.
  *
- * Parts may be keys that strangers made up, so they are made well-formed and cut to a length that
- * can be read.
+ * Parts may be keys that a caller made up, so they are made well-formed and cut to a readable length.
  */
 export function pathOf(...parts: PropertyKey[]): string {
   return parts
@@ -51,12 +50,15 @@ export function summarize(violations: readonly Summarized[]): string {
   return `${place}${first?.message ?? 'The request is not valid'}${more}`;
 }
 
-/** The first few hundred of a list of violations: more help nobody, and would answer a body with a bigger one. */
+/** Returns the first 500 violations: more help nobody, and the reply would be larger than the request. */
 export function atMost(violations: Violation[]): Violation[] {
   return violations.slice(0, MAX_VIOLATIONS);
 }
 
-/** A text has a length too, which Zod compares with the bounds of the list that it should have been. */
+/**
+ * Leaves out problems with the length of a value that is of the wrong type: Zod compares the length of a text with
+ * the bounds of the list that it should have been.
+ */
 function withoutFollowUps(issues: readonly Issue[]): Issue[] {
   const mistyped = new Set(
     issues.filter(({ code }) => code === 'invalid_type').map(({ path }) => pathOf(...path)),
@@ -100,7 +102,7 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
   }
 }
 
-/** The properties of the object at `path` that nobody knows; `known` are those that may have been meant. */
+/** The unknown properties of the object at `path`; `known` are those that may have been meant. */
 export function unrecognized(path: string, keys: readonly string[], known: Iterable<string>): Violation[] {
   return unrecognizedAt(path, keys, unknownProperties(keys, known));
 }

@@ -1,8 +1,8 @@
 /**
  * Counts calls by key in windows of one minute, in the memory of this process.
  *
- * It holds at most `capacity` keys: when there are more, those whose window began first are
- * forgotten early, which lets some calls through rather than growing.
+ * It holds at most `capacity` keys: when there are more, those whose window began first are dropped early. That
+ * lets some calls through, but memory does not grow.
  */
 export function createWindowCounter({ now, capacity = 100_000 }: WindowCounterOptions): WindowCounter {
   // All windows are equally long, so the order of insertion is the order of their ends.
@@ -41,7 +41,7 @@ const WINDOW_MS = 60_000;
 export type WindowCounter = {
   /** Counts one call. `hits` includes it. */
   count(key: string): WindowState;
-  /** Tells the count without adding to it. */
+  /** Returns the count without adding to it. */
   peek(key: string): WindowState;
 };
 

@@ -4,7 +4,7 @@ import { fieldRules } from '../fields/index.ts';
 import type { Answers } from './answers.ts';
 
 /**
- * Answers as people read them, in the order of the fields: the labels of choices, the names of
+ * Returns answers as people read them, in the order of the fields: the labels of choices, the names of
  * files, days and instants (in UTC, and saying so), yes and no in the form's language, else in the
  * first of `preferred` that there are words for, else in English.
  *

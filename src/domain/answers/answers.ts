@@ -106,12 +106,12 @@ function given(answers: Answers, id: string): Json | undefined {
   return Object.hasOwn(answers, id) ? answers[id] : undefined;
 }
 
-/** A default belongs to all submissions; whoever gets it may change their own. */
+/** All submissions share a field's default, and who receives answers may change them. */
 function copyOf(value: Json | undefined): Json | undefined {
   return Array.isArray(value) ? [...value] : value;
 }
 
-/** What comes through a door is JSON already; only its kind is open. */
+/** Callers pass parsed JSON, so that only its type is to be checked. */
 function isJsonObject(value: unknown): value is Answers {
   return isObject(value);
 }

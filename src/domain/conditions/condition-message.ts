@@ -4,7 +4,7 @@ import { jsonFromValue, keyOf, present, valueFromJson } from '../definition/mess
 import { MAX_DEPTH } from '../text.ts';
 import type { Condition, ConditionOp } from './condition.ts';
 
-/** The JSON that a typed condition stands for. What nests deeper than JSON may is cut off there. */
+/** Returns the JSON that a typed condition stands for. What nests deeper than JSON may is cut off. */
 export function conditionFromMessage({ test }: pb.Condition, depth = 1): unknown {
   if (depth > MAX_DEPTH) return {};
   const inner = (condition: pb.Condition) => conditionFromMessage(condition, depth + 1);

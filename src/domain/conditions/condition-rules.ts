@@ -100,7 +100,7 @@ function walkList(input: unknown, path: string, depth: number): Node[] {
   return input.flatMap((each, index) => walk(each, `${path}.${index}`, depth + 1));
 }
 
-/** More than people can read in one place, and cheap to evaluate at each submission. */
+/** More than people can follow, and still cheap to evaluate at each submission. */
 const MAX_DEPTH = 5;
 const MAX_NODES = 100;
 

@@ -4,10 +4,10 @@ import { memoize } from '../memoize.ts';
 import { type Condition, evaluate } from './condition.ts';
 
 /**
- * The fields that a person sees, with conditions that name only fields they see.
+ * Returns the fields that a person sees, with conditions that name only fields they see.
  *
- * `hiddenAnswers` are the values of hidden fields. What depends on them is decided here, so that
- * they need not be shown: a field they rule out is left out, and a condition they fulfil is gone.
+ * `hiddenAnswers` are the values of hidden fields. What depends on them is decided here, so that the page need
+ * not have them: a field that they rule out is left out, and a condition that they fulfil is dropped.
  * A hidden field may itself be conditional; then its condition stands in for the comparison.
  * Agent hints are left out.
  */
@@ -71,5 +71,5 @@ function reduceList(
 
 type Reduced = Condition | boolean;
 
-/** A hidden field's answer, and when it is part of the form at all. */
+/** A hidden field's answer, and the condition under which the field is part of the form. */
 type HiddenField = { answers: Answers; condition: Reduced };

@@ -7,8 +7,8 @@ import type { Delivery, FormDefinition, Settings } from './definition.ts';
 import { keyOf, listed, present } from './message-values.ts';
 
 /**
- * The JSON that a typed definition stands for, as `checkDefinition` reads it. Unset fields are
- * absent. Nothing is checked: what the message can't mean becomes JSON that the check refuses.
+ * Returns the JSON that a typed definition stands for, as `checkDefinition` reads it. Unset fields are
+ * absent. Nothing is checked: values that have no meaning become JSON that the check refuses.
  */
 export function definitionFromMessage(message: pb.FormDefinition): unknown {
   return present({
@@ -116,7 +116,7 @@ function settingsToMessage({ closesAt, theme, spam, ...same }: Settings): pb.Set
   });
 }
 
-/** A timestamp beyond what dates can hold becomes a text that is no date. */
+/** A timestamp outside of what `Date` can hold becomes a text that the check refuses. */
 function isoText(date: Date): string {
   return Number.isNaN(date.getTime()) ? 'beyond time' : date.toISOString();
 }

@@ -7,10 +7,10 @@ import type { Violation } from '../violations.ts';
 import { fieldProblems } from './field-rules.ts';
 
 /**
- * What is wrong between the parts of a definition: the rules that its shape can't say.
+ * Returns what is wrong between the parts of a definition: the rules that its schema can't express.
  *
- * Judges the definition as it was sent, part by part, so that one part's wrong shape hides no
- * other's problem; what is not there or not of its type is not judged.
+ * Checks the definition as it was sent, part by part, so that a part of the wrong shape hides no problem of
+ * another. What is missing or of the wrong type is left to the schema.
  */
 export function definitionProblems(input: unknown, options: RuleOptions): Violation[] {
   if (!isObject(input)) return [];
@@ -38,8 +38,8 @@ function readField(input: unknown): FieldSent {
  * What is wrong with the patterns of a form's fields, as they were sent.
  *
  * RE2 takes time linear in the text, but also linear in the size of the pattern's program, and a
- * repeat count of a few characters makes that large. So a pattern has to fit the longest text it
- * may meet, and all patterns of a form together have a size; what is beyond it isn't even compiled.
+ * repeat count of a few characters makes that large. So the size of a pattern times the
+ * longest text it may meet is limited, and so is the size of all patterns of a form; what is beyond is not compiled.
  */
 function patternProblems(fields: readonly unknown[]): Violation[] {
   let room = MAX_FORM_SIZE;
@@ -119,7 +119,7 @@ function sharedRecipients(to: unknown): Violation[] {
   });
 }
 
-/** Strangers' mail is not ours to send, nor are strangers' files ours to keep. */
+/** Anyone can make a form without a key, so such forms send no mail to other addresses and store no files. */
 function keylessProblems(delivery: unknown, fields: FieldSent[]): Violation[] {
   const mail = isObject(delivery) && delivery.type === 'email' ? delivery : {};
   const recipients = mail.to !== undefined && !(Array.isArray(mail.to) && mail.to.length === 0);
@@ -138,10 +138,10 @@ function custom(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
 
-/** More are refused by the shape, and need not be judged one by one. */
+/** The schema refuses more, which need no check one by one. */
 const MAX_FIELDS = 100;
 
-/** Longer ones are refused by the shape. */
+/** The schema refuses longer ones. */
 const MAX_PATTERN_LENGTH = 256;
 
 /** `[a-z0-9-]{1,200}` is of size 400. A hundred fields with everyday patterns stay below it. */

@@ -33,10 +33,10 @@ export const definitionSchema = z
 /**
  * Checks a form definition and fills in every default.
  *
- * Names all problems at once and never throws, however hostile the input. The webhook secret is
- * taken out of the definition and handed back beside it. `keyless` forms, made without a key, may
- * not mail strangers and take no files; `allowPrivateUrls` is for development and tests. A
- * definition that was accepted once is accepted again, unchanged.
+ * Returns all problems at once and never throws, whatever the input. The webhook secret is taken out of the
+ * definition and returned beside it. `keyless` forms, made without a key, may not mail others and take no files;
+ * `allowPrivateUrls` is for development and tests. A definition that was accepted once is accepted again,
+ * unchanged.
  */
 export function checkDefinition(input: unknown, options: DefinitionOptions): DefinitionResult {
   const unsafe = jsonProblems(input, '');

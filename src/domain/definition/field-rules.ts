@@ -12,10 +12,10 @@ import { isObject } from '../json.ts';
 import { pathOf, type Violation } from '../violations.ts';
 
 /**
- * What is wrong between the attributes of one field, whose own shapes are checked elsewhere.
+ * Returns what is wrong between the attributes of one field; the schema checks each by itself.
  *
- * `input` is the field as it was sent; an attribute of the wrong shape is left out of judgement, and
- * hides no other's problem. A default is judged only where `patternFits`: it takes the pattern.
+ * `input` is the field as it was sent. An attribute of the wrong shape is ignored, so that it hides no problem of
+ * another. The default is checked only if `patternFits`: its check compiles the pattern.
  */
 export function fieldProblems(input: unknown, path: string, patternFits: boolean): Violation[] {
   const type = typeOf(input);
@@ -45,7 +45,7 @@ export function normalizeField(parsed: ParsedField): Field {
   return { ...field, ...fieldRules[type].defaults?.(field) };
 }
 
-/** Whether an attribute means nothing on fields of this type, though it does on others. */
+/** Whether an attribute belongs to fields of other types only. */
 function isForeign(attribute: string, type: FieldType): boolean {
   return Object.hasOwn(typeAttributes, attribute) && !Object.hasOwn(fieldRules[type].attributes, attribute);
 }

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { NullValue, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { Json } from '../json.ts';
 
-/** The JSON of a value of a message. An object becomes an empty one: a definition takes none. */
+/** Returns the JSON of a message's value. An object becomes an empty one: definitions have none there. */
 export function jsonFromValue(value: Value | undefined): Json | undefined {
   switch (value?.kind.case) {
     case 'boolValue':
@@ -38,20 +38,20 @@ export function valueFromJson(json: Json | undefined): Value | undefined {
 }
 
 /**
- * The word that stands for an enum's number: undefined for 0, which is "unset", and the number as
- * text where nobody knows it, so that a check can refuse it.
+ * Returns the word for an enum's number: undefined for 0, which is "unset", and the number as text if it is
+ * unknown, so that a check can refuse it.
  */
 export function keyOf(words: Record<string, number>, number: number): string | undefined {
   if (number === 0) return undefined;
   return Object.keys(words).find((word) => words[word] === number) ?? String(number);
 }
 
-/** The object without the properties that are undefined, which JSON does not know. */
+/** Returns the object without its undefined properties, which JSON does not have. */
 export function present(properties: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(properties).filter(([, value]) => value !== undefined));
 }
 
-/** A list that is empty in a message may as well be absent. */
+/** Messages don't distinguish an empty list from an absent one. */
 export function listed<Item>(items: Item[]): Item[] | undefined {
   return items.length > 0 ? items : undefined;
 }

@@ -73,7 +73,7 @@ export const settingsSchema = z
   })
   .meta({ id: 'Settings', description: 'Form-level settings.' });
 
-/** Brings settings into their one spelling: the language tag canonical, the closing time in UTC. */
+/** Returns settings with a canonical language tag and the closing time in UTC. */
 export function normalizeSettings(settings: Settings): Settings {
   const { closesAt, locale } = settings;
   return {
@@ -93,7 +93,7 @@ function isHttpsUrl(text: string): boolean {
   return protocol === 'https:' && username === '' && password === '';
 }
 
-/** Judged by the bytes too, not by the name alone: pages show it, so it must be what it says. */
+/** Checks the bytes too: pages show the logo, so it must be of the type that it claims. */
 function isLogo(text: string): boolean {
   const [, type, data] = /^data:image\/(png|jpeg|webp);base64,([A-Za-z0-9+/]+={0,2})$/.exec(text) ?? [];
   if (type === undefined || data === undefined || data.length % 4 !== 0) return false;

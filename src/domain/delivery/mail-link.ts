@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type SecretKey, signLink, verifyLink } from '../secrets.ts';
 
 /**
- * The token of a mailed link: what following it does, for which form, by which address.
+ * Returns the token of a mailed link. It holds what following the link does, for which form and by which address.
  *
  * `expiresAt` is in milliseconds since 1970; null never expires, as links that stop mail must not.
  */

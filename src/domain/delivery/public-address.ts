@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
 /**
- * Whether an IP address is one that a stranger may make us connect to: a public host of the internet.
+ * Whether an IP address is a public host of the internet, so that callers may make the service connect to it.
  *
  * IPv4 is everything but the special-purpose registry. IPv6 is only 2000::/3 less its special
  * ranges, so that every form that carries an IPv4 address inside (mapped, compatible, translated,
@@ -18,8 +18,8 @@ export function isPublicAddress(ip: string): boolean {
 /**
  * What is wrong with the URL of a webhook, or undefined.
  *
- * Judges the text only: a name may still lead to a private address, so the address that is
- * connected to needs `isPublicAddress`. `allowPrivate` lifts the HTTPS rule and that of the host.
+ * Checks the text only: a name may still resolve to a private address, so the address that is connected to
+ * needs `isPublicAddress`. `allowPrivate` lifts the HTTPS rule and that of the host.
  */
 export function checkWebhookUrl(
   text: string,

@@ -1,14 +1,14 @@
 /**
- * When a delivery is tried: seconds before each attempt, the first before the first one. The long
- * tail lets a receiver be down for a day; the short head hides a restart.
+ * The seconds before each attempt of a delivery, beginning with the first one. The early steps bridge a restart of
+ * the receiver, the late ones let it be down for a day.
  */
 export const defaultSchedule: readonly number[] = [0, 5, 30, 120, 900, 3600, 21_600, 86_400];
 
 /**
- * When to make the next attempt, or null when the schedule is exhausted.
+ * Returns when to make the next attempt, or null when the schedule is exhausted.
  *
- * `attempt` counts the attempts made so far (0 for a new delivery). Up to 20 % jitter keeps a crowd
- * of deliveries from coming back at once. `retryAfter` is the header of the receiver's answer,
+ * `attempt` counts the attempts made so far (0 for a new delivery). Up to 20 % jitter keeps
+ * many deliveries from being tried again at the same time. `retryAfter` is the header of the receiver's answer,
  * honoured up to the step's own delay or an hour, whichever is more. `random` gives [0, 1).
  */
 export function nextAttempt({ attempt, schedule, retryAfter, now, random }: RetryInput): Date | null {

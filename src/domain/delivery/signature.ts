@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * The headers that prove to a receiver who sent a webhook, and when.
+ * Returns the headers that prove to a receiver who sent a webhook, and when.
  *
  * `X-Service-Signature` always carries exactly one signature, by `secret`; `webhook-signature` (as
  * Standard Webhooks has it) also lists that of `previousSecret` after a rotation. `at` is the time
@@ -24,7 +24,7 @@ export function signWebhook({ id, body, at, secret, previousSecret }: WebhookToS
 }
 
 /**
- * What a receiver does: whether an `X-Service-Signature` header is by this secret, over this body,
+ * Checks a webhook as its receiver does: whether an `X-Service-Signature` header is by this secret, over this body,
  * and no more than five minutes off. `now` is in milliseconds.
  */
 export function verifySignature({ header, body, secret, now }: ReceivedWebhook): boolean {

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import type { JsonObject } from '../json.ts';
 
 /**
- * Returns what writes the body of a webhook that announces a submission, fixed when the event is written: the
- * JSON of the answers goes between `start` and `end`. They are the most of it and are stored with the
- * submission by the same statement, so they are written out once.
+ * Returns the function that writes the body of a webhook about a submission. The body is fixed when the event is
+ * written. The JSON of the answers goes between `start` and `end`: it is the largest part, and the statement
+ * that stores it with the submission puts it into the body as well, so that it is serialized once.
  */
 export function submissionBody(name: string, status: 'accepted' | 'complete') {
   return (event: EventHead, { id, createdAt, ...facts }: SubmissionFacts): AroundAnswers => {
@@ -14,7 +14,7 @@ export function submissionBody(name: string, status: 'accepted' | 'complete') {
   };
 }
 
-/** Returns what writes the body of a webhook that announces the end of a session nobody submitted. */
+/** Returns the function that writes the body of a webhook about a session that expired. */
 export function sessionBody(name: string) {
   return (event: EventHead, session: SessionFacts): string => {
     const { id, formId, expiresAt, metadata, partialAnswers } = session;
@@ -28,7 +28,7 @@ export function sessionBody(name: string) {
   };
 }
 
-/** Returns what writes the body of a webhook that users send themselves; the answers are made up. */
+/** Returns the function that writes the body of a test webhook; its answers are made up. */
 export function testBody(name: string) {
   return (event: EventHead, facts: TestFacts): string => webhookBody(name, event, facts);
 }
