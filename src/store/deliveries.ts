@@ -2,7 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { smallestIdAt } from '../domain/ids.ts';
 import { id, type JsonObject, json, text, time, toMillisecond } from './database/columns.ts';
-import type { Queries } from './database/queries.ts';
+import { type EntityManager, type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 import { EventEntity, type NewEvent } from './events.ts';
 
 /** One event (or one mail) on its way to one receiver. */
@@ -80,47 +80,48 @@ export const AttemptEntity = defineEntity({
 
 export type Attempt = InferEntity<typeof AttemptEntity>;
 
-/**
- * A page of a webhook's or a form's deliveries, newest first, each with its attempts, oldest first.
- *
- * `before` is the id of the last delivery of the page before.
- */
-export async function listDeliveries(queries: Queries, page: DeliveryPage): Promise<LoggedDelivery[]> {
-  const { webhookId, formId, status, before, limit } = page;
-  return queries.read(async (em) => {
-    const deliveries = await em.find(
-      DeliveryEntity,
-      {
-        ...(webhookId !== undefined && { webhookId }),
-        ...(formId !== undefined && { formId }),
-        ...(status !== undefined && { status }),
-        ...(before !== undefined && { id: { $lt: before } }),
-      },
-      { orderBy: { id: 'desc' }, limit },
-    );
-    const attempts = await em.find(
-      AttemptEntity,
-      { deliveryId: { $in: deliveries.map((delivery) => delivery.id) } },
-      { orderBy: { deliveryId: 'asc', number: 'asc' } },
-    );
-    const byDelivery = Map.groupBy(attempts, (attempt) => attempt.deliveryId);
-    return deliveries.map((delivery) => ({ delivery, attempts: byDelivery.get(delivery.id) ?? [] }));
+/** Lists a webhook's or a form's deliveries, newest first. */
+export async function listDeliveries(
+  db: Queries,
+  filter: DeliveryFilter,
+  { limit, cursor }: PageRequest,
+): Promise<Page<LoggedDelivery>> {
+  const where = { ...filter, ...(cursor !== undefined && { id: { $lt: cursor } }) };
+  return db.read(async (em) => {
+    const found = await em.find(DeliveryEntity, where, {
+      ...withoutMail,
+      orderBy: { id: 'desc' },
+      limit: limit + 1,
+    });
+    const { items, nextCursor } = pageOf(found, limit);
+    return { items: await addAttempts(em, items), nextCursor };
   });
 }
 
-/** One delivery of the project with its attempts, or null. */
+/** Finds a delivery of a project. */
 export async function findDelivery(
-  queries: Queries,
-  { projectId, id }: { projectId: string; id: string },
+  db: Queries,
+  projectId: string,
+  deliveryId: string,
 ): Promise<LoggedDelivery | null> {
-  return queries.read(async (em) => {
-    const delivery = await em.findOne(DeliveryEntity, { id, projectId });
-    if (delivery === null) return null;
-    return {
-      delivery,
-      attempts: await em.find(AttemptEntity, { deliveryId: id }, { orderBy: { number: 'asc' } }),
-    };
+  return db.read(async (em) => {
+    const found = await em.find(DeliveryEntity, { id: deliveryId, projectId }, withoutMail);
+    const [logged] = await addAttempts(em, found);
+    return logged ?? null;
   });
+}
+
+/** A mail can be long, and no list shows it. */
+const withoutMail = { exclude: ['mail'] } as const;
+
+async function addAttempts(em: EntityManager, deliveries: DeliverySummary[]): Promise<LoggedDelivery[]> {
+  const attempts = await em.find(
+    AttemptEntity,
+    { deliveryId: { $in: deliveries.map((delivery) => delivery.id) } },
+    { orderBy: { deliveryId: 'asc', number: 'asc' } },
+  );
+  const byDelivery = Map.groupBy(attempts, (attempt) => attempt.deliveryId);
+  return deliveries.map((delivery) => ({ delivery, attempts: byDelivery.get(delivery.id) ?? [] }));
 }
 
 /**
@@ -128,10 +129,10 @@ export async function findDelivery(
  * Event id, body and URL stay. False if it is pending, or its webhook or event is gone.
  */
 export async function replayDelivery(
-  queries: Queries,
+  db: Queries,
   { projectId, id }: { projectId: string; id: string },
 ): Promise<boolean> {
-  const rows = await queries.execute(
+  const rows = await db.execute(
     `update deliveries set ${asReplayed}
      where id = $1 and project_id = $2 and status <> 'pending' and ${replayable}
      returning id`,
@@ -144,12 +145,12 @@ export async function replayDelivery(
  * Makes the failed deliveries of a webhook pending again, those made in `[createdAfter, createdBefore)`,
  * and returns how many. Works in groups, so that no lock is held for long: outside transactions only.
  */
-export async function replayFailedDeliveries(queries: Queries, range: ReplayRange): Promise<number> {
+export async function replayFailedDeliveries(db: Queries, range: ReplayRange): Promise<number> {
   const { webhookId, createdAfter, createdBefore } = range;
   const last = smallestIdAt('dlv', createdBefore?.getTime() ?? Number.POSITIVE_INFINITY);
   let from = smallestIdAt('dlv', createdAfter?.getTime() ?? 0);
   for (let count = 0; ; ) {
-    const rows = await queries.execute(
+    const rows = await db.execute(
       `update deliveries set ${asReplayed}
        where id in (
          select id from deliveries
@@ -167,10 +168,10 @@ export async function replayFailedDeliveries(queries: Queries, range: ReplayRang
 
 /** Writes an event for one webhook alone, together with its delivery. Call in a transaction, then notify the workers. */
 export async function insertTestDelivery(
-  queries: Queries,
+  db: Queries,
   { event, delivery }: { event: NewEvent; delivery: { id: string; webhookId: string; url: string } },
 ): Promise<void> {
-  await queries.write(async (em) => {
+  await db.write(async (em) => {
     await em.insert(EventEntity, { ...event, fannedOutAt: event.createdAt });
     await em.insert(DeliveryEntity, {
       id: delivery.id,
@@ -192,19 +193,19 @@ export async function insertTestDelivery(
 }
 
 /** Drops what waits for a webhook, as its deletion does. */
-export async function dropPendingDeliveries(queries: Queries, webhookId: string): Promise<void> {
-  await queries.execute(
-    `delete from deliveries where receiver = $1 and webhook_id = $1 and status = 'pending'`,
-    [webhookId],
+export async function dropPendingDeliveries(db: Queries, webhookId: string): Promise<void> {
+  // The receiver is the webhook: by it the index of what is pending is used.
+  await db.write((em) =>
+    em.nativeDelete(DeliveryEntity, { receiver: webhookId, webhookId, status: 'pending' }),
   );
 }
 
 /** Makes a form's mails to an address that wait for its confirmation due at once; then notify the workers. */
 export async function releaseWaitingMail(
-  queries: Queries,
+  db: Queries,
   { formId, address }: { formId: string; address: string },
 ): Promise<void> {
-  await queries.execute(
+  await db.execute(
     `update deliveries set due_at = ${toMillisecond('now()')}
      where receiver = $1 and form_id = $2 and kind = 'owner' and status = 'pending'
        and leased_until is null and due_at > now()`,
@@ -212,22 +213,24 @@ export async function releaseWaitingMail(
   );
 }
 
-/**
- * Removes up to `limit` deliveries that were made `days` ago and are finished, with their attempts.
- * Returns how many.
- */
-export async function purgeDeliveries(queries: Queries, days: number, limit: number): Promise<number> {
-  const rows = await queries.execute(
-    `with old as materialized (
-       select id from deliveries
+/** Removes up to `limit` finished deliveries that were made `days` ago, with their attempts. Returns how many. */
+export async function purgeDeliveries(db: Queries, days: number, limit: number): Promise<number> {
+  const rows = await db.execute(
+    removalOfDeliveries(
+      `select id from deliveries
        where status <> 'pending' and created_at < now() - make_interval(days => $1)
-       order by created_at limit $2 for update skip locked
-     ),
-     tries as (delete from attempts where delivery_id in (select id from old))
-     delete from deliveries where id in (select id from old) returning id`,
+       order by created_at limit $2 for update skip locked`,
+    ),
     [days, limit],
   );
   return rows.length;
+}
+
+/** The statement that removes the deliveries that `ids` selects, with their attempts, and returns their ids. */
+export function removalOfDeliveries(ids: string): string {
+  return `with gone as materialized (${ids}),
+    attempts_gone as (delete from attempts where delivery_id in (select id from gone))
+    delete from deliveries where id in (select id from gone) returning id`;
 }
 
 const asReplayed = `status = 'pending', due_at = ${toMillisecond('now()')}, leased_until = null, step = 0,
@@ -240,15 +243,11 @@ const replayable = `channel = 'webhook'
 /** Rows of one statement: some milliseconds of row locks. */
 const REPLAY_GROUP = 1000;
 
-export type LoggedDelivery = { delivery: Delivery; attempts: Attempt[] };
+/** A delivery as the log shows it, with its attempts, oldest first. */
+export type LoggedDelivery = { delivery: DeliverySummary; attempts: Attempt[] };
+type DeliverySummary = Pick<Delivery, Exclude<Extract<keyof Delivery, string>, 'mail'>>;
 
-/** Give a webhook or a form. */
-export type DeliveryPage = {
-  webhookId?: string;
-  formId?: string;
-  status?: Delivery['status'];
-  before?: string;
-  limit: number;
-};
+/** Give a webhook or a form, so that an index is used. */
+export type DeliveryFilter = { webhookId?: string; formId?: string; status?: Delivery['status'] };
 
 export type ReplayRange = { webhookId: string; createdAfter?: Date; createdBefore?: Date };

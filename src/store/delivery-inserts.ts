@@ -9,11 +9,11 @@ import type { Queries } from './database/queries.ts';
  * delivery for each form and receiver in a call.
  */
 export async function fanOutEvents(
-  queries: Queries,
+  db: Queries,
   eventIds: string[],
   deliveries: NewDelivery[],
 ): Promise<void> {
-  await queries.execute(
+  await db.execute(
     `with taken as (
        update events set fanned_out_at = now()
        where id in (
@@ -40,9 +40,9 @@ export async function fanOutEvents(
 }
 
 /** Inserts deliveries that no event stands behind. */
-export async function insertDeliveries(queries: Queries, deliveries: NewDelivery[]): Promise<void> {
+export async function insertDeliveries(db: Queries, deliveries: NewDelivery[]): Promise<void> {
   if (deliveries.length === 0) return;
-  await queries.execute(
+  await db.execute(
     `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
     [JSON.stringify(deliveries.map(columnsOf))],
   );

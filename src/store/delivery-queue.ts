@@ -10,8 +10,8 @@ import type { Webhook } from './webhooks.ts';
  * Events before the id and deliveries due before the time in `since` are not seen. `at` is the database's
  * time of the look.
  */
-export async function findDueWork(queries: Queries, since: { event: string; due: Date }): Promise<DueWork> {
-  const [row] = await queries.select(
+export async function findDueWork(db: Queries, since: { event: string; due: Date }): Promise<DueWork> {
+  const [row] = await db.select(
     `select now() as at,
        exists (select from events where fanned_out_at is null and id >= $1) as events,
        (
@@ -42,11 +42,8 @@ export async function findDueWork(queries: Queries, since: { event: string; due:
  * lies before keeps this fast while somebody's old snapshot holds the dead rows of finished deliveries.
  * If `pageFull`, more is due behind the page, which may all belong to busy receivers: see `claimInTurn`.
  */
-export async function claimDue(
-  queries: Queries,
-  options: ClaimOptions & { page: number },
-): Promise<ClaimedPage> {
-  const rows = await queries.execute(
+export async function claimDue(db: Queries, options: ClaimOptions & { page: number }): Promise<ClaimedPage> {
+  const rows = await db.execute(
     `with page as materialized (
        select id, receiver, due_at from deliveries
        where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
@@ -95,10 +92,10 @@ export async function claimDue(
  * `last` is the receiver to go on after, or an empty text when the round is complete.
  */
 export async function claimInTurn(
-  queries: Queries,
+  db: Queries,
   options: ClaimOptions & { after: string },
 ): Promise<ClaimedTurn> {
-  const rows = await queries.execute(
+  const rows = await db.execute(
     `with recursive walk as (
        (select receiver from deliveries where status = 'pending' and receiver > $6 order by receiver limit 1)
        union all

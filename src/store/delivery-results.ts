@@ -7,11 +7,8 @@ import type { Queries } from './database/queries.ts';
  *
  * Returns the webhooks that should be turned off.
  */
-export async function settleDeliveries(
-  queries: Queries,
-  results: DeliveryResult[],
-): Promise<FailingWebhook[]> {
-  const rows = await queries.execute(
+export async function settleDeliveries(db: Queries, results: DeliveryResult[]): Promise<FailingWebhook[]> {
+  const rows = await db.execute(
     `with result as materialized (
        select * from json_to_recordset($1::json) as r(
          id text, lease timestamptz, status text, delay_ms double precision, tried boolean, attempt_id text,

@@ -1,7 +1,8 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { emittedEvents } from '../domain/events/index.ts';
-import { id, text, time, timeOf } from './database/columns.ts';
-import type { Queries } from './database/queries.ts';
+import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
+import type { Queries, Row } from './database/queries.ts';
 
 /** The outbox: what happened, committed together with what it tells of. */
 export const EventEntity = defineEntity({
@@ -33,9 +34,9 @@ export const EventEntity = defineEntity({
 type Event = InferEntity<typeof EventEntity>;
 
 /** Writes events into the outbox, in the transaction of what they report. Notify the workers after it. */
-export async function insertEvents(queries: Queries, events: NewEvent[]): Promise<void> {
+export async function insertEvents(db: Queries, events: NewEvent[]): Promise<void> {
   if (events.length === 0) return;
-  await queries.write((em) => em.insertMany(EventEntity, events));
+  await db.write((em) => em.insertMany(EventEntity, events));
 }
 
 /**
@@ -44,23 +45,14 @@ export async function insertEvents(queries: Queries, events: NewEvent[]): Promis
  * Takes no lock: `fanOutEvents` settles which process turns an event into deliveries.
  */
 export async function listWaitingEvents(
-  queries: Queries,
+  db: Queries,
   { since, limit }: { since: string; limit: number },
 ): Promise<WaitingEvent[]> {
-  const rows = await queries.select(
-    `select e.id, e.project_id, e.form_id, e.type, e.submission_id, e.body, e.created_at
-     from events e where e.fanned_out_at is null and e.id >= $1 order by e.id limit $2`,
+  const rows = await db.select(
+    `select ${columns} from events where fanned_out_at is null and id >= $1 order by id limit $2`,
     [since, limit],
   );
-  return rows.map((row) => ({
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    type: String(row.type),
-    submissionId: typeof row.submission_id === 'string' ? row.submission_id : null,
-    body: String(row.body),
-    createdAt: timeOf(row.created_at),
-  }));
+  return rows.map(toEvent);
 }
 
 /**
@@ -68,10 +60,10 @@ export async function listWaitingEvents(
  * after the id `after`. Events can be committed a little later than their ids tell.
  */
 export async function listEventIds(
-  queries: Queries,
+  db: Queries,
   { projectId, formId, after, limit }: { projectId: string; formId: string; after: string; limit: number },
 ): Promise<string[]> {
-  const rows = await queries.select(
+  const rows = await db.select(
     `select id from events
      where project_id = $1 and id > $2 and ($3 = '' or form_id = $3) and type = any($4::text[])
      order by id limit $5`,
@@ -81,33 +73,35 @@ export async function listEventIds(
 }
 
 /** The events with these ids, in order; those that are gone are left out. */
-export async function listEventsById(queries: Queries, ids: string[]): Promise<EmittedEvent[]> {
-  const rows = await queries.select(
-    'select id, type, form_id, body, created_at from events where id = any($1::text[]) order by id',
-    [ids],
-  );
-  return rows.map((row) => ({
-    id: String(row.id),
-    type: String(row.type),
-    formId: String(row.form_id),
-    body: String(row.body),
-    createdAt: timeOf(row.created_at),
-  }));
+export async function listEventsById(db: Queries, ids: string[]): Promise<EmittedEvent[]> {
+  const rows = await db.select(`select ${columns} from events where id = any($1::text[]) order by id`, [ids]);
+  return rows.map(toEvent);
 }
 
 /** Removes up to `limit` events that became deliveries `days` ago, of which none is left. Returns how many. */
-export async function purgeEvents(queries: Queries, days: number, limit: number): Promise<number> {
-  const rows = await queries.execute(
-    `delete from events where id in (
-       select id from events e
-       where fanned_out_at is not null and fanned_out_at < now() - make_interval(days => $1)
-         and not exists (select from deliveries d where d.event_id = e.id)
-       order by fanned_out_at limit $2 for update skip locked
-     )
-     returning id`,
-    [days, limit],
-  );
-  return rows.length;
+export async function purgeEvents(db: Queries, days: number, limit: number): Promise<number> {
+  const removed = await deleteSome(db, 'events', {
+    where: `fanned_out_at < now() - make_interval(days => $1)
+      and not exists (select from deliveries where deliveries.event_id = events.id)`,
+    params: [days],
+    orderBy: 'fanned_out_at',
+    limit,
+  });
+  return removed.length;
+}
+
+const columns = 'id, project_id, form_id, type, submission_id, body, created_at';
+
+function toEvent(row: Row): WaitingEvent {
+  return {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    type: String(row.type),
+    submissionId: textOrNull(row.submission_id),
+    body: String(row.body),
+    createdAt: timeOf(row.created_at),
+  };
 }
 
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &

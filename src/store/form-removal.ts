@@ -1,6 +1,9 @@
 import { smallestIdAt } from '../domain/ids.ts';
 import type { Database, Queries, Transaction } from './database/database.ts';
-import { removeSubmissionsBefore } from './removals.ts';
+import { deleteSome } from './database/delete-some.ts';
+import { removalOfDeliveries } from './deliveries.ts';
+import { FormEntity } from './forms.ts';
+import { removeSubmissionsBefore } from './submission-removal.ts';
 
 /**
  * Deletes an archived form for every reader, with its webhooks. The rows that belong to it are removed
@@ -27,11 +30,14 @@ export async function deleteForm(
 
 /** Lists up to `limit` deleted forms of which something may be left, the longest deleted first. */
 export async function listDeletedForms(db: Queries, limit: number): Promise<string[]> {
-  const rows = await db.select(
-    'select id from forms where deleted_at is not null order by deleted_at limit $1',
-    [limit],
+  const forms = await db.read((em) =>
+    em.find(
+      FormEntity,
+      { deletedAt: { $ne: null } },
+      { fields: ['id'], orderBy: { deletedAt: 'asc' }, limit },
+    ),
   );
-  return rows.map((row) => String(row.id));
+  return forms.map((form) => form.id);
 }
 
 /**
@@ -50,20 +56,19 @@ export async function removeRowsOfForm(
   const submissions = await database.transaction((tx) =>
     removeSubmissionsBefore(tx, formId, smallestIdAt('sub', Number.POSITIVE_INFINITY), limit),
   );
-  const uploads = await database.execute(
-    `delete from uploads where id in (
-       select id from uploads where form_id = $1 and submission_id is null limit $2 for update skip locked
-     ) returning id`,
-    [formId, limit],
-  );
+  const uploads = await deleteSome(database, 'uploads', {
+    where: 'form_id = $1 and submission_id is null',
+    params: [formId],
+    limit,
+  });
   let most = Math.max(deliveries, submissions.removed, uploads.length);
-  for (const { table, key, where } of ownTables) {
-    const rows = await database.execute(
-      `delete from ${table} where form_id = $1 and ${key} in (
-         select ${key} from ${table} where form_id = $1 and ${where} limit $2 for update skip locked
-       ) returning ${key}`,
-      [formId, limit],
-    );
+  for (const { table, key = 'id', where = 'true' } of ownTables) {
+    const rows = await deleteSome(database, table, {
+      key,
+      where: `form_id = $1 and ${where}`,
+      params: [formId],
+      limit,
+    });
     most = Math.max(most, rows.length);
   }
   const more = most >= limit;
@@ -73,11 +78,7 @@ export async function removeRowsOfForm(
 
 async function removeDeliveries(db: Queries, formId: string, limit: number): Promise<number> {
   const rows = await db.execute(
-    `with gone as materialized (
-       select id from deliveries where form_id = $1 limit $2 for update skip locked
-     ),
-     tries as (delete from attempts where delivery_id in (select id from gone))
-     delete from deliveries where id in (select id from gone) returning id`,
+    removalOfDeliveries('select id from deliveries where form_id = $1 limit $2 for update skip locked'),
     [formId, limit],
   );
   return rows.length;
@@ -94,13 +95,13 @@ async function removeFormRow(db: Queries, formId: string): Promise<void> {
 }
 
 /** Tables whose rows belong to a form, beside deliveries and submissions. */
-const ownTables = [
-  { table: 'sessions', key: 'id', where: 'true' },
+const ownTables: { table: string; key?: string; where?: string }[] = [
+  { table: 'sessions' },
   // Those with a submission went with it.
-  { table: 'events', key: 'id', where: 'submission_id is null' },
-  { table: 'webhooks', key: 'id', where: 'true' },
-  { table: 'mail_recipients', key: 'address', where: 'true' },
-  { table: 'mail_stops', key: 'address', where: 'true' },
-  { table: 'autoresponses', key: 'address', where: 'true' },
-  { table: 'form_versions', key: 'id', where: 'true' },
-] as const;
+  { table: 'events', where: 'submission_id is null' },
+  { table: 'webhooks' },
+  { table: 'mail_recipients', key: 'form_id, address' },
+  { table: 'mail_stops', key: 'form_id, address' },
+  { table: 'autoresponses', key: 'form_id, address' },
+  { table: 'form_versions' },
+];

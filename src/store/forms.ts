@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, textOrNull, time } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
 import { type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
@@ -125,14 +126,12 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
 
 /** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
 export async function removeUnactivatedForms(db: Queries, limit: number): Promise<number> {
-  const rows = await db.execute(
-    `delete from forms where id in (
-       select id from forms where status = 'draft' and created_by = 'public' and activation_expires_at < now()
-       order by activation_expires_at limit $1 for update skip locked
-     ) returning id`,
-    [limit],
-  );
-  return rows.length;
+  const removed = await deleteSome(db, 'forms', {
+    where: "status = 'draft' and created_by = 'public' and activation_expires_at < now()",
+    orderBy: 'activation_expires_at',
+    limit,
+  });
+  return removed.length;
 }
 
 /** Lists the forms that keep submissions for a time only, in the order of their ids. Reads no others. */
@@ -150,13 +149,7 @@ function statusOf(value: unknown): Form['status'] {
   throw new TypeError(`Not the status of a form: ${String(value)}`);
 }
 
-export type FormState = {
-  id: string;
-  projectId: string;
-  status: Form['status'];
-  /** `public`, or the id of a key. */
-  createdBy: string;
-  currentVersionId: string | null;
+export type FormState = Pick<Form, 'id' | 'projectId' | 'status' | 'createdBy' | 'currentVersionId'> & {
   /** How many accepted submissions the form holds, and how many taken for spam. */
   accepted: number;
   spam: number;

@@ -56,11 +56,9 @@ export async function listKeys(db: Queries, projectId: string, page: PageRequest
 
 /** Notes that a key was used, at most once a minute: calls in between change nothing. */
 export async function touchKey(db: Queries, keyId: string): Promise<void> {
-  await db.execute(
-    `update api_keys set last_used_at = now()
-     where id = $1 and (last_used_at is null or last_used_at < now() - interval '1 minute')`,
-    [keyId],
-  );
+  const unused = [{ lastUsedAt: null }, { lastUsedAt: { $lt: raw("now() - interval '1 minute'") } }];
+  const change = { lastUsedAt: raw('now()') };
+  await db.write((em) => em.nativeUpdate(KeyEntity, { id: keyId, $or: unused }, change));
 }
 
 /** Deletes a key, and says whether there was one. */

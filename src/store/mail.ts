@@ -1,6 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
 import type { Queries } from './database/queries.ts';
 
 /** An address in a form's `delivery.to`; it gets mail only once it has confirmed. */
@@ -69,11 +70,8 @@ export async function isMailStopped(
   db: Queries,
   { address, formId }: { address: string; formId: string },
 ): Promise<boolean> {
-  const rows = await db.select(`select from mail_stops where address = $1 and form_id in ('', $2)`, [
-    addressKey(address),
-    formId,
-  ]);
-  return rows.length > 0;
+  const where = { address: addressKey(address), formId: { $in: ['', formId] } };
+  return (await db.read((em) => em.count(MailStopEntity, where))) > 0;
 }
 
 /** How many mails of a kind went to an address on a day (UTC). */
@@ -102,7 +100,7 @@ export async function takeMailQuota(
   const [row] = await db.execute(
     `with taken as (
        insert into mail_quotas as q (address, day, kind, count)
-       values ($1, to_char(now() at time zone 'UTC', 'YYYY-MM-DD'), $2, 1)
+       values ($1, ${TODAY}, $2, 1)
        on conflict (address, day, kind) do update set count = q.count + 1 where q.count < $3
        returning count
      )
@@ -128,21 +126,18 @@ export const AutoresponseEntity = defineEntity({
 
 /** Removes what counted mails of days gone by. Returns how many rows of each kind at most. */
 export async function purgeMailCounts(db: Queries, limit: number): Promise<number> {
-  const quotas = await db.execute(
-    `delete from mail_quotas where (address, day, kind) in (
-       select address, day, kind from mail_quotas
-       where day < to_char(now() at time zone 'UTC', 'YYYY-MM-DD') limit $1 for update skip locked
-     )
-     returning day`,
-    [limit],
-  );
-  const answers = await db.execute(
-    `delete from autoresponses where (form_id, address) in (
-       select form_id, address from autoresponses
-       where sent_at < now() - interval '24 hours' limit $1 for update skip locked
-     )
-     returning form_id`,
-    [limit],
-  );
+  const quotas = await deleteSome(db, 'mail_quotas', {
+    key: 'address, day, kind',
+    where: `day < ${TODAY}`,
+    limit,
+  });
+  const answers = await deleteSome(db, 'autoresponses', {
+    key: 'form_id, address',
+    where: "sent_at < now() - interval '24 hours'",
+    limit,
+  });
   return Math.max(quotas.length, answers.length);
 }
+
+/** `YYYY-MM-DD`, in UTC. */
+const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";

@@ -1,4 +1,6 @@
+import { raw } from '@mikro-orm/core';
 import type { Queries } from './database/queries.ts';
+import { FormEntity } from './forms.ts';
 
 /** Notes who shall own the form once the address confirms, and says whether there is such a form. */
 export async function proposeOwner(
@@ -7,11 +9,9 @@ export async function proposeOwner(
   formId: string,
   email: string,
 ): Promise<boolean> {
-  const rows = await db.execute(
-    'update forms set pending_owner_email = $3, updated_at = now() where id = $1 and project_id = $2 returning id',
-    [formId, projectId, email],
-  );
-  return rows.length > 0;
+  const where = { id: formId, projectId, deletedAt: null };
+  const change = { pendingOwnerEmail: email, updatedAt: raw('now()') };
+  return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
 }
 
 /**
@@ -25,7 +25,7 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
        owner_email = $2,
        pending_owner_email = nullif(pending_owner_email, $2),
        updated_at = now()
-     where id = $1 and (owner_email = $2 or pending_owner_email = $2) returning id`,
+     where id = $1 and (owner_email = $2 or pending_owner_email = $2) and deleted_at is null returning id`,
     [formId, email],
   );
   return rows.length > 0;
@@ -39,7 +39,7 @@ export async function listOwners(
   const rows = await db.select(
     `select distinct on (owner_email) id, name, owner_email from forms
      where project_id = $1 and ($2::text is null or id = $2)
-       and owner_confirmed_at is not null and owner_email is not null
+       and owner_confirmed_at is not null and owner_email is not null and deleted_at is null
      order by owner_email, id limit $3`,
     [projectId, formId, limit],
   );

@@ -17,11 +17,9 @@ export type Project = InferEntity<typeof ProjectEntity>;
 
 /** Finds the project of this name, or makes it under the given id. Callers that race get the same one. */
 export async function getOrCreateProject(db: Queries, project: Project): Promise<Project> {
-  await db.execute('insert into projects (id, name, created_at) values ($1, $2, $3) on conflict do nothing', [
-    project.id,
-    project.name,
-    project.createdAt,
-  ]);
+  await db.write((em) =>
+    em.upsert(ProjectEntity, project, { onConflictFields: ['name'], onConflictAction: 'ignore' }),
+  );
   return db.read((em) => em.findOneOrFail(ProjectEntity, { name: project.name }));
 }
 

@@ -1,5 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { text, time } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
 import type { Queries } from './database/queries.ts';
 
 /** Calls counted in the database, so that a limit holds over any number of processes. */
@@ -34,13 +35,13 @@ export async function countCall(db: Queries, key: string, seconds: number): Prom
 
 /** Removes at most `limit` counts whose window has ended. Returns how many it removed. */
 export async function purgeRateLimits(db: Queries, limit: number): Promise<number> {
-  const rows = await db.execute(
-    `delete from rate_limits where key in (
-       select key from rate_limits where resets_at <= now() order by resets_at limit $1 for update skip locked
-     ) returning key`,
-    [limit],
-  );
-  return rows.length;
+  const removed = await deleteSome(db, 'rate_limits', {
+    key: 'key',
+    where: 'resets_at <= now()',
+    orderBy: 'resets_at',
+    limit,
+  });
+  return removed.length;
 }
 
 /** `hits` includes the call just counted. */

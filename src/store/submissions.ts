@@ -1,4 +1,4 @@
-import { defineEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { gathered } from './database/loader.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
@@ -40,6 +40,8 @@ export const SubmissionEntity = defineEntity({
     },
   ],
 });
+
+export type Submission = InferEntity<typeof SubmissionEntity>;
 
 /**
  * How many submissions a form holds, spread over slots: each group insert adds to one slot, so that
@@ -191,20 +193,4 @@ export type SubmissionFilter = {
   /** Bounds of time as the smallest id of the instant: later than `afterId`, earlier than `beforeId`. */
   afterId?: string;
   beforeId?: string;
-};
-
-/** Accepted answers as they are stored. */
-export type Submission = {
-  id: string;
-  projectId: string;
-  formId: string;
-  versionId: string;
-  sessionId: string | null;
-  source: string;
-  answers: JsonObject;
-  metadata: JsonObject;
-  status: 'accepted' | 'spam';
-  idempotencyKey: string | null;
-  requestFingerprint: string | null;
-  createdAt: Date;
 };

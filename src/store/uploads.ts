@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
 import type { Queries } from './database/queries.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
@@ -63,12 +64,11 @@ export async function removeUnclaimedUploads(
   olderThanSeconds: number,
   limit: number,
 ): Promise<string[]> {
-  const rows = await db.execute(
-    `delete from uploads where id in (
-       select id from uploads where submission_id is null and created_at < now() - make_interval(secs => $1)
-       order by created_at limit $2 for update skip locked
-     ) returning id`,
-    [olderThanSeconds, limit],
-  );
-  return rows.map((row) => String(row.id));
+  const removed = await deleteSome(db, 'uploads', {
+    where: 'submission_id is null and created_at < now() - make_interval(secs => $1)',
+    params: [olderThanSeconds],
+    orderBy: 'created_at',
+    limit,
+  });
+  return removed.map((row) => String(row.id));
 }

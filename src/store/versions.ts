@@ -1,4 +1,5 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, time } from './database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from './database/queries.ts';
@@ -44,26 +45,47 @@ export async function findVersionByNumber(
 }
 
 /** Lists a form's versions, newest first, without their definitions. */
-export async function listVersionPage(
+export async function listVersions(
   db: Queries,
   formId: string,
   page: PageRequest,
 ): Promise<Page<VersionSummary>> {
-  const where = { formId, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
+  // Not by id: of two versions published at once, the one with the later id can be the earlier one.
+  const before = raw('(select number from form_versions where id = ?)', [page.cursor]);
+  const where = { formId, ...(page.cursor !== undefined && { number: { $lt: before } }) };
   const rows = await db.read((em) =>
     em.find(VersionEntity, where, {
       fields: ['id', 'formId', 'number', 'checksum', 'createdAt'],
-      orderBy: { id: 'desc' },
+      orderBy: { number: 'desc' },
       limit: page.limit + 1,
     }),
   );
   return pageOf<VersionSummary>(rows, page.limit);
 }
 
-/** Lists all versions of a form, newest first. */
-export async function listVersions(db: Queries, formId: string): Promise<Version[]> {
-  return db.read((em) => em.find(VersionEntity, { formId }, { orderBy: { number: 'desc' } }));
+/**
+ * Lists the ids of the fields that a form's versions ask: those of the newest version in its order, then
+ * those that only older ones have. Definitions are read a few at a time: a form can have any number.
+ */
+export async function listFieldIds(db: Queries, formId: string): Promise<string[]> {
+  const fieldIds = new Set<string>();
+  for (let before: unknown = null; ; ) {
+    const rows = await db.select(
+      `select number, array(select field->>'id' from json_array_elements(definition->'fields') field) as field_ids
+       from form_versions where form_id = $1 and ($2::int is null or number < $2)
+       order by number desc limit ${DEFINITIONS_AT_ONCE}`,
+      [formId, before],
+    );
+    for (const { field_ids: ids } of rows) if (Array.isArray(ids)) for (const id of ids) fieldIds.add(id);
+    if (rows.length < DEFINITIONS_AT_ONCE) return [...fieldIds];
+    before = rows.at(-1)?.number;
+    // The embedded database answers within the turn: without this, nothing else would run until the end.
+    await nextTurn();
+  }
 }
+
+/** Each can have 256 KiB. */
+const DEFINITIONS_AT_ONCE = 10;
 
 /**
  * Publishes a draft with its first version, if the token is right: it works once, until it expires by

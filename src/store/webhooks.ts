@@ -1,6 +1,8 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { id, text, time } from './database/columns.ts';
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import { id, text, textOrNull, time } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
 import { type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
+import { removalOfDeliveries } from './deliveries.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({
@@ -125,12 +127,9 @@ export async function updateWebhook(
  * then on; those pending are dropped and the history is removed in the background.
  */
 export async function deleteWebhook(db: Queries, projectId: string, webhookId: string): Promise<boolean> {
-  const rows = await db.execute(
-    `update webhooks set deleted_at = now(), active = false
-     where id = $1 and project_id = $2 and deleted_at is null returning id`,
-    [webhookId, projectId],
-  );
-  return rows.length > 0;
+  const where = { id: webhookId, projectId, deletedAt: null };
+  const change = { deletedAt: raw('now()'), active: false };
+  return (await db.write((em) => em.nativeUpdate(WebhookEntity, where, change))) > 0;
 }
 
 /**
@@ -148,8 +147,7 @@ export async function turnOffWebhook(
     [id, reason],
   );
   if (row === undefined) return null;
-  const formId = typeof row.form_id === 'string' ? row.form_id : null;
-  return { id, projectId: String(row.project_id), formId, url: String(row.url) };
+  return { id, projectId: String(row.project_id), formId: textOrNull(row.form_id), url: String(row.url) };
 }
 
 /**
@@ -158,25 +156,20 @@ export async function turnOffWebhook(
  */
 export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<number> {
   const rows = await db.execute(
-    `with gone as materialized (
-       select d.id from webhooks w join deliveries d on d.webhook_id = w.id
-       where w.deleted_at is not null limit $1
-     ),
-     tries as (delete from attempts where delivery_id in (select id from gone))
-     delete from deliveries where id in (select id from gone) returning id`,
+    removalOfDeliveries(
+      `select d.id from webhooks w join deliveries d on d.webhook_id = w.id
+       where w.deleted_at is not null limit $1`,
+    ),
     [limit],
   );
   if (rows.length > 0) return rows.length;
-  await db.execute(
-    `delete from webhooks where id in (
-       select id from webhooks w
-       where w.deleted_at is not null and not exists (select from deliveries d where d.webhook_id = w.id)
-       limit $1 for update skip locked
-     )`,
-    [limit],
-  );
+  await deleteSome(db, 'webhooks', {
+    where: `deleted_at is not null
+      and not exists (select from deliveries where deliveries.webhook_id = webhooks.id)`,
+    limit,
+  });
   return 0;
 }
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
-export type TurnedOffWebhook = { id: string; projectId: string; formId: string | null; url: string };
+export type TurnedOffWebhook = Pick<Webhook, 'id' | 'projectId' | 'formId' | 'url'>;

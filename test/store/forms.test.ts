@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FormDefinition } from '../../src/domain/definition/definition.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import {
@@ -10,7 +11,13 @@ import {
   removeUnactivatedForms,
 } from '../../src/store/forms.ts';
 import { confirmOwner, proposeOwner } from '../../src/store/owners.ts';
-import { activateForm, findVersion, listVersions, publishVersion } from '../../src/store/versions.ts';
+import {
+  activateForm,
+  findVersion,
+  listFieldIds,
+  listVersions,
+  publishVersion,
+} from '../../src/store/versions.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aDefinition, givenForm } from './given.ts';
 
@@ -71,10 +78,40 @@ describe.each(engines)('forms on %s', (engine) => {
       expect.arrayContaining([2, 3]),
     );
     expect(back).toMatchObject({ outcome: 'published', version: { number: 1 } });
-    expect((await listVersions(database, form.id)).map(({ number }) => number)).toEqual([3, 2, 1]);
+    const listed = await listVersions(database, form.id, { limit: 2 });
+    const last = await listVersions(database, form.id, { limit: 2, cursor: listed.nextCursor ?? '' });
+    expect([...listed.items, ...last.items].map(({ number }) => number)).toEqual([3, 2, 1]);
+    expect(last.nextCursor).toBeNull();
     expect(await findAnyForm(database, form.id)).toMatchObject({ name: 'one' });
     expect(await publish(database, draft.id, 'one')).toEqual({ outcome: 'not_published' });
     expect(await publish(database, form.id, 'four', 'prj_two')).toEqual({ outcome: 'not_found' });
+  });
+
+  it('lists the fields of all versions, those of the newest first, and reads few definitions at once', async () => {
+    const form = await givenForm(database);
+    await activate(database, form.id, 'hash', 'one');
+    for (let number = 2; number <= 25; number += 1) {
+      const fields = [`only_${number}`, 'email'].flatMap((id) =>
+        aDefinition().fields.map((field) => ({ ...field, id })),
+      );
+      await publish(database, form.id, `v${number}`, 'prj_one', { fields });
+    }
+    const read: number[] = [];
+    const counting: Database = {
+      ...database,
+      select: async (sql, params) => {
+        const rows = await database.select(sql, params);
+        read.push(rows.length);
+        return rows;
+      },
+    };
+
+    const fieldIds = await listFieldIds(counting, form.id);
+
+    const older = Array.from({ length: 23 }, (_, index) => `only_${24 - index}`);
+    expect(fieldIds).toEqual(['only_25', 'email', ...older]);
+    expect(read).toEqual([10, 10, 5]);
+    expect(await listFieldIds(database, 'form_other')).toEqual([]);
   });
 
   it('archives a form of the project, once and for all', async () => {
@@ -176,8 +213,8 @@ describe.each(engines)('forms on %s', (engine) => {
   });
 });
 
-function aVersion(name: string, retentionDays?: number) {
-  const definition = aDefinition({ name });
+function aVersion(name: string, retentionDays?: number, given: Partial<FormDefinition> = {}) {
+  const definition = aDefinition({ name, ...given });
   const settings =
     retentionDays === undefined ? definition.settings : { ...definition.settings, retentionDays };
   return {
@@ -201,6 +238,13 @@ function activate(
   );
 }
 
-function publish(database: Database, formId: string, name: string, projectId = 'prj_one') {
-  return database.transaction((tx) => publishVersion(tx, { projectId, formId, version: aVersion(name) }));
+function publish(
+  database: Database,
+  formId: string,
+  name: string,
+  projectId = 'prj_one',
+  given: Partial<FormDefinition> = {},
+) {
+  const version = aVersion(name, undefined, given);
+  return database.transaction((tx) => publishVersion(tx, { projectId, formId, version }));
 }

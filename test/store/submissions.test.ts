@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeSubmission, removeSubmissionsBefore } from '../../src/store/removals.ts';
 import { findSession, updateSession } from '../../src/store/sessions.ts';
+import { removeSubmission, removeSubmissionsBefore } from '../../src/store/submission-removal.ts';
 import { createSubmissionWriter, type SubmissionWriter } from '../../src/store/submission-writer.ts';
 import {
   countSubmissions,

@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { openDatabase } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { aSubmission } from './given.ts';
@@ -8,7 +9,7 @@ import { aSubmission } from './given.ts';
  */
 const place = process.argv[2] ?? '';
 const where = place.startsWith('postgres:') ? { databaseUrl: place } : { dataDir: place };
-const database = await openDatabase({ ...where, log: console });
+const database = await openDatabase({ ...where, log: pino({ level: 'silent' }) });
 const writer = createSubmissionWriter(database);
 
 async function writeForEver(): Promise<void> {

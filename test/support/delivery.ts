@@ -216,7 +216,7 @@ export async function expectFinished(
     JSON.stringify(deliveries.map(({ delivery }) => [delivery.kind, delivery.status, delivery.error]));
   await until(
     async () => {
-      deliveries = await listDeliveries(database, { formId: form.id, limit: 100 });
+      deliveries = (await listDeliveries(database, { formId: form.id }, { limit: 100 })).items;
       return deliveries.length >= count && deliveries.every(({ delivery }) => delivery.status !== 'pending');
     },
     15_000,

@@ -7,8 +7,8 @@ import { listDeletedForms, removeRowsOfForm } from '../../store/form-removal.ts'
 import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
 import { purgeMailCounts } from '../../store/mail.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
-import { removeSubmissionsBefore } from '../../store/removals.ts';
 import { removeSessionsBefore, takeExpiredSessions } from '../../store/sessions.ts';
+import { removeSubmissionsBefore } from '../../store/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
 import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';

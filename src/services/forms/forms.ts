@@ -16,7 +16,7 @@ import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import { archiveForm, type Form, insertForm, listForms } from '../../store/forms.ts';
 import { proposeOwner } from '../../store/owners.ts';
-import { findVersionByNumber, listVersionPage } from '../../store/versions.ts';
+import { findVersionByNumber, listVersions } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { pageRequestOf } from '../request-values.ts';
@@ -58,7 +58,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     async listFormVersions(request, call) {
       const form = await ownForm(database, callerOf(call), request.formId);
-      const page = await listVersionPage(database, form.id, pageRequestOf(request, 'ver'));
+      const page = await listVersions(database, form.id, pageRequestOf(request, 'ver'));
       return {
         versions: page.items.map((version) => versionToMessage(version, form)),
         nextPageToken: page.nextCursor ?? '',

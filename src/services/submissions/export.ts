@@ -1,11 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { stringify } from 'csv-stringify/sync';
 import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/forms/v1/submissions_pb.js';
-import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isObject } from '../../domain/json.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions.ts';
-import { listVersions } from '../../store/versions.ts';
+import { listFieldIds } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireOwnForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
@@ -47,9 +46,7 @@ async function formatterOf(
   { formId, format }: ExportSubmissionsRequest,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat();
-  if (format === ExportFormat.CSV) {
-    return csvFormat((await listVersions(context.database, formId)).map(({ definition }) => definition));
-  }
+  if (format === ExportFormat.CSV) return csvFormat(await listFieldIds(context.database, formId));
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }
 
@@ -73,14 +70,8 @@ export function ndjsonFormat(): ExportFormatter {
   };
 }
 
-/**
- * An export as CSV: byte order mark, CRLF, one column for each field.
- *
- * `versions` are all definitions of the form, newest first: the columns follow the newest, then
- * come the fields that only older ones have.
- */
-export function csvFormat(versions: Pick<FormDefinition, 'fields'>[]): ExportFormatter {
-  const fieldIds = [...new Set(versions.flatMap(({ fields }) => fields.map(({ id }) => id)))];
+/** An export as CSV: byte order mark, CRLF, one column for each field. */
+export function csvFormat(fieldIds: string[]): ExportFormatter {
   // By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers.
   const write = (records: string[][]) =>
     stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });

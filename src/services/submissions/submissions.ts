@@ -13,7 +13,7 @@ import { demoFormId, isId, smallestIdAt } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/text.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
-import { removeSubmission } from '../../store/removals.ts';
+import { removeSubmission } from '../../store/submission-removal.ts';
 import {
   findSubmission,
   listSubmissions as listStored,

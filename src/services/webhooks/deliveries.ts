@@ -75,23 +75,17 @@ async function logPage(
   of: { webhookId: string } | { formId: string },
   request: LogRequest,
 ) {
-  const { limit, cursor } = pageRequestOf(request, 'dlv');
+  const page = pageRequestOf(request, 'dlv');
   const status = statusFilterOf(request.status);
-  const rows = await listDeliveries(database, {
-    ...of,
-    ...(status !== undefined && { status }),
-    ...(cursor !== undefined && { before: cursor }),
-    limit: limit + 1,
-  });
-  const deliveries = rows.slice(0, limit);
-  const last = rows.length > limit ? deliveries.at(-1) : undefined;
-  return { deliveries: deliveries.map(deliveryToMessage), nextPageToken: last?.delivery.id ?? '' };
+  const filter = { ...of, ...(status !== undefined && { status }) };
+  const { items, nextCursor } = await listDeliveries(database, filter, page);
+  return { deliveries: items.map(deliveryToMessage), nextPageToken: nextCursor ?? '' };
 }
 
 /** A delivery to a webhook of the caller's project; those of a deleted webhook and mails are not found. */
 async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
   const { projectId } = caller;
-  const logged = isId('dlv', deliveryId) ? await findDelivery(db, { projectId, id: deliveryId }) : null;
+  const logged = isId('dlv', deliveryId) ? await findDelivery(db, projectId, deliveryId) : null;
   if (logged === null || logged.delivery.webhookId === null) throw notFound('delivery');
   await ownWebhook(db, caller, logged.delivery.webhookId).catch(() => {
     throw notFound('delivery');
@@ -131,7 +125,7 @@ async function testWebhook(
   );
   notifyWorkers();
 
-  const logged = await findDelivery(database, { projectId, id: delivery.id });
+  const logged = await findDelivery(database, projectId, delivery.id);
   if (logged === null) throw notFound('delivery');
   return { delivery: deliveryToMessage(logged) };
 }

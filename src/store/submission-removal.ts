@@ -1,4 +1,5 @@
 import type { Transaction } from './database/queries.ts';
+import { removalOfDeliveries } from './deliveries.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,
@@ -38,11 +39,7 @@ export async function removeSubmissionsBefore(
 }
 
 async function removeRows(tx: Transaction, ids: string[]): Promise<{ uploadIds: string[] }> {
-  await tx.execute(
-    'delete from attempts where delivery_id in (select id from deliveries where submission_id = any($1))',
-    [ids],
-  );
-  await tx.execute('delete from deliveries where submission_id = any($1)', [ids]);
+  await tx.execute(removalOfDeliveries('select id from deliveries where submission_id = any($1)'), [ids]);
   await tx.execute('delete from events where submission_id = any($1)', [ids]);
   await tx.execute(
     `update sessions set partial_answers = null

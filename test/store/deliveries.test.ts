@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest';
+import { newId } from '../../src/domain/ids.ts';
+import type { Queries } from '../../src/store/database/database.ts';
+import { findDelivery, listDeliveries, purgeDeliveries } from '../../src/store/deliveries.ts';
+import { insertDeliveries } from '../../src/store/delivery-inserts.ts';
+import { claimDue } from '../../src/store/delivery-queue.ts';
+import { settleDeliveries } from '../../src/store/delivery-results.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+
+describe.each(engines)('deliveries on %s', (engine) => {
+  it('are listed newest first, page by page, with their attempts and without what a mail says', async () => {
+    await using database = await openTestDatabase(engine);
+    const ids = [await givenMail(database), await givenMail(database), await givenMail(database)];
+    await attempt(database);
+    await attempt(database);
+
+    const first = await listDeliveries(database, { formId: 'form_one' }, { limit: 2 });
+    const second = await listDeliveries(
+      database,
+      { formId: 'form_one' },
+      { limit: 2, cursor: first.nextCursor ?? '' },
+    );
+    const one = await findDelivery(database, 'prj_one', ids[0] ?? '');
+
+    const logged = [...first.items, ...second.items];
+    expect(logged.map(({ delivery }) => delivery.id)).toEqual(ids.toReversed());
+    expect(logged.map(({ attempts }) => attempts.map(({ number }) => number))).toEqual(Array(3).fill([1, 2]));
+    expect(second).toMatchObject({ items: [one], nextCursor: null });
+    expect(JSON.stringify([logged, one])).not.toContain('the words of the mail');
+    expect(await findDelivery(database, 'prj_two', ids[0] ?? '')).toBeNull();
+    expect((await listDeliveries(database, { formId: 'form_two' }, { limit: 2 })).items).toEqual([]);
+  });
+
+  it('are listed by their status', async () => {
+    await using database = await openTestDatabase(engine);
+    await givenMail(database);
+    await attempt(database);
+
+    const list = async (status: 'pending' | 'failed') =>
+      (await listDeliveries(database, { formId: 'form_one', status }, { limit: 2 })).items;
+
+    expect(await list('pending')).toHaveLength(1);
+    expect(await list('failed')).toEqual([]);
+  });
+
+  it('are removed with their attempts once they are finished and old, in groups', async () => {
+    await using database = await openTestDatabase(engine);
+    const ids = [await givenMail(database), await givenMail(database), await givenMail(database)];
+    const pending = await givenMail(database);
+    await attempt(database);
+    await database.execute(
+      `update deliveries set created_at = now() - interval '31 days', status = case id when $1 then status else 'failed' end`,
+      [pending],
+    );
+
+    const removed = [
+      await purgeDeliveries(database, 32, 2),
+      await purgeDeliveries(database, 30, 2),
+      await purgeDeliveries(database, 30, 2),
+    ];
+
+    expect(removed).toEqual([0, 2, 1]);
+    expect(ids).toHaveLength(3);
+    expect(await database.select('select id from deliveries')).toEqual([{ id: pending }]);
+    expect(await database.select('select delivery_id as id from attempts')).toEqual([{ id: pending }]);
+  });
+});
+
+let made = 0;
+
+async function givenMail(db: Queries): Promise<string> {
+  // The order of ids is that of their milliseconds.
+  made += 1;
+  const id = newId('dlv', made);
+  await insertDeliveries(db, [
+    {
+      id,
+      eventId: null,
+      projectId: 'prj_one',
+      formId: 'form_one',
+      submissionId: null,
+      kind: 'owner',
+      receiver: `${id}@example.com`,
+      mail: { text: 'the words of the mail' },
+      delaySeconds: 0,
+    },
+  ]);
+  return id;
+}
+
+/** Attempts each due delivery in vain; the next attempt is due at once. */
+async function attempt(db: Queries): Promise<void> {
+  const since = new Date(0);
+  const { claims } = await claimDue(db, { since, busy: [], perReceiver: 100, limit: 100, page: 100 });
+  await settleDeliveries(
+    db,
+    claims.map(({ id, lease }) => ({
+      id,
+      lease,
+      status: 'pending',
+      delayMs: 0,
+      attempt: { id: newId('att', Date.now()), startedAt: new Date(), durationMs: 1 },
+    })),
+  );
+}
