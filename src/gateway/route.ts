@@ -10,6 +10,7 @@ import type { Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
+import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import type { Call } from '../http/call.ts';
@@ -38,7 +39,7 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
       await exchange.admit();
       throw contentError(violationsOf(query.error, request.query), 'bad_request');
     }
-    const { value: raw, problems } = body === undefined ? noBody : await readJson(request);
+    const { value: raw, problems } = body === undefined ? noBody : await readJson(request, limitsOf(rpc));
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
     if (!checked.ok) {

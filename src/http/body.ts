@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { hasMoreNodes } from '../domain/json-nodes.ts';
+import type { MessageLimits } from '../domain/message-limits.ts';
 import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
 import type { Violation } from '../domain/violations.ts';
 import { HttpError } from './errors.ts';
@@ -11,10 +13,16 @@ import { HttpError } from './errors.ts';
  * touched then. Throws an `HttpError` if the body is too large, not JSON by its media type, or not
  * JSON.
  */
-export async function readJson(request: IncomingMessage): Promise<JsonBody> {
-  const bytes = await readBytes(request, MAX_JSON_BYTES);
+export async function readJson(
+  request: IncomingMessage,
+  { readMaxBytes, maxNodes }: MessageLimits,
+): Promise<JsonBody> {
+  const bytes = await readBytes(request, readMaxBytes);
   if (bytes.length === 0) return { value: {}, problems: [] };
   if (!isJson(request.headers['content-type'])) throw wrongMediaType('application/json');
+  if (hasMoreNodes(bytes, maxNodes)) {
+    throw new HttpError('too_large', `The body holds more than ${maxNodes} values`);
+  }
   const value = parse(bytes);
   return { value, problems: mayBeDeep(bytes) ? jsonProblems(value, '') : [] };
 }

@@ -1,9 +1,10 @@
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { limitsOf } from '../domain/message-limits.ts';
 import { type AuthenticationOptions, identify } from './authentication.ts';
 import { accessOf } from './authorization.ts';
 import { failed } from './errors.ts';
-import { limitsOf, WIRE_OVERHEAD } from './limits.ts';
+import { WIRE_OVERHEAD } from './limits.ts';
 import type { CallLog } from './logging.ts';
 import type { RateLimits } from './rate-limits.ts';
 

@@ -3,8 +3,8 @@ import type { Compression } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { hasMoreNodes } from '../domain/json-nodes.ts';
+import { limitsOf } from '../domain/message-limits.ts';
 import { failed } from './errors.ts';
-import { limitsOf } from './limits.ts';
 import { hasMoreMessages } from './message-nodes.ts';
 
 /**

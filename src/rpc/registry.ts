@@ -6,11 +6,12 @@ import {
   type ServiceImpl,
   type Transport,
 } from '@connectrpc/connect';
+import { limitsOf } from '../domain/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Admit, createAdmission } from './admission.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
 import { createGate } from './gate.ts';
-import { callLimits, limitsOf, type ServingOptions } from './limits.ts';
+import { callLimits, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
 import { checkedGzip } from './message-check.ts';

@@ -18,8 +18,9 @@ import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { limitsOf } from '../domain/message-limits.ts';
 import { failed } from './errors.ts';
-import { limitsOf, WIRE_OVERHEAD } from './limits.ts';
+import { WIRE_OVERHEAD } from './limits.ts';
 import { checkBody } from './message-check.ts';
 
 /**

@@ -156,6 +156,18 @@ describe('a JSON body', () => {
     expect(gateway.calls).toEqual([]);
   });
 
+  it('that holds more than 10,000 values answers 413, and is not looked into', async () => {
+    await using gateway = await givenAccepting();
+    const bodyOf = (values: number) => ({ answers: { list: Array(values).fill(0) } });
+
+    const tooMany = await gateway.call('POST', path, { json: bodyOf(10_000) });
+    const most = await gateway.call('POST', path, { json: bodyOf(9_997) });
+
+    expect([tooMany.status, tooMany.json.error.reason]).toEqual([413, 'too_large']);
+    expect(most.status).toBe(201);
+    expect(gateway.calls).toHaveLength(1);
+  });
+
   it('that comes in chunks and never ends within the limit answers 413', async () => {
     await using gateway = await givenAccepting();
     const chunk = `${(64 * 1024).toString(16)}\r\n${' '.repeat(64 * 1024)}\r\n`;

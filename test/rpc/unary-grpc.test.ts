@@ -12,7 +12,8 @@ import {
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { callLimits, limitsOf } from '../../src/rpc/limits.ts';
+import { limitsOf } from '../../src/domain/message-limits.ts';
+import { callLimits } from '../../src/rpc/limits.ts';
 import { startDoor } from '../support/rpc-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Answer, type Http2Connection, opened, openHttp2 } from '../support/wire.ts';

@@ -7,7 +7,8 @@ import {
 import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
-import { callLimits, limitsOf } from '../../src/rpc/limits.ts';
+import { limitsOf } from '../../src/domain/message-limits.ts';
+import { callLimits } from '../../src/rpc/limits.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import { answerUnaryGrpc } from '../../src/rpc/unary-grpc.ts';
 import { listen } from '../../src/server.ts';

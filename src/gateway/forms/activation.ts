@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { limitsOf } from '../../domain/message-limits.ts';
 import { required, type Violation, violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
@@ -80,7 +81,7 @@ async function readEmail(request: Exchange['request']): Promise<Checked<string>>
     const email = inputs.get('email')?.at(-1);
     return email === undefined ? refused([required('email')]) : { ok: true, value: email };
   }
-  const { value, problems } = await readJson(request);
+  const { value, problems } = await readJson(request, limitsOf(rpcs.activateForm));
   if (problems.length > 0) return refused(problems);
   const body = emailBody.safeParse(value);
   return body.success ? { ok: true, value: body.data.email } : refused(violationsOf(body.error, value));

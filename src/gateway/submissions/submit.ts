@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { isObject, type JsonObject } from '../../domain/json.ts';
+import { limitsOf } from '../../domain/message-limits.ts';
 import { violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
@@ -78,7 +79,7 @@ async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   const { call, request, response } = exchange;
   const formId = idOf(request);
   const key = idempotencyKeyOf(request);
-  const { value, problems } = await readJson(request);
+  const { value, problems } = await readJson(request, limitsOf(rpcs.createSubmission));
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(value);
   if (body?.success !== true) {
     const own = body ? violationsOf(body.error, value) : problems;
@@ -118,7 +119,7 @@ async function answerProblems(
 }
 
 async function acceptDemo({ call, admit, request, response }: Exchange): Promise<void> {
-  const { value, problems } = await readJson(request);
+  const { value, problems } = await readJson(request, limitsOf(rpcs.createSubmission));
   const flat = isObject(value) && !Object.hasOwn(value, 'answers');
   const nested = flat ? nestedOf(value) : value;
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
