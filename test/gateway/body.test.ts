@@ -121,7 +121,8 @@ describe('a JSON body', () => {
 
     expect((await send(32)).status).toBe(201);
     expect((await send(33)).status).toBe(422);
-    expect((await send(100_000)).status).toBe(422);
+    expect((await send(9_000)).status).toBe(422);
+    expect((await send(100_000)).status).toBe(413);
     expect(gateway.calls.length).toBe(3);
   });
 
