@@ -1,17 +1,19 @@
-import { defineEntity } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
 import {
   id,
   type JsonObject,
   json,
   objectOf,
+  objectOrNull,
   text,
   textOrNull,
   time,
   timeOf,
   timeOrNull,
 } from './database/columns.ts';
+import { deleteSome } from './database/delete-some.ts';
 import { DatabaseUnavailable } from './database/faults.ts';
-import { gathered } from './database/loader.ts';
+import { createLoader } from './database/loader.ts';
 import type { Queries, Row, Transaction } from './database/queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
@@ -118,7 +120,7 @@ async function findStoredSession(
 const MAX_TRIES = 3;
 
 /** Finds a session by its id alone, which is the credential of the hosted page. */
-export const findAnySession = gathered(async (db, ids) => {
+export const findAnySession = createLoader(async (db, ids) => {
   const rows = await db.select(`select ${columns} from sessions where id = any($1)`, [ids], {
     prepared: true,
   });
@@ -168,7 +170,8 @@ export async function updateSession(
 
 /** Notes that the hosted page was opened; the first time stays. */
 export async function markSessionOpened(db: Queries, sessionId: string): Promise<void> {
-  await db.execute('update sessions set opened_at = now() where id = $1 and opened_at is null', [sessionId]);
+  const change = { openedAt: raw('now()') };
+  await db.write((em) => em.nativeUpdate(SessionEntity, { id: sessionId, openedAt: null }, change));
 }
 
 /**
@@ -195,15 +198,14 @@ export async function removeSessionsBefore(
   before: Date,
   limit: number,
 ): Promise<number> {
-  const rows = await db.execute(
-    `delete from sessions where id in (
-       select id from sessions where form_id = $1 and expires_at < $2
-         and (submitted_at is not null or expiry_announced_at is not null)
-       order by expires_at limit $3 for update skip locked
-     ) returning id`,
-    [formId, before.toISOString(), limit],
-  );
-  return rows.length;
+  const removed = await deleteSome(db, 'sessions', {
+    where: `form_id = $1 and expires_at < $2
+      and (submitted_at is not null or expiry_announced_at is not null)`,
+    params: [formId, before.toISOString()],
+    orderBy: 'expires_at',
+    limit,
+  });
+  return removed.length;
 }
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
@@ -221,7 +223,7 @@ function toSession(row: Row): Session {
     status: row.status === 'submitted' || row.status === 'expired' ? row.status : 'open',
     prefill: objectOf(row.prefill),
     metadata: objectOf(row.metadata),
-    partialAnswers: row.partial_answers === null ? null : objectOf(row.partial_answers),
+    partialAnswers: objectOrNull(row.partial_answers),
     createdAt: timeOf(row.created_at),
     expiresAt: timeOf(row.expires_at),
     openedAt: timeOrNull(row.opened_at),
@@ -237,22 +239,8 @@ function jsonOrNull(value: JsonObject | undefined): string | null {
 }
 
 /** A session as it was at `readAt`, by the database's clock. */
-export type Session = {
-  id: string;
-  projectId: string;
-  formId: string;
-  versionId: string;
+export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {
   status: 'open' | 'submitted' | 'expired';
-  prefill: JsonObject;
-  metadata: JsonObject;
-  partialAnswers: JsonObject | null;
-  createdAt: Date;
-  expiresAt: Date;
-  openedAt: Date | null;
-  submittedAt: Date | null;
-  submissionId: string | null;
-  /** Of the request that made it with an idempotency key; else null. */
-  requestFingerprint: string | null;
   readAt: Date;
 };
 

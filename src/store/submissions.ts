@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, text, textOrNull, time, timeOf } from './database/columns.ts';
-import { gathered } from './database/loader.ts';
+import { createLoader } from './database/loader.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
@@ -69,7 +69,7 @@ export async function findSubmission(
   return submission?.projectId === projectId ? submission : null;
 }
 
-const findAnySubmission = gathered(async (db, ids) => {
+const findAnySubmission = createLoader(async (db, ids) => {
   const rows = await db.select(`select ${columns} from submissions where id = any($1)`, [ids], {
     prepared: true,
   });

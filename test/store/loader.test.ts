@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Queries } from '../../src/store/database/database.ts';
-import { gathered } from '../../src/store/database/loader.ts';
+import { createLoader } from '../../src/store/database/loader.ts';
 import { findAnySession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { findSubmission } from '../../src/store/submissions.ts';
@@ -182,7 +182,7 @@ it('never asks one database for the callers of another', async () => {
 /** A look-up in a table that every database has, and the ids that each of its calls asked for. */
 function aLookUp() {
   const asked: (readonly string[])[] = [];
-  const find = gathered(async (db, ids) => {
+  const find = createLoader(async (db, ids) => {
     asked.push(ids);
     const rows = await db.select('select name, value from installation where name = any($1)', [ids]);
     return rows.map(({ name, value }) => ({ id: String(name), value: String(value) }));

@@ -2,13 +2,13 @@ import DataLoader from 'dataloader';
 import type { Queries } from './queries.ts';
 
 /**
- * Makes a look-up by id that asks for all its callers of one turn of the event loop at once: under load
- * most of what a small SELECT costs is its way to the database and back. Nothing is kept.
+ * Makes a look-up by id that batches: the calls of one turn of the event loop become one query, since under
+ * load most of what a small SELECT costs is its round trip. Nothing is cached.
  *
- * Callers of one turn who ask for the same id get the same object, and share a failure: an id must be one
- * by its form (`isId`), since text that no database can hold would fail them all.
+ * Calls of one turn for the same id get the same object, and the calls of a batch share a failure. So check
+ * ids with `isId` before: a text that no database can hold would fail the whole batch.
  */
-export function gathered<Found extends { id: string }>(
+export function createLoader<Found extends { id: string }>(
   findAll: (db: Queries, ids: readonly string[]) => Promise<Found[]>,
 ): (db: Queries, id: string) => Promise<Found | null> {
   const loaders = new WeakMap<Queries, DataLoader<string, Found | null>>();
@@ -21,7 +21,7 @@ export function gathered<Found extends { id: string }>(
         const found = new Map((await findAll(db, ids)).map((each) => [each.id, each]));
         return ids.map((id) => found.get(id) ?? null);
       },
-      { cache: false, maxBatchSize: MOST_AT_ONCE, batchScheduleFn: (ask) => setImmediate(ask) },
+      { cache: false, maxBatchSize: MAX_BATCH, batchScheduleFn: (load) => setImmediate(load) },
     );
     loaders.set(db, loader);
     return loader;
@@ -30,4 +30,4 @@ export function gathered<Found extends { id: string }>(
 }
 
 /** Rows hold up to 256 KiB of answers each. */
-const MOST_AT_ONCE = 64;
+const MAX_BATCH = 64;
