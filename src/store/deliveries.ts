@@ -13,14 +13,14 @@ export const DeliveryEntity = defineEntity({
     id: id().primary(),
     projectId: id(),
     formId: id(),
-    /** Null for mails that tell of no event, such as the confirmation. */
+    /** Null for mails without an event, such as the one about a webhook that was turned off. */
     eventId: id().strictNullable(),
     webhookId: id().strictNullable(),
     submissionId: id().strictNullable(),
     channel: p.enum(['webhook', 'mail']).columnType('text'),
     /** A webhook's event type, or what a mail is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation` … */
     kind: text(),
-    /** Whose turn it is: the webhook's id, or the mail address. Claims are fair by it. */
+    /** The webhook's id, or the mail address. Claims are shared fairly between receivers. */
     receiver: text().collation('C'),
     /** Where a webhook delivery goes, for replays too; null for mail. */
     url: text().strictNullable(),
@@ -32,7 +32,7 @@ export const DeliveryEntity = defineEntity({
     step: p.integer().default(0),
     /** The next attempt, while pending. */
     dueAt: time().strictNullable(),
-    /** The claim's end; the process that holds it settles only while it stands. In no index: see `claimDue`. */
+    /** When the lease of the process that attempts it ends. In no index: see `claimDue`. */
     leasedUntil: time().strictNullable(),
     createdAt: time(),
     lastAttemptAt: time().strictNullable(),
@@ -58,14 +58,14 @@ export const DeliveryEntity = defineEntity({
 
 export type Delivery = InferEntity<typeof DeliveryEntity>;
 
-/** One try of a delivery. */
+/** One attempt of a delivery. */
 export const AttemptEntity = defineEntity({
   name: 'Attempt',
   tableName: 'attempts',
   properties: {
     id: id().primary(),
     deliveryId: id(),
-    /** 1, 2, 3 … within the delivery; a replay counts on. */
+    /** 1, 2, 3 … within the delivery, over replays. */
     number: p.integer(),
     status: p.enum(['delivered', 'failed']).columnType('text'),
     responseStatus: p.integer().strictNullable(),
@@ -192,9 +192,9 @@ export async function insertTestDelivery(
   });
 }
 
-/** Drops what waits for a webhook, as its deletion does. */
+/** Deletes the pending deliveries of a webhook. */
 export async function dropPendingDeliveries(db: Queries, webhookId: string): Promise<void> {
-  // The receiver is the webhook: by it the index of what is pending is used.
+  // Named as the receiver too, for the index of pending deliveries.
   await db.write((em) =>
     em.nativeDelete(DeliveryEntity, { receiver: webhookId, webhookId, status: 'pending' }),
   );
@@ -247,7 +247,7 @@ const REPLAY_GROUP = 1000;
 export type LoggedDelivery = { delivery: DeliverySummary; attempts: Attempt[] };
 type DeliverySummary = Pick<Delivery, Exclude<Extract<keyof Delivery, string>, 'mail'>>;
 
-/** Give a webhook or a form, so that an index is used. */
+/** Names a webhook or a form, or no index is used. */
 export type DeliveryFilter = { webhookId?: string; formId?: string; status?: Delivery['status'] };
 
 export type ReplayRange = { webhookId: string; createdAfter?: Date; createdBefore?: Date };

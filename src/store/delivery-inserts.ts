@@ -2,11 +2,11 @@ import { toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 
 /**
- * Marks events as turned into deliveries and inserts those deliveries, in one statement.
+ * Marks events as fanned out and inserts their deliveries, in one statement.
  *
- * Deliveries of events that another process has turned in the meantime are left out, and so are those
- * marked `oncePerDay` whose form has answered the receiver within 24 hours. There may be only one such
- * delivery for each form and receiver in a call.
+ * Events that another process has fanned out meanwhile are left out. So are deliveries marked `oncePerDay`
+ * if the form had one for the receiver within 24 hours; a call may hold one such delivery for each form and
+ * receiver.
  */
 export async function fanOutEvents(
   db: Queries,
@@ -39,7 +39,7 @@ export async function fanOutEvents(
   );
 }
 
-/** Inserts deliveries that no event stands behind. */
+/** Inserts deliveries of mails without an event. */
 export async function insertDeliveries(db: Queries, deliveries: NewDelivery[]): Promise<void> {
   if (deliveries.length === 0) return;
   await db.execute(

@@ -4,11 +4,10 @@ import type { SigningSecrets } from './webhook-secrets.ts';
 import type { Webhook } from './webhooks.ts';
 
 /**
- * Looks what there is to do: whether events wait to become deliveries, deliveries are due, and sessions
- * have ended without an announcement. One cheap statement, which an idle service makes each second.
+ * Reads whether there is work: events to fan out, due deliveries, expired sessions to announce. One cheap
+ * statement, which an idle service runs each second.
  *
- * Events before the id and deliveries due before the time in `since` are not seen. `at` is the database's
- * time of the look.
+ * Ignores events before the id and deliveries due before the time in `since`. `at` is the database's clock.
  */
 export async function findDueWork(db: Queries, since: { event: string; due: Date }): Promise<DueWork> {
   const [row] = await db.select(
@@ -32,15 +31,15 @@ export async function findDueWork(db: Queries, since: { event: string; due: Date
 }
 
 /**
- * Takes due deliveries and hides them from other loops until the lease ends, oldest first, at most
- * `perReceiver` (less what `busy` says) for one receiver.
+ * Claims due deliveries, oldest first, at most `perReceiver` (less what `busy` says) for one receiver. Other
+ * workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
  *
- * Taking is one short statement: no lock is held while a receiver is called. It changes no indexed column,
- * so that it need not touch an index. A loop that dies leaves its deliveries to others when the lease ends.
+ * A claim is one short statement: no lock is held while a receiver is called. It changes no indexed column,
+ * so that no index has to be written.
  *
- * Looks at `page` deliveries from `since` on. `resumeAt` is where the next look may begin: skipping what
- * lies before keeps this fast while somebody's old snapshot holds the dead rows of finished deliveries.
- * If `pageFull`, more is due behind the page, which may all belong to busy receivers: see `claimInTurn`.
+ * Considers `page` deliveries due from `since` on. The next claim may begin at `resumeAt`: skipping what lies
+ * before keeps this fast while an old snapshot holds the dead rows of finished deliveries. If `pageFull`,
+ * more is due behind the page, which may all belong to busy receivers: see `claimInTurn`.
  */
 export async function claimDue(db: Queries, options: ClaimOptions & { page: number }): Promise<ClaimedPage> {
   const rows = await db.execute(
@@ -133,13 +132,13 @@ export async function claimInTurn(
   return { claims: claimsOf(rows), last: complete ? '' : String(first?.last) };
 }
 
-/** How long a claim hides a delivery: well above the longest attempt, so that a slow one is not made twice. */
+/** The lease: well above the longest attempt, so that a slow one is not made twice. */
 const LEASE_SECONDS = 60;
 
 /** One or two milliseconds of index probes. */
 const RECEIVERS_A_TURN = 100;
 
-/** A delivery that is to be made and that nobody has claimed. */
+/** Pending and not leased. */
 const isFree = `status = 'pending' and (leased_until is null or leased_until <= now())`;
 
 const busyReceivers = `busy as materialized (
@@ -220,7 +219,7 @@ export type ClaimedTurn = { claims: Claim[]; last: string };
 /** A delivery to make. */
 export type Claim = {
   id: string;
-  /** What `settleDeliveries` tells this claim from a later one by. */
+  /** Distinguishes this claim from a later one, for `settleDeliveries`. */
   lease: string;
   projectId: string;
   formId: string;

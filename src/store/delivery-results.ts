@@ -2,8 +2,8 @@ import { toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 
 /**
- * Writes down what came of claimed deliveries, in one statement: their state, an attempt row for each
- * that was tried, and how their webhooks fare. Results whose claim no longer stands change nothing.
+ * Stores the results of claimed deliveries, in one statement: their status, an attempt for each that was
+ * tried, and their webhooks' successes and failures. A result whose lease was lost changes nothing.
  *
  * Returns the webhooks that should be turned off.
  */
@@ -88,7 +88,7 @@ function columnsOf(result: DeliveryResult) {
   };
 }
 
-/** What came of a claimed delivery. */
+/** The result of a claimed delivery. */
 export type DeliveryResult = {
   id: string;
   lease: string;

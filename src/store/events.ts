@@ -4,7 +4,7 @@ import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { deleteSome } from './database/delete-some.ts';
 import type { Queries, Row } from './database/queries.ts';
 
-/** The outbox: what happened, committed together with what it tells of. */
+/** The outbox: each event is written in the transaction of what happened. */
 export const EventEntity = defineEntity({
   name: 'Event',
   tableName: 'events',
@@ -56,8 +56,8 @@ export async function listWaitingEvents(
 }
 
 /**
- * The ids of up to `limit` events that webhooks can hear of, of a project or one form of it, in order,
- * after the id `after`. Events can be committed a little later than their ids tell.
+ * The ids of up to `limit` events that webhooks can receive, of a project or one form of it, in order,
+ * after the id `after`. An event is committed a little after the time that its id holds.
  */
 export async function listEventIds(
   db: Queries,

@@ -23,7 +23,7 @@ export const FormEntity = defineEntity({
     currentVersionId: id().strictNullable(),
     /** For how many days the current version keeps submissions; null: for ever. */
     retentionDays: p.integer().strictNullable(),
-    /** SHA-256 of the one-time activation token, hex; kept after use so that a used token can be told. */
+    /** SHA-256 of the one-time activation token, hex; kept after use, so that a used token is recognized. */
     activationHash: text(),
     activationExpiresAt: time(),
     activatedAt: time().strictNullable(),
@@ -87,8 +87,7 @@ export async function listFormsById(db: Queries, formIds: string[]): Promise<For
 }
 
 /**
- * What each call on a form's public side must know of it, in one cheap read: null if there is no
- * such form. The counts are those stored when it is read.
+ * Finds what every call on a form's public side needs, in one cheap read. The counts are those of the moment.
  */
 export async function findFormState(db: Queries, formId: string): Promise<FormState | null> {
   const [row] = await db.select(
@@ -113,7 +112,7 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
   };
 }
 
-/** Archives a form for good, and says whether there is one. Again is the same. */
+/** Archives a form for good; repeating it changes nothing. False if there is no such form. */
 export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
   const rows = await db.execute(
     `update forms set status = 'archived', archived_at = coalesce(archived_at, now()),
@@ -134,7 +133,7 @@ export async function removeUnactivatedForms(db: Queries, limit: number): Promis
   return removed.length;
 }
 
-/** Lists the forms that keep submissions for a time only, in the order of their ids. Reads no others. */
+/** Lists the forms with a retention time, in the order of their ids. Reads no others. */
 export async function listRetentions(db: Queries, page: PageRequest): Promise<Page<Retention>> {
   const rows = await db.select(
     'select id, retention_days from forms where retention_days is not null and id > $1 order by id limit $2',
@@ -150,7 +149,7 @@ function statusOf(value: unknown): Form['status'] {
 }
 
 export type FormState = Pick<Form, 'id' | 'projectId' | 'status' | 'createdBy' | 'currentVersionId'> & {
-  /** How many accepted submissions the form holds, and how many taken for spam. */
+  /** How many accepted submissions the form holds, and how many are marked as spam. */
   accepted: number;
   spam: number;
 };

@@ -12,7 +12,7 @@ export const KeyEntity = defineEntity({
     name: text(),
     /** SHA-256 of the key's text, hex. */
     secretHash: text().unique('api_keys_secret_hash_unique'),
-    /** The last four characters of the key's text, for people to tell keys apart. */
+    /** The last four characters of the key's text, by which people recognize a key. */
     last4: text(),
     scopes: p.array(),
     createdAt: time(),

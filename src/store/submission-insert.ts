@@ -4,10 +4,10 @@ import type { Queries, Row } from './database/queries.ts';
 import type { Submission } from './submissions.ts';
 
 /**
- * Stores a group of submissions with their events in one statement and one commit, and tells of each row
- * what became of it, in the order given. No two rows may be of the same session or hold the same upload.
+ * Stores a group of submissions with their events in one statement and one commit, and returns the result of
+ * each row, in the order given. No two rows may be of the same session or hold the same upload.
  *
- * A row that fails for its own data fails alone: the group is split and tried again without it.
+ * A row that fails for its own data fails alone: the group is split until the failing row is by itself.
  *
  * @throws DatabaseUnavailable if it stays unknown what is stored.
  */
@@ -30,7 +30,7 @@ export async function insertSubmissions(
   }
 }
 
-/** Writes a row out once, for its group and for its weight; what is null is left out. */
+/** Writes a row as JSON once, for the statement and for its size. What is null is left out. */
 export function prepare(row: NewSubmission): PreparedRow {
   const { event } = row;
   const input = {
@@ -93,7 +93,7 @@ open_sessions as materialized (
   order by i."formId", i."idempotencyKey", i."id"
   on conflict do nothing
   returning id, form_id, session_id, status
-), told as (
+), announced as (
   insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at)
   select i."eventId", i."projectId", i."formId", i."eventType", i."id", i."sessionId",
     i."bodyStart" || i."answers"::text || i."bodyEnd", i."createdAt"
@@ -138,7 +138,7 @@ export function claimsOf({ sessionId, uploadIds = [] }: NewSubmission): readonly
  * Finds out why rows were not stored: they are from an earlier try whose answer was lost, the first
  * submission with their idempotency key, their session's end, or an upload that is another's.
  *
- * The submissions found are written to: what is told to a caller must be as durable as a commit of ours,
+ * The submissions found are written to: the answer to a caller must be as durable as a commit of ours,
  * also where it was read ahead of a synchronous standby.
  */
 async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, WriteOutcome>> {
@@ -203,7 +203,7 @@ function isDataError(error: unknown): boolean {
 
 /** A submission to store, and what goes into the same commit. */
 export type NewSubmission = Submission & {
-  /** Null for what nobody is told of, such as spam. Its body has the JSON of the answers inside. */
+  /** Null if nobody is notified, as of spam. The body has the JSON of the answers inside. */
   event: { id: string; type: string; body: { start: string; end: string } } | null;
   /** Uploads that become this submission's; without all of them it is not stored. */
   uploadIds?: string[];

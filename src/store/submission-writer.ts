@@ -15,9 +15,9 @@ import {
  * Makes the one way submissions are stored: those that arrive together are written together, in one
  * statement and one commit, and each caller is answered after the commit that holds its row.
  *
- * While one group is being written the next one gathers. An idle writer writes at once: it waits for the
- * end of a turn of the event loop, never for a timer. The turn is what lets a group form on the embedded
- * engine, whose query runs inside the turn that begins it.
+ * While one group is being written, the next one is collected. An idle writer writes at the end of the event
+ * loop's turn, never on a timer. Without that turn no group would form on the embedded engine, whose query
+ * runs inside the turn that begins it.
  */
 export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
   const { onCommitted, maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES } = options;
@@ -107,8 +107,8 @@ const GROUP_ROWS = 500;
 const GROUP_BYTES = 2 * 1024 * 1024;
 
 /**
- * Half a second of what a busy server stores: who comes later is better told to come back. Each that waits
- * holds a connection and its request, some 40 KiB (`npm run bench -- overload`).
+ * What a busy server stores in half a second: later callers are refused at once and can retry. Each waiting
+ * submission holds a connection and its request, some 40 KiB (`npm run bench -- overload`).
  */
 const MAX_WAITING = 4_000;
 /** What waiting rows may hold of the process's memory, in UTF-16 units of their JSON. */

@@ -19,7 +19,7 @@ export const SubmissionEntity = defineEntity({
     metadata: json<JsonObject>(),
     status: p.enum(['accepted', 'spam']).columnType('text'),
     idempotencyKey: text().strictNullable(),
-    /** Digest of the request that used the idempotency key, so that its reuse for another can be told. */
+    /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
     createdAt: time(),
   },

@@ -1,7 +1,17 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase, type Queries } from '../../src/store/database/database.ts';
+import { listDeliveries } from '../../src/store/deliveries.ts';
+import { findDueWork } from '../../src/store/delivery-queue.ts';
+import { listEventsById, listWaitingEvents } from '../../src/store/events.ts';
+import { findForm, findFormState, listRetentions } from '../../src/store/forms.ts';
 import { InstallationEntity } from '../../src/store/installation.ts';
+import { findKeyByHash } from '../../src/store/keys.ts';
+import { isMailStopped } from '../../src/store/mail.ts';
+import { listOwners } from '../../src/store/owners.ts';
+import { findAnySession } from '../../src/store/sessions.ts';
+import { countSubmissions, findSubmission, listSubmissions } from '../../src/store/submissions.ts';
+import { listFieldIds } from '../../src/store/versions.ts';
 import { createServerDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres.ts';
 
@@ -126,6 +136,50 @@ describe('a connection that the server ends', () => {
     expect(await server.database.select('select last_value::int as tries from tries')).toEqual([
       { tries: 3 },
     ]);
+  });
+});
+
+describe('a look-up whose connection the server ends', () => {
+  const lookUps: [string, string, (db: Queries) => Promise<unknown>][] = [
+    ['findFormState', 'forms', (db) => findFormState(db, 'form_one')],
+    ['findForm', 'forms', (db) => findForm(db, 'prj_one', 'form_one')],
+    ['listRetentions', 'forms', (db) => listRetentions(db, { limit: 1 })],
+    ['listOwners', 'forms', (db) => listOwners(db, { projectId: 'prj_one', formId: null, limit: 1 })],
+    ['listFieldIds', 'form_versions', (db) => listFieldIds(db, 'form_one')],
+    ['findAnySession', 'sessions', (db) => findAnySession(db, 'sess_one')],
+    ['findSubmission', 'submissions', (db) => findSubmission(db, 'prj_one', 'sub_one')],
+    ['listSubmissions', 'submissions', (db) => listSubmissions(db, 'form_one', {}, { limit: 1 })],
+    ['listWaitingEvents', 'events', (db) => listWaitingEvents(db, { since: '', limit: 1 })],
+    ['listEventsById', 'events', (db) => listEventsById(db, ['evt_one'])],
+    ['findDueWork', 'events', (db) => findDueWork(db, { event: '', due: new Date(0) })],
+    ['listDeliveries', 'deliveries', (db) => listDeliveries(db, { formId: 'form_one' }, { limit: 1 })],
+    [
+      'isMailStopped',
+      'mail_stops',
+      (db) => isMailStopped(db, { address: 'a@example.com', formId: 'form_one' }),
+    ],
+    ['countSubmissions', 'form_counters', (db) => countSubmissions(db, 'form_one')],
+    ['findKeyByHash', 'api_keys', (db) => findKeyByHash(db, 'hash')],
+  ];
+
+  it.each(lookUps)('is made again: %s', async (_name, table, lookUp) => {
+    await using server = await openOneConnection();
+    await runOn(
+      server.databaseUrl,
+      `create sequence reads;
+       alter table ${table} rename to kept;
+       create function cut_first() returns setof kept language plpgsql volatile as $$
+         begin
+           if nextval('reads') = 1 then perform pg_terminate_backend(pg_backend_pid()); end if;
+           return query select * from kept;
+         end $$;
+       create view ${table} as select * from cut_first()`,
+    );
+
+    await lookUp(server.database);
+
+    const [reads] = await server.database.select('select last_value::int as last from reads');
+    expect(reads?.last).toBeGreaterThan(1);
   });
 });
 

@@ -27,7 +27,7 @@ export function createConnections(config: PoolConfig): Connections {
   const types = new TypeOverrides();
   for (const type of timeTypes) types.setTypeParser(type, (text) => text);
   const pool = new Pool({ ...config, types });
-  // Whatever runs on a lost connection fails by itself, and an event that nobody hears ends the process.
+  // An 'error' event without a listener ends the process. Statements on a lost connection fail by themselves.
   pool.on('error', () => undefined);
   pool.on('connect', (client) => client.on('error', () => undefined));
 
@@ -66,7 +66,7 @@ function createDriver(pool: Pool): Driver {
       ),
     commitTransaction: (connection) => run(connection, 'commit'),
     async rollbackTransaction(connection) {
-      // The server rolls back by itself when the connection is closed, and asking could take its time-out.
+      // The server rolls back when the connection is closed, and a lost one would not answer.
       if (connection instanceof Connection && connection.isFaulty) return;
       await run(connection, 'rollback');
     },
@@ -89,7 +89,7 @@ class Connection implements DatabaseConnection {
 
   constructor(client: PoolClient) {
     this.#client = client;
-    client.on('notice', this.#hear);
+    client.on('notice', this.#onNotice);
   }
 
   async query(query: QueryConfig): Promise<Row[]> {
@@ -107,7 +107,7 @@ class Connection implements DatabaseConnection {
   }
 
   release(): void {
-    this.#client.off('notice', this.#hear);
+    this.#client.off('notice', this.#onNotice);
     this.#client.release(this.isFaulty);
   }
 
@@ -122,12 +122,12 @@ class Connection implements DatabaseConnection {
     }
   }
 
-  readonly #hear = ({ code }: { code?: string | undefined }) => {
+  readonly #onNotice = ({ code }: { code?: string | undefined }) => {
     this.#inDoubt ||= code === WARNING;
   };
 }
 
-/** SQLSTATE. Nothing else that this service asks of a server is answered with one. */
+/** SQLSTATE. No other statement of this service causes a warning of this code. */
 const WARNING = '01000';
 
 class CommitInDoubt extends Error {
@@ -138,7 +138,7 @@ class CommitInDoubt extends Error {
   }
 }
 
-/** The commands whose count is that of the rows they changed. */
+/** The commands whose row count is that of changed rows. */
 const changing = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 /** The name of a prepared statement: each text has its own. */

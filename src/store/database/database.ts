@@ -2,9 +2,9 @@ import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
 import type { Engine } from './engine.ts';
-import { passingFault } from './faults.ts';
+import { transientFault } from './faults.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
-import { retrying } from './retry.ts';
+import { withRetries } from './retry.ts';
 
 /**
  * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
@@ -45,19 +45,19 @@ const DEFAULT_POOL_SIZE = 10;
 function databaseOn(engine: Engine): Database {
   return {
     engine: engine.name,
-    read: (work) => retrying(() => work(engine.em.fork()), always),
-    write: (work) => retrying(() => work(engine.em.fork()), never),
+    read: (work) => withRetries(() => work(engine.em.fork()), always),
+    write: (work) => withRetries(() => work(engine.em.fork()), never),
     select: (sql, params = [], { prepared = false } = {}) =>
-      retrying(() => engine.query(sql, params, prepared), always),
+      withRetries(() => engine.query(sql, params, prepared), always),
     execute: (sql, params = [], { prepared = false, repeatable = false } = {}) =>
-      retrying(() => engine.query(sql, params, prepared), repeatable ? always : never),
+      withRetries(() => engine.query(sql, params, prepared), repeatable ? always : never),
     transaction: (work) => inTransaction(engine, work),
-    listen: (channel, handler) => retrying(() => engine.listen(channel, handler), always),
+    listen: (channel, handler) => withRetries(() => engine.listen(channel, handler), always),
     notify: async (channel) => {
       await engine.query('select pg_notify($1, $2)', [channel, '']);
     },
     now: async () => {
-      const [row] = await retrying(() => engine.query('select now() as now', []), always);
+      const [row] = await withRetries(() => engine.query('select now() as now', []), always);
       return timeOf(row?.now);
     },
     isReady: async () => {
@@ -65,7 +65,7 @@ function databaseOn(engine: Engine): Database {
         await engine.query('select 1', []);
         return true;
       } catch (error) {
-        if (passingFault(error) === undefined) throw error;
+        if (transientFault(error) === undefined) throw error;
         return false;
       }
     },
@@ -77,12 +77,12 @@ function databaseOn(engine: Engine): Database {
 const always = () => true;
 const never = () => false;
 
-/** Whatever fails before the commit has changed nothing, also if the connection is lost. */
+/** A failure before the commit has changed nothing, even a lost connection: the transaction runs again. */
 async function inTransaction<T>({ em }: Engine, work: (tx: Transaction) => Promise<T>): Promise<T> {
   let committing = false;
   const run = () => {
     committing = false;
-    // Not `em.transactional`, which never returns the connection of a transaction that can't begin or roll back.
+    // `em.transactional` never releases the connection of a transaction that can't begin or roll back.
     return em
       .getKysely()
       .transaction()
@@ -94,10 +94,9 @@ async function inTransaction<T>({ em }: Engine, work: (tx: Transaction) => Promi
         return result;
       });
   };
-  return retrying(run, () => !committing);
+  return withRetries(run, () => !committing);
 }
 
-/** The queries of one transaction. Nothing is repeated inside: the transaction is repeated as a whole. */
 function queriesIn(em: EntityManager): Transaction {
   const query = async (sql: string, params: unknown[] = []) => {
     const result = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(sql, params));
@@ -116,8 +115,8 @@ function queriesIn(em: EntityManager): Transaction {
 export type Database = Queries & {
   engine: 'pglite' | 'postgres';
   /**
-   * Runs `work` in a transaction, which is repeated as a whole after a deadlock and the like: `work` must
-   * have no effect outside. On the embedded engine a query beside `tx` in `work` would wait for ever.
+   * Runs `work` in a transaction. After a deadlock or another transient fault it runs again, so it must have
+   * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait for ever.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
@@ -125,7 +124,7 @@ export type Database = Queries & {
    * listening connection was lost. Returns what stops it.
    */
   listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
-  /** Wakes all that listen. Outside transactions only: inside, it would serialize commits. */
+  /** Calls the handlers of all that listen. Outside transactions only: inside, it would serialize commits. */
   notify(channel: string): Promise<void>;
   /** The database's clock. */
   now(): Promise<Date>;

@@ -16,7 +16,7 @@ export async function schemaDifference(orm: Pick<MikroORM, 'schema'>): Promise<s
   return orm.schema.getUpdateSchemaSQL({ wrap: false });
 }
 
-/** Types whose values stay text, as the ORM expects of both engines: date, timestamp, timestamptz. */
+/** Types whose values are read as text, as the ORM expects: date, timestamp, timestamptz. */
 export const timeTypes = [1082, 1114, 1184];
 
 /** What the two engines have in common beneath `Database`. Nothing here retries. */
@@ -30,7 +30,7 @@ export type Engine = {
   schemaDifference(): Promise<string>;
   /** Runs one statement outside any transaction, with `$1` parameters; `prepared` is as in `StatementOptions`. */
   query(sql: string, params: unknown[], prepared?: boolean): Promise<Row[]>;
-  /** Hears notifications until the returned function is called; `handler` also runs after a gap. */
+  /** Calls `handler` for notifications, and after a gap, until the returned function is called. */
   listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
   close(): Promise<void>;
 };

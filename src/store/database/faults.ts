@@ -20,25 +20,25 @@ export class Overloaded extends Error {
 }
 
 /**
- * What a failed statement left behind: `nothing` if the failure is passing and the statement certainly
- * had no effect, `unknown` if the failure is passing but the statement may have been carried out, and
- * undefined if the failure is lasting (bad data, a constraint, a mistake of ours).
+ * What a statement that failed with a transient fault left behind: `nothing` if it certainly had no effect,
+ * `unknown` if it may have been carried out. Undefined for any other error (bad data, a constraint, a
+ * mistake of ours), which would come again.
  */
-export function passingFault(error: unknown): 'nothing' | 'unknown' | undefined {
+export function transientFault(error: unknown): 'nothing' | 'unknown' | undefined {
   for (let fault = error; fault instanceof Error; fault = fault.cause ?? previousOf(fault)) {
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : undefined;
     if (code !== undefined && withoutEffect.has(code)) return 'nothing';
     if (code !== undefined && (lostConnection.has(code) || code.startsWith('08'))) return 'unknown';
     if (nothingSent.test(fault.message)) return 'nothing';
     if (code === undefined && connectionEnded.test(fault.message)) return 'unknown';
-    if (fault instanceof AggregateError && fault.errors.length > 0) return passingFault(fault.errors[0]);
+    if (fault instanceof AggregateError && fault.errors.length > 0) return transientFault(fault.errors[0]);
   }
   return undefined;
 }
 
-/** Whether the connection that failed like this is better not used again. */
+/** Whether the connection should be closed after this error, rather than used again. */
 export function isConnectionFault(error: unknown): boolean {
-  return passingFault(error) !== undefined && !betweenTransactions.has(sqlState(error) ?? '');
+  return transientFault(error) !== undefined && !betweenTransactions.has(sqlState(error) ?? '');
 }
 
 /** The SQLSTATE of a database error, wherever the ORM has wrapped it. */
@@ -51,10 +51,10 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Serialization, deadlock: of two transactions with each other. */
+/** SQLSTATE: serialization failure, deadlock. Nothing is wrong with the connection. */
 const betweenTransactions = new Set(['40001', '40P01']);
 
-/** Also too many connections, starting up, read-only standby; nobody there, or not to us. */
+/** Too many connections, starting up, read-only standby; no such database, not logged in, nobody there. */
 const withoutEffect = new Set([
   ...betweenTransactions,
   '53300',
@@ -78,11 +78,11 @@ const lostConnection = new Set([
   'EHOSTUNREACH',
 ]);
 
-/** Of node-pg, without a code: there was no connection, or what was known to be lost was sent nothing. */
+/** Messages of node-pg, which have no code: not connected, or known to be disconnected before sending. */
 const nothingSent =
   /^timeout exceeded when trying to connect|^Connection terminated due to connection timeout|not queryable$/;
 
-/** Of node-pg, without a code. */
+/** Messages of node-pg, which have no code: disconnected while the statement ran. */
 const connectionEnded = /^Connection terminated|^Query read timeout/;
 
 /** MikroORM keeps the driver's error here. */

@@ -40,7 +40,7 @@ export async function migrateServer(config: PoolConfig, { dbName, log, migration
   }
 }
 
-/** The server's own limits, or those of its role or database, would hold otherwise. */
+/** The limits that the server, the database or the role sets. */
 const WITHOUT_LIMITS = `select set_config(name, '0', false) from pg_settings where name in
   ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout',
    'transaction_timeout')`;
@@ -52,7 +52,7 @@ async function acquireLock(client: PoolClient, log: Log): Promise<void> {
     'The other process has migrated the database.',
   ]);
   try {
-    // A single statement that waits would keep the other process from building an index concurrently.
+    // A statement that waited would itself keep the other process from building an index concurrently.
     for (;;) {
       const { rows } = await client.query('select pg_try_advisory_lock($1) as acquired', [MIGRATION_LOCK]);
       if (rows[0]?.acquired === true) return;
@@ -63,7 +63,7 @@ async function acquireLock(client: PoolClient, log: Log): Promise<void> {
   }
 }
 
-/** Any fixed number: what processes that migrate take turns by. */
+/** Any fixed number, the same in every process. */
 const MIGRATION_LOCK = 4_715_923;
 const LOCK_POLL_MS = 100;
 

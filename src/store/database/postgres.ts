@@ -33,7 +33,7 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     defineConfig({ ...ormOptions, entities, dbName, driverOptions: connections.dialect }),
   );
   try {
-    // Else the ORM asks for a further connection when first used, which may be in the only one's transaction.
+    // Else the ORM connects when it is first used, which may be in a transaction that holds the last connection.
     await orm.connect();
     await reach(connections, databaseUrl);
   } catch (error) {
@@ -65,7 +65,7 @@ async function reach(connections: Connections, databaseUrl: string): Promise<voi
   }
 }
 
-/** No query of this service takes longer than a fraction of it; the server gives up. */
+/** The server cancels what takes longer. All queries of this service take a fraction of it. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
 function databaseName(databaseUrl: string): string {

@@ -4,9 +4,9 @@ import type { SqlEntityManager } from '@mikro-orm/postgresql';
  * Where queries run: the database itself, or one transaction of it. Every named query of the store takes
  * one, so that it can be part of a transaction.
  *
- * Outside a transaction, passing faults are retried: reads always, what changes something only if it
- * certainly had no effect. Those that don't pass throw `DatabaseUnavailable`. Within a transaction nothing
- * is retried by itself: the transaction is, as a whole.
+ * Outside a transaction, work that fails with a transient fault runs again: a read always, a change only if
+ * it certainly had no effect. If the fault persists, `DatabaseUnavailable` is thrown. Within a transaction
+ * nothing runs again by itself: the transaction does, as a whole.
  */
 export type Queries = {
   /** Runs work that only reads, on an entity manager of its own. */
@@ -23,16 +23,16 @@ export type Queries = {
 };
 
 export type StatementOptions = {
-  /** A statement of the hot path, always of the same few texts: connections keep it planned. */
+  /** For frequent statements, of a few fixed texts: each connection prepares and plans them once. */
   prepared?: boolean;
 };
 
 export type ChangeOptions = StatementOptions & {
-  /** Carrying it out twice is the same as once, so that it is retried like a read. */
+  /** Carrying it out twice is the same as once, so it runs again like a read. */
   repeatable?: boolean;
 };
 
-/** The queries of one transaction; asked for by named queries that must be carried out whole. */
+/** The queries of one transaction. Named queries of several statements ask for one. */
 export type Transaction = Queries & { readonly inTransaction: true };
 
 /** An entity manager of either engine. */

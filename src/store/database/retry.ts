@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DatabaseUnavailable, passingFault } from './faults.ts';
+import { DatabaseUnavailable, transientFault } from './faults.ts';
 
 /**
- * Runs database work again while it fails in a passing way, at most three times within ten seconds.
+ * Runs database work again while it fails with a transient fault, at most three times within ten seconds.
  *
- * Work whose outcome is unknown runs again only if `isRepeatable` says so after the failure: reads always
- * are, and a transaction is until it commits.
+ * Work whose outcome is unknown runs again only if `isRepeatable` says so after the failure: a read always
+ * is, a transaction until its commit.
  *
- * @throws DatabaseUnavailable if the fault does not pass; any lasting error as it is.
+ * @throws DatabaseUnavailable if the fault persists; any other error as it is.
  */
-export async function retrying<T>(work: () => Promise<T>, isRepeatable: () => boolean): Promise<T> {
+export async function withRetries<T>(work: () => Promise<T>, isRepeatable: () => boolean): Promise<T> {
   const giveUpAt = performance.now() + RETRY_WINDOW_MS;
   for (let failures = 1; ; failures += 1) {
     try {
       return await work();
     } catch (error) {
       if (error instanceof DatabaseUnavailable) throw error;
-      const left = passingFault(error);
+      const left = transientFault(error);
       if (left === undefined) throw error;
 
       const delay = FIRST_DELAY_MS * 4 ** (failures - 1) * (0.5 + Math.random());
