@@ -267,6 +267,17 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     expect(await failureOf(replay('dlv_00000000000000000000000000'))).toMatchObject({ reason: 'NOT_FOUND' });
   });
 
+  it('does not take a fault of the database for a missing delivery', async () => {
+    const deliveryId = await givenDelivery(await givenWebhook(), 'failed');
+    await rpc.database.execute('alter table webhooks rename to webhooks_away');
+
+    const failure = await failureOf(webhooks(rpc.key).replayDelivery({ deliveryId })).finally(() =>
+      rpc.database.execute('alter table webhooks_away rename to webhooks'),
+    );
+
+    expect(failure).toMatchObject({ reason: 'INTERNAL' });
+  });
+
   it('replays all failed deliveries of a webhook made in a span of time', async () => {
     const webhookId = await givenWebhook();
     await givenDelivery(webhookId, 'failed');

@@ -23,6 +23,7 @@ import {
   replayFailedDeliveries,
 } from '../../store/deliveries.ts';
 import { type Form, listForms } from '../../store/forms.ts';
+import { findWebhook } from '../../store/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { definitionInUse, ownForm } from '../forms/form-access.ts';
 import { pageRequestOf } from '../request-values.ts';
@@ -86,10 +87,9 @@ async function logPage(
 async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
   const { projectId } = caller;
   const logged = isId('dlv', deliveryId) ? await findDelivery(db, projectId, deliveryId) : null;
-  if (logged === null || logged.delivery.webhookId === null) throw notFound('delivery');
-  await ownWebhook(db, caller, logged.delivery.webhookId).catch(() => {
-    throw notFound('delivery');
-  });
+  const webhookId = logged?.delivery.webhookId ?? null;
+  const webhook = webhookId === null ? null : await findWebhook(db, projectId, webhookId);
+  if (logged === null || webhook === null) throw notFound('delivery');
   return logged;
 }
 
