@@ -6,9 +6,9 @@ import { bearerOf, type Caller, callerKey, clientAddressKey } from './context.ts
 import { failed } from './errors.ts';
 
 /**
- * Finds out who calls, from the `authorization` header, and lets nobody pass who may not.
+ * Finds out who calls, from the `authorization` header, and refuses who may not call.
  *
- * Another scheme than `Bearer` counts as no key: on public routes it belongs to somebody else.
+ * Another scheme than `Bearer` counts as no key: a proxy may have its own credentials in the header.
  */
 export function authenticate(options: AuthenticationOptions): Interceptor {
   return (next) => async (req) => {
@@ -52,7 +52,7 @@ function checkScope(caller: Caller, { key, scope }: Access): void {
 
 type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
 
-/** Knows whose a key is. */
+/** Finds the owner of a key. */
 export type Authenticator = {
   /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;

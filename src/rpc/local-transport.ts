@@ -103,7 +103,7 @@ async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
   throw new ConnectError(`${spec.method.name} can't be called like this`, Code.Unimplemented);
 }
 
-/** What a method sees of its call. Trailers are rarely used, so they are made when asked for. */
+/** The context that a method gets. Trailers are seldom used, so they are made on demand. */
 class LocalContext implements HandlerContext {
   readonly #request: UnaryRequest | StreamRequest;
   readonly responseHeader = new Headers();
@@ -151,7 +151,7 @@ async function* normalized(
   for await (const message of messages) yield create(schema, message);
 }
 
-/** Ends the method's work when the caller goes: its client has no other way to say so. */
+/** Ends the method's work when the caller goes away, which only the signal shows. */
 async function* endOnAbort<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   for await (const message of messages) {
     signal.throwIfAborted();

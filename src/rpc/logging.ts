@@ -9,11 +9,11 @@ import { failed } from './errors.ts';
  * Logs each call by its method, code, duration and request id, never by what it carries; and makes
  * sure that only `ConnectError`s leave.
  *
- * Whatever else is thrown becomes `UNAVAILABLE` if it passes by itself, else `INTERNAL` with the
+ * Whatever else is thrown becomes `UNAVAILABLE` if it is temporary, else `INTERNAL` with the
  * request id under which the log has the cause.
  */
 export function createCallLog({ log, now, describeTemporaryFault }: LogOptions): CallLog {
-  const warn = seldom(log, now);
+  const warn = throttled(log, now);
 
   function end(call: Call, startedAt: number): void {
     log.debug({ ...factsOf(call, startedAt), code: 'ok' }, 'call');
@@ -61,7 +61,7 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
     else log.debug(call, 'call refused');
   }
 
-  /** Only ConnectErrors leave: any other error must not tell a stranger what went wrong inside. */
+  /** Only ConnectErrors leave: the text of any other error could reveal internals. */
   function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
     if (error instanceof ConnectError) return error;
     if (signal.aborted) return new ConnectError('The caller has gone', Code.Canceled);
@@ -79,20 +79,20 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
 }
 
 /**
- * Warns once a second at most, and counts what went unsaid: while the database is away or too slow, every
- * call fails for the same reason.
+ * Warns once a second at most, and counts the warnings left out: while the database is away or too slow,
+ * every call fails for the same reason.
  */
-function seldom(log: Log, now: () => number): (facts: object, message: string) => void {
+function throttled(log: Log, now: () => number): (facts: object, message: string) => void {
   let warnedAt = Number.NEGATIVE_INFINITY;
-  let unsaid = 0;
+  let leftOut = 0;
   return (facts, message) => {
     if (now() - warnedAt < WARN_EVERY_MS) {
-      unsaid += 1;
+      leftOut += 1;
       return;
     }
-    log.warn({ ...facts, ...(unsaid > 0 && { unsaid }) }, message);
+    log.warn({ ...facts, ...(leftOut > 0 && { leftOut }) }, message);
     warnedAt = now();
-    unsaid = 0;
+    leftOut = 0;
   };
 }
 
@@ -120,6 +120,6 @@ type Call = { method: DescMethod; header: Headers; signal: AbortSignal };
 export type LogOptions = {
   log: Log;
   now: () => number;
-  /** Says in a sentence why a call failed if the cause passes by itself; undefined for other errors. */
+  /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
   describeTemporaryFault: (error: unknown) => string | undefined;
 };

@@ -61,7 +61,7 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
 /** What a call was counted as, so that it is counted once. */
 const countedKey = createContextKey<WindowState | undefined>(undefined, { description: 'counted call' });
 
-/** Limits for each form go by ids only, so that made-up names share one count. */
+/** Limits for each form count valid ids alone, so that made-up names share one count. */
 function formOf(limit: Limit, req: AnyRequest): string {
   if (limit.each !== 'form' || req.stream) return '';
   const id = formIdIn(req.message);
@@ -111,8 +111,8 @@ const HOUR_SECONDS = 3600;
 type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
 
 /**
- * Counts one call under `key` in a window of `seconds` that holds over any number of processes, and tells how
- * many there were in it, this one included.
+ * Counts one call under `key` in a window of `seconds` that holds over any number of processes, and returns
+ * how many there were in it, this one included.
  */
 export type CountInDatabase = (key: string, seconds: number) => Promise<WindowState>;
 

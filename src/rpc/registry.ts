@@ -75,7 +75,7 @@ export type RpcOptions = {
   requireApiKey: boolean;
   /** False: no rate is limited. `perKey` is the most calls a minute with one key; undefined: any number. */
   rateLimits: false | { perKey: number | undefined; countInDatabase: CountInDatabase };
-  /** Says in a sentence why a call failed if the cause passes by itself; undefined for other errors. */
+  /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
   describeTemporaryFault: (error: unknown) => string | undefined;
   /** Milliseconds since 1970. */
   now: () => number;

@@ -127,7 +127,7 @@ function readWhole(request: Request, limit: number): Promise<Uint8Array | 'too l
     resolve('too large');
   };
   request.on('data', take);
-  // HTTP/2 ends a stream that was cut off as it ends a whole one, but says so before.
+  // HTTP/2 ends a stream that was cut off like a complete one, but emits `aborted` before.
   request.once('aborted', () => resolve('cut off'));
   request.once('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
   request.once('close', () => resolve('cut off'));

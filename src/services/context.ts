@@ -43,7 +43,7 @@ export type ServiceSettings = {
   rateLimitPerKey?: number | undefined;
 };
 
-/** What the services share with each other besides. */
+/** What services share with each other, beside the options. */
 export type ServiceContext = ServiceOptions & {
   forms: FormReader;
   keys: KeyReader;

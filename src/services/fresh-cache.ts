@@ -1,8 +1,8 @@
 /**
- * Remembers what was loaded, for a second at most: what other processes change is seen by then.
+ * Caches what was loaded for a second at most: changes by other processes are seen by then.
  *
- * From half of that age on it loads again in the background, so that a value in steady use is
- * always at hand. Concurrent calls share one load. `forget` makes a write of this process visible
+ * From half of that age on it loads again in the background so that calls seldom wait for a value that is
+ * in steady use. Concurrent calls share one load. `forget` makes a write of this process visible
  * at once. At most `capacity` values are kept.
  */
 export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {

@@ -6,9 +6,9 @@ import {
 import type { Database } from '../store/database/database.ts';
 
 /**
- * The health protocol of gRPC: the service works while its database answers.
+ * The health protocol of gRPC: the service serves while its database answers.
  *
- * Asked about one service by name, it answers for all of them: they stand and fall together.
+ * Asked about one service by name, it answers for all of them: all need the same database.
  */
 export function healthService({ database }: { database: Database }): ServiceImpl<typeof Health> {
   return {

@@ -23,7 +23,7 @@ import { submissionsService } from './submissions/submissions.ts';
 import { uploadsService } from './uploads/uploads.ts';
 import { webhooksService } from './webhooks/webhooks.ts';
 
-/** Makes all services. Who may call what is in `rpc/authorization.ts`. */
+/** Makes all services: the one list of them. Who may call what is in `rpc/authorization.ts`. */
 export function createServices(options: ServiceOptions): Services {
   const { database, now, log, settings } = options;
   const stopping = new AbortController();

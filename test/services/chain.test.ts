@@ -284,8 +284,8 @@ describe.each(engines)('every call on %s', (engine) => {
     await failing();
 
     const warnings = services.logged.map((line) => JSON.parse(line)).filter(({ level }) => level === 40);
-    expect(warnings).toMatchObject([{ code: 'Unavailable' }, { code: 'Unavailable', unsaid: 2 }]);
-    expect(warnings[0]).not.toHaveProperty('unsaid');
+    expect(warnings).toMatchObject([{ code: 'Unavailable' }, { code: 'Unavailable', leftOut: 2 }]);
+    expect(warnings[0]).not.toHaveProperty('leftOut');
     await services.close();
   });
 

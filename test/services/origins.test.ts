@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkOrigin, followable } from '../../src/services/submissions/origins.ts';
+import { allowedRedirect, checkOrigin } from '../../src/services/submissions/origins.ts';
 
 const own = { baseUrl: 'https://api.example.com/forms', hostedUrl: 'https://forms.example.com' };
 const allowed = ['https://shop.example'];
@@ -26,7 +26,7 @@ describe('checkOrigin', () => {
   );
 });
 
-describe('followable', () => {
+describe('allowedRedirect', () => {
   const page = new Headers({ origin: 'https://blog.example' });
 
   it.each([
@@ -53,6 +53,6 @@ describe('followable', () => {
     ['/thanks', new Headers(), ''],
     ['', page, ''],
   ])('reads %j', (next, header, expected) => {
-    expect(followable(next, header, allowed)).toBe(expected);
+    expect(allowedRedirect(next, header, allowed)).toBe(expected);
   });
 });

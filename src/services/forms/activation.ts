@@ -10,7 +10,7 @@ import { insertEvents } from '../../store/events.ts';
 import { type Form, findAnyForm } from '../../store/forms.ts';
 import { type ActivationOutcome, activateForm } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { followDelivery } from '../webhooks/definition-webhook.ts';
+import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { formEvents } from './form-events.ts';
 import { formToMessage } from './form-message.ts';
 import { requireEmail } from './form-request.ts';
@@ -38,7 +38,7 @@ export function activationMethods(context: ServiceContext): ActivationMethods {
   };
 }
 
-/** The draft that the token can publish now. A wrong token learns nothing about the form's state. */
+/** The draft that the token can publish now. A wrong token reveals nothing about the form's state. */
 async function draftOf(database: Database, formId: string, token: string): Promise<Form> {
   const form = isId('form', formId) ? await findAnyForm(database, formId) : null;
   if (form === null) throw notFound('form');
@@ -53,8 +53,8 @@ async function draftOf(database: Database, formId: string, token: string): Promi
 }
 
 /**
- * Publishes the draft as its first version, and decides anew whether the token may: another call
- * may have been quicker. Returns the webhook secret if one was made, else ''.
+ * Publishes the draft as its first version, and checks the token again: another call may have
+ * used it meanwhile. Returns the webhook secret if one was made, else ''.
  */
 async function publishDraft(
   tx: Transaction,
@@ -82,7 +82,7 @@ async function publishDraft(
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
   ]);
   const secret = form.draftSecret === null ? undefined : secrets.open(form.draftSecret);
-  return followDelivery(tx, { form, delivery, secret, secrets, at });
+  return syncDefinitionWebhook(tx, { form, delivery, secret, secrets, at });
 }
 
 function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {

@@ -64,7 +64,7 @@ export function availabilityOf(form: PublishedForm, now: number): Availability {
   if (form.status === 'archived') return 'archived';
   const { closesAt } = form.version.definition.settings;
   if (closesAt !== undefined && now >= Date.parse(closesAt)) return 'closed';
-  return roomIn(form) > 0 ? 'open' : 'closed';
+  return remainingSubmissions(form) > 0 ? 'open' : 'closed';
 }
 
 /**
@@ -72,18 +72,18 @@ export function availabilityOf(form: PublishedForm, now: number): Availability {
  * a limit of one holds for the second call, and forms without a limit pay nothing.
  */
 export function recountIfAlmostFull(forms: FormReader, form: PublishedForm): void {
-  if (roomIn(form) <= ALMOST_FULL) forms.forget(form.id);
+  if (remainingSubmissions(form) <= ALMOST_FULL) forms.forget(form.id);
 }
 
 /** How many more submissions fit. Spam fills a keyless form too, but never uses up an owner's own limit. */
-function roomIn(form: PublishedForm): number {
+function remainingSubmissions(form: PublishedForm): number {
   const { maxSubmissions = Number.POSITIVE_INFINITY } = form.version.definition.settings;
   const ownRoom = maxSubmissions - form.accepted;
   if (form.createdBy !== 'public') return ownRoom;
   return Math.min(ownRoom, MAX_KEYLESS_SUBMISSIONS - form.accepted - form.spam);
 }
 
-/** What a stranger may store here without an account. */
+/** Forms made without a key hold at most so many. */
 const MAX_KEYLESS_SUBMISSIONS = 10_000;
 
 /** More than one process accepts in the second that a count is cached. */

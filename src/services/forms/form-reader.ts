@@ -6,10 +6,10 @@ import { findVersion } from '../../store/versions.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 
 /**
- * Reads what calls on a form's public side need of it: its state, at most a second old over any
- * number of processes, and its version with the compiled validator.
+ * Reads what public calls need of a form: its state, at most a second old over any number of
+ * processes, and its version with the compiled validator.
  *
- * Versions never change, so they are remembered as long as there is room.
+ * Versions never change, so they are cached as long as there is room.
  */
 export function createFormReader({ database, now }: FormReaderOptions): FormReader {
   const states = createFreshCache<FormState | null>({
@@ -86,7 +86,7 @@ export type FormReader = {
   forget: (formId: string) => void;
 };
 
-/** A form as its public side sees it. */
+/** What public calls need of a form. */
 export type LiveForm = Omit<FormState, 'currentVersionId'> & {
   /** What sessions and submissions begin with now; null on a draft. */
   version: LiveVersion | null;

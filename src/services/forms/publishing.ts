@@ -13,7 +13,7 @@ import { insertEvents } from '../../store/events.ts';
 import type { Form } from '../../store/forms.ts';
 import { publishVersion } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { followDelivery } from '../webhooks/definition-webhook.ts';
+import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
 import { formToMessage, versionToMessage } from './form-message.ts';
@@ -51,7 +51,7 @@ export async function publishFormVersion(
     const added = recipientsOf(delivery).filter((address) => !recipientsOf(delivered).includes(address));
     if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
     const change = { form: before, delivery, secret: deliverySecret, secrets, at };
-    return { version: outcome.version, webhookSecret: await followDelivery(tx, change) };
+    return { version: outcome.version, webhookSecret: await syncDefinitionWebhook(tx, change) };
   });
   context.forms.forget(formId);
   context.notifyWorkers();

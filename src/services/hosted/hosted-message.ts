@@ -11,7 +11,7 @@ import type { Session } from '../../store/sessions.ts';
 import type { Availability, PublishedForm } from '../forms/form-access.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 
-/** Whether a session takes answers. What ended the session itself is said before what shut its form. */
+/** Whether a session takes answers. The end of the session itself comes before the closing of its form. */
 export function hostedState(session: Session, availability: Availability): HostedState {
   if (session.status === 'submitted') return HostedState.SUBMITTED;
   if (session.status === 'expired') return HostedState.EXPIRED;
@@ -27,7 +27,7 @@ export function hostedState(session: Session, availability: Availability): Hoste
   }
 }
 
-/** What a page shows of a session that takes no answers any more: nobody's answers, no fields. */
+/** What a page shows of a session that takes no answers any more: neither answers nor fields. */
 export function endedToMessage(
   definition: FormDefinition,
   form: PublishedForm,
@@ -46,7 +46,7 @@ export function endedToMessage(
 
 /**
  * What a page shows of a session that takes answers. Its fields and words are those of the version
- * it began with, `definition`; how it behaves is the form's to say now.
+ * it began with, `definition`; how it behaves is set by the form's current version.
  */
 export function openToMessage(
   definition: FormDefinition,
@@ -54,7 +54,7 @@ export function openToMessage(
   open: OpenPage,
 ): HostedMessage {
   const { allowPartial, spam } = form.version.definition.settings;
-  const fields = shownFields(definition.fields, heldAnswers(definition, open.session));
+  const fields = shownFields(definition.fields, currentAnswers(definition, open.session));
   return {
     ...endedToMessage(definition, form, HostedState.OPEN),
     description: definition.description ?? '',
@@ -76,7 +76,7 @@ const withoutDefault = memoize((field: Field): Field => {
 });
 
 /** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */
-export function heldAnswers(definition: FormDefinition, session: Session): Answers {
+export function currentAnswers(definition: FormDefinition, session: Session): Answers {
   const defaults: Answers = {};
   for (const { id, defaultValue } of definition.fields) {
     if (defaultValue !== undefined) defaults[id] = defaultValue;
@@ -85,7 +85,7 @@ export function heldAnswers(definition: FormDefinition, session: Session): Answe
 }
 
 /** Answers without those of hidden fields: what may go to a browser. */
-export function shownAnswers(definition: FormDefinition, answers: Answers): Answers {
+export function visibleAnswers(definition: FormDefinition, answers: Answers): Answers {
   const hidden = new Set(definition.fields.flatMap(({ id, hidden }) => (hidden ? [id] : [])));
   return Object.fromEntries(Object.entries(answers).filter(([id]) => !hidden.has(id)));
 }

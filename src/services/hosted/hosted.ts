@@ -14,7 +14,13 @@ import { anySession, openSession } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { completionOf } from '../submissions/completion.ts';
 import { describeUnclaimed } from '../uploads/upload-claims.ts';
-import { endedToMessage, heldAnswers, hostedState, openToMessage, shownAnswers } from './hosted-message.ts';
+import {
+  currentAnswers,
+  endedToMessage,
+  hostedState,
+  openToMessage,
+  visibleAnswers,
+} from './hosted-message.ts';
 import { issueToken, isTooQuick } from './page-token.ts';
 import { repeatedSubmission } from './repeated-submission.ts';
 import { saveAnswers } from './saving.ts';
@@ -38,7 +44,7 @@ async function getHostedSession(context: ServiceContext, { sessionId }: GetHoste
   if (state !== HostedState.OPEN) return { session: endedToMessage(definition, form, state) };
 
   if (session.openedAt === null) await markSessionOpened(context.database, session.id);
-  const held = shownAnswers(definition, heldAnswers(definition, session));
+  const held = visibleAnswers(definition, currentAnswers(definition, session));
   const answers = await describeUnclaimed(context, version, held);
   const token = issueToken(context.secretKey, session.id, now);
   return { session: openToMessage(definition, form, { session, answers, issueToken: token }) };
@@ -57,8 +63,8 @@ async function saveHostedAnswers(
 }
 
 /**
- * A machine gets the same answer as a person: what it filled is stored as spam, and it can't learn
- * what gave it away.
+ * A bot gets the same answer as a person: its submission is stored as spam, and it can't learn what
+ * identified it.
  */
 async function submitHostedSession(
   context: ServiceContext,

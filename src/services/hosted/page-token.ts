@@ -1,13 +1,13 @@
 import { type SecretKey, signLink, verifyLink } from '../../domain/secrets.ts';
 
-/** The signed time at which a session's page was made, in milliseconds. Worth nothing for another session. */
+/** The signed time at which a session's page was made, in milliseconds. Not valid for another session. */
 export function issueToken(key: SecretKey, sessionId: string, now: number): string {
   return signLink(key, PURPOSE, `${sessionId}:${now}`, null);
 }
 
 /**
  * Whether a page was sent back sooner than a person could fill it. A token that is missing, forged
- * or another session's is too quick as well: whoever has none has not waited for a page.
+ * or another session's counts as too quick: it proves no waiting time.
  */
 export function isTooQuick(key: SecretKey, visit: Visit, minSeconds: number | undefined): boolean {
   if (minSeconds === undefined || minSeconds === 0) return false;

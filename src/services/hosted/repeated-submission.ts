@@ -47,7 +47,7 @@ function isOfThatPage(context: ServiceContext, { id, submittedAt }: Session, tok
   return issued !== undefined && issued <= submitted && now < submitted + REPEAT_MS;
 }
 
-/** Answers as one text in which a file is its upload's id, whatever else is told of it. */
+/** Answers as one text in which a file is its upload's id, without what else is known of it. */
 function comparable({ fields }: FormDefinition, answers: Answers): string {
   const files = new Set(fields.flatMap(({ id, type }) => (type === 'file' ? [id] : [])));
   const bare = (file: unknown) => (isObject(file) ? file.upload_id : file);
@@ -58,5 +58,5 @@ function comparable({ fields }: FormDefinition, answers: Answers): string {
   return canonicalJson(Object.fromEntries(entries));
 }
 
-/** A person who reloads the page of thanks does so within minutes. */
+/** A person who reloads the thank-you page does so within minutes. */
 const REPEAT_MS = 10 * 60 * 1000;

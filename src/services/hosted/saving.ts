@@ -7,7 +7,7 @@ import type { PublishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';
-import { heldAnswers, shownAnswers } from './hosted-message.ts';
+import { currentAnswers, visibleAnswers } from './hosted-message.ts';
 
 /**
  * Keeps the answers that fit, if the form keeps partial answers, and names those that do not; with
@@ -16,7 +16,7 @@ import { heldAnswers, shownAnswers } from './hosted-message.ts';
 export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { session, form, version, page } = saving;
   const { definition, compiled } = version;
-  const { fitting, violations } = await sortOut(context, saving);
+  const { fitting, violations } = await separateFitting(context, saving);
 
   const { allowPartial } = form.version.definition.settings;
   const current = allowPartial ? await keep(context, session, fitting) : session;
@@ -29,7 +29,7 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
     : whole.violations.filter((each) => onPage.has(fieldOf(each)) && !refused.has(fieldOf(each)));
 
   const partialAnswers = mergeAnswers(current.partialAnswers ?? {}, fitting);
-  const answers = shownAnswers(definition, heldAnswers(definition, { ...current, partialAnswers }));
+  const answers = visibleAnswers(definition, currentAnswers(definition, { ...current, partialAnswers }));
   return {
     answers: await describeUnclaimed(context, version, answers),
     violations: [...violations, ...lacking],
@@ -38,7 +38,7 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
 }
 
 /** Divides what was given into answers that fit, each by itself, and the problems of the others. */
-async function sortOut(context: ServiceContext, { version, given }: Saving) {
+async function separateFitting(context: ServiceContext, { version, given }: Saving) {
   const { compiled } = version;
   const checked = compiled.checkAnswers(given, { required: false });
   const violations = checked.ok ? [] : checked.violations;

@@ -11,10 +11,10 @@ import type { Log } from '../../telemetry/log.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 
 /**
- * Knows whose a key is. What it knows is a second old at most, over any number of processes.
+ * Finds the owner of a key, by data that is a second old at most, over any number of processes.
  *
- * Guessing is not a cheap way to load the database: keys that turn out unknown are counted by
- * client address, and past the limit only keys that are known already are looked at.
+ * Guessed keys must not load the database: unknown keys are counted by client address, and past the
+ * limit only keys that are cached already are accepted.
  */
 export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderOptions): KeyReader {
   const callers = createFreshCache<Caller | undefined>({ load, now, capacity: MAX_REMEMBERED_KEYS });

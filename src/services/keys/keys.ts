@@ -161,5 +161,5 @@ const MAX_NAME_LENGTH = 200;
 /** As PUBLIC_PROJECT. */
 const projectName = /^[A-Za-z0-9._-]{1,64}$/;
 
-/** A hundred years: whoever wants more wants a key without an end. */
+/** A hundred years. Longer is most likely a mistake: a key without an end has no `expires_in`. */
 const MAX_LIFE_SECONDS = 100 * 365 * 24 * 60 * 60;

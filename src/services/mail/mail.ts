@@ -10,7 +10,7 @@ import { confirmRecipient, stopMail } from '../../store/mail.ts';
 import { confirmOwner } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
 
-/** Does what a mailed link stands for. The token in the link is the credential. */
+/** Describes and follows mailed links. The token in the link is the credential. */
 export function mailService({
   database,
   secretKey,
@@ -58,7 +58,7 @@ async function follow(database: Database, link: MailLink, stopScope: StopScope):
   }
 }
 
-/** The form may be gone by now; then its name is empty. */
+/** If the form has been removed, its name is empty. */
 async function describe(db: Queries, { purpose, formId, address }: MailLink) {
   const form = await findAnyForm(db, formId);
   return { purpose: purposes[purpose], address, formName: form?.name ?? '' };

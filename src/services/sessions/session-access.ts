@@ -24,7 +24,7 @@ export async function anySession(db: Queries, sessionId: string): Promise<Sessio
 }
 
 /**
- * What a session that takes changes is of: its form, and the version it began with.
+ * The form of a session that takes changes, and the version that the session began with.
  *
  * Throws `FAILED_PRECONDITION` if it is submitted or expired, or its form archived.
  */

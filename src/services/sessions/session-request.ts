@@ -14,7 +14,7 @@ export function lifeOf({ expiresIn }: CreateSessionRequest): number {
   return Number(expiresIn?.seconds ?? DEFAULT_LIFE);
 }
 
-/** What is wrong with how long a session is to live. */
+/** What is wrong with a session's life as requested. */
 export function lifeProblems(duration: Duration | undefined, path: string): Violation[] {
   return secondsProblems(duration, path, { min: 1, max: MAX_LIFE });
 }
@@ -29,13 +29,17 @@ export function metadataProblems(metadata: JsonObject | undefined): Violation[] 
 }
 
 /**
- * What an update makes of a session as it stands, or every problem at once.
+ * The change that an update makes to a session. Throws INVALID with every problem.
  *
  * The end of its life is counted from the instant the database read it, by the database's clock.
  */
-export function changeOf(request: UpdateSessionRequest, session: Session, view: UpdateView): SessionChange {
+export function toSessionChange(
+  request: UpdateSessionRequest,
+  session: Session,
+  view: UpdateView,
+): SessionChange {
   const { compiled } = view.version;
-  const metadata = patched(session.metadata, request.metadata);
+  const metadata = merged(session.metadata, request.metadata);
   const prefill = compiled.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
   const partial = compiled.checkAnswers(request.answers ?? {}, { required: false });
   const end = endOf(request, session);
@@ -52,7 +56,7 @@ export function changeOf(request: UpdateSessionRequest, session: Session, view: 
 
   return {
     ...(end !== undefined && { expiresAt: new Date(end) }),
-    ...(request.prefill !== undefined && { prefill: patched(session.prefill, prefill.answers) }),
+    ...(request.prefill !== undefined && { prefill: merged(session.prefill, prefill.answers) }),
     ...(request.metadata !== undefined && { metadata }),
     ...(request.answers !== undefined && {
       partialAnswers: mergeAnswers(session.partialAnswers ?? {}, partial.answers),
@@ -60,8 +64,8 @@ export function changeOf(request: UpdateSessionRequest, session: Session, view: 
   };
 }
 
-/** Lays a change over an object: null removes. */
-function patched(object: JsonObject, change: JsonObject = {}): JsonObject {
+/** An object with a change merged into it: null removes. */
+function merged(object: JsonObject, change: JsonObject = {}): JsonObject {
   return withoutNulls({ ...object, ...change });
 }
 

@@ -28,9 +28,9 @@ import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
-import { changeOf, lifeOf, lifeProblems, metadataProblems, withoutNulls } from './session-request.ts';
+import { lifeOf, lifeProblems, metadataProblems, toSessionChange, withoutNulls } from './session-request.ts';
 
-/** Makes sessions for people or agents to fill, and follows them. */
+/** Opens sessions for people or agents to fill, and reads, changes and submits them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
     createSession: (request, call) => createSession(context, request, callerOf(call)),
@@ -113,7 +113,7 @@ async function changeSession(context: ServiceContext, request: UpdateSessionRequ
     const locked = await lockSession(tx, request.sessionId);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
-    return updateSession(tx, locked.id, changeOf(request, locked, { version, allowPartial }));
+    return updateSession(tx, locked.id, toSessionChange(request, locked, { version, allowPartial }));
   });
   return { session: sessionToMessage(context, form, session) };
 }
@@ -137,7 +137,7 @@ async function submitSession(
   return { submission: submissionToMessage(submission), session: sessionToMessage(context, form, submitted) };
 }
 
-/** Answers that do not even have the right shape are left to the change itself, which names them all. */
+/** Answers of the wrong shape are left to the change itself, which names all of them. */
 async function refuseUnknownFiles(
   context: ServiceContext,
   version: LiveVersion,

@@ -70,7 +70,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   };
 }
 
-/** Returns the id that counts: the row's, or that of the first submission with its idempotency key. */
+/** Returns the submission's id, which is that of an earlier one if the idempotency key was used before. */
 async function store(context: ServiceContext, entry: Entry, row: NewSubmission): Promise<string> {
   const written = await context.writer.write(row);
   switch (written.outcome) {

@@ -7,7 +7,7 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { themeToMessage } from '../../domain/definition/definition-message.ts';
 
 /**
- * What a person sees after submitting: the words of `definition`, which they filled, and a copy of
+ * What a person sees after submitting: the texts of `definition`, which they filled, and a copy of
  * their answers without hidden ones. `redirectUrl` empty shows a page. Where the form has no language
  * of its own, the copy is in the one that the request's `Accept-Language` prefers.
  */

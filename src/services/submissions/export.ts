@@ -50,12 +50,12 @@ async function formatterOf(
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }
 
-/** Submissions differ in size by a thousand times; a page is to weigh about the same. */
+/** Submissions differ in size by a thousand times, so pages are made about equal in bytes. */
 function rowsThatFit(bytesPerRow: number): number {
   return Math.max(1, Math.min(MAX_ROWS, Math.floor(PAGE_BYTES / bytesPerRow)));
 }
 
-/** Few, since nothing is known of their size yet; and the first bytes leave soon. */
+/** Few, since their size is not known yet; and so that the first bytes are sent soon. */
 const FIRST_ROWS = 20;
 
 /** Keeps a page to a few milliseconds of work, so that other requests are not held up. */
@@ -92,7 +92,7 @@ function cellOf(answer: unknown): string {
   return guarded(Array.isArray(answer) ? answer.map(textOf).join('|') : textOf(answer));
 }
 
-/** A file is told by its address. */
+/** A file is written as its address. */
 function textOf(answer: unknown): string {
   if (!isObject(answer)) return String(answer);
   const { url, upload_id: uploadId } = answer;
@@ -109,7 +109,7 @@ const formula = /^\s*[=+\-@]|^ *[\t\r]/;
 
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
 
-/** Writes pieces of a file. Each ends at the end of a line. */
+/** Writes the head and the lines of a file. */
 export type ExportFormatter = {
   head: string;
   lines(rows: SubmissionRow[]): string;

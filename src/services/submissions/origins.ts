@@ -2,9 +2,8 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { failed } from '../../rpc/errors.ts';
 
 /**
- * Refuses a browser whose page may not post to a form. Callers that are no browser send no
- * `origin`; `null`, which sandboxed pages and files send, is nobody's origin. The service's own
- * pages always may.
+ * Refuses a browser whose page may not post to a form. Callers other than browsers send no `origin` and
+ * pass; `null`, which sandboxed pages and files send, is refused. The service's own pages always pass.
  */
 export function checkOrigin(header: Headers, allowedOrigins: readonly string[], own: OwnAddresses): void {
   const origin = header.get('origin');
@@ -18,7 +17,7 @@ export function checkOrigin(header: Headers, allowedOrigins: readonly string[], 
  * must be http(s), and of the page's own origin or one that the form allows. Else anybody could use
  * a form as a link that leads elsewhere. A relative address is the page's own.
  */
-export function followable(next: string, header: Headers, allowedOrigins: readonly string[]): string {
+export function allowedRedirect(next: string, header: Headers, allowedOrigins: readonly string[]): string {
   const page = pageOrigin(header);
   if (next === '' || !URL.canParse(next, page)) return '';
   const url = new URL(next, page);
@@ -31,7 +30,7 @@ function pageOrigin(header: Headers): string | undefined {
   return originOf(origin === null || origin === 'null' ? (header.get('referer') ?? '') : origin);
 }
 
-/** Undefined for what is no address, and for those whose origin is opaque. */
+/** Undefined for a text that is no address, and for an address whose origin is opaque. */
 function originOf(address: string): string | undefined {
   const origin = URL.canParse(address) ? new URL(address).origin : 'null';
   return origin === 'null' ? undefined : origin;

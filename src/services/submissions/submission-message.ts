@@ -3,7 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type SubmissionSchema, SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
 import type { JsonObject } from '../../domain/json.ts';
 
-/** A stored submission as the RPCs tell it. */
+/** A stored submission as the RPCs return it. */
 export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof SubmissionSchema> {
   return {
     id: row.id,
@@ -18,7 +18,7 @@ export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof
   };
 }
 
-/** A stored submission as the REST interface and the NDJSON export tell it. */
+/** A stored submission as the REST interface and the NDJSON export show it. */
 export function submissionToJson(row: SubmissionRow): JsonObject {
   return {
     id: row.id,
@@ -33,7 +33,7 @@ export function submissionToJson(row: SubmissionRow): JsonObject {
   };
 }
 
-/** What is told of a stored submission. */
+/** What callers see of a stored submission. */
 export type SubmissionRow = {
   id: string;
   formId: string;

@@ -15,7 +15,7 @@ import { acceptAnswers, checkSize } from './accept-answers.ts';
  * Reads what a request says, whether it brings answers or the inputs of an HTML form.
  *
  * Throws `INVALID_ARGUMENT` for what could not be stored, and `RESOURCE_EXHAUSTED` for more than a
- * form made without a key takes. Whether the answers fit the form is not asked here.
+ * form made without a key takes. Whether the answers fit the form is checked later.
  */
 export function readRequest(request: Partial<CreateSubmissionRequest>, form: PublishedForm): ReadRequest {
   const { inputs = [], source = '', honeypot = '', idempotencyKey = '' } = request;

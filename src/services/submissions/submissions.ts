@@ -26,7 +26,7 @@ import { publishedForm, requireOwnForm } from '../forms/form-access.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { completionOf } from './completion.ts';
 import { exportSubmissions } from './export.ts';
-import { checkOrigin, followable } from './origins.ts';
+import { allowedRedirect, checkOrigin } from './origins.ts';
 import { submissionToMessage } from './submission-message.ts';
 import { acceptRequest, readRequest } from './submission-request.ts';
 
@@ -42,7 +42,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
   };
 }
 
-/** The hot path: its reads come from memory, and its one write is grouped with others'. */
+/** The hot path: it reads from caches, and its one write is grouped with others'. */
 async function createSubmission(
   context: ServiceContext,
   request: CreateSubmissionRequest,
@@ -56,14 +56,14 @@ async function createSubmission(
 
   const { submissionId, answers } = await acceptRequest(context, form, readRequest(request, form));
   if (request.inputs.length === 0) return { submissionId };
-  const redirectUrl = followable(request.nextUrl, call.requestHeader, allowedOrigins);
+  const redirectUrl = allowedRedirect(request.nextUrl, call.requestHeader, allowedOrigins);
   return {
     submissionId,
     ending: completionOf(definition, answers, { redirectUrl, requestHeader: call.requestHeader }),
   };
 }
 
-/** Needs no origin: the demo is for everybody, and what it stores goes to the operator alone. */
+/** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
 async function createDemoSubmission(
   context: ServiceContext,
   { answers, source }: CreateDemoSubmissionRequest,

@@ -70,7 +70,7 @@ const EMPTY = new Uint8Array();
 /** All tries together are shorter than a person waits for a file. A signature holds for minutes. */
 const RETRIES = { maxRetries: 2, minTimeout: 200, timeoutFactor: 5, maxTimeout: 1_000, throwOnError: false };
 
-/** Without a byte for so long a store is taken for dead. */
+/** A store that sends no byte for so long is treated as down. */
 const TIMEOUT_MS = 10_000;
 
 const RETRY_AFTER_SECONDS = 5;
@@ -79,9 +79,9 @@ const RETRY_AFTER_SECONDS = 5;
 const MAX_WORDS = 500;
 
 /**
- * Reads where an S3-compatible store lies: `s3://KEY:SECRET@HOST[:PORT]/BUCKET[/FOLDER]`, with
- * `?region=` (default `us-east-1`) and `?tls=false` for one on the same machine. What is special in a
- * URL is percent-encoded in the key and the secret.
+ * Reads the address of an S3-compatible store: `s3://KEY:SECRET@HOST[:PORT]/BUCKET[/FOLDER]`, with
+ * `?region=` (default `us-east-1`) and `?tls=false` for one on the same machine. Key and secret are
+ * percent-encoded.
  *
  * Throws an `Error` that says what was expected, and never quotes the text: it holds a secret.
  */

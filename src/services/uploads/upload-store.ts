@@ -8,7 +8,7 @@ import { isId } from '../../domain/ids.ts';
  * A file is whole or not there, also after a power cut. Names are ids, never what a sender said.
  */
 export function localUploadStore(folder: string): UploadStore {
-  /** The end of an id is random, so the subfolders fill evenly; its beginning is time. */
+  /** Ids begin with the time and end with random characters, by which the subfolders fill evenly. */
   const pathOf = (id: string) => {
     if (!isId('upl', id)) throw new TypeError('Not the id of an upload');
     return join(folder, id.slice(-2), id);
@@ -54,7 +54,7 @@ function isMissing(error: unknown): boolean {
 
 /**
  * Where the bytes of uploads lie, under the ids of their rows: a local folder, or another store
- * behind the same three calls. Contents are at most 10 MiB, so they pass as a whole.
+ * behind the same three functions. Contents are at most 10 MiB, so they are passed as a whole.
  */
 export type UploadStore = {
   /** Keeps a file. It is safe once the promise is fulfilled. */

@@ -64,7 +64,7 @@ async function createUpload(context: ServiceContext, request: CreateUploadReques
   return { upload: uploadToMessage(upload) };
 }
 
-/** A file that no submission has claimed is nobody's to read. */
+/** A file can be read once a submission has claimed it. */
 async function getUpload(context: ServiceContext, { uploadId }: GetUploadRequest, caller: Caller) {
   const upload = isId('upl', uploadId)
     ? await findUpload(context.database, caller.projectId, uploadId)

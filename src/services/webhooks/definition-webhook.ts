@@ -7,13 +7,13 @@ import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
 import { findDefinitionWebhook, insertWebhook, updateWebhook, type Webhook } from '../../store/webhooks.ts';
 
 /**
- * Makes the form's own webhook be what its definition says, as part of the transaction that makes
+ * Brings the form's own webhook in line with its definition, as part of the transaction that makes
  * the definition current. Deliveries made before keep their URL.
  *
  * Returns the signing secret if one was made, which is to be shown this once; else ''. `secret` is
  * the one that came with the definition.
  */
-export async function followDelivery(tx: Transaction, change: DeliveryChange): Promise<string> {
+export async function syncDefinitionWebhook(tx: Transaction, change: DeliveryChange): Promise<string> {
   const { form, delivery, secret, secrets, at } = change;
   const webhook = await findDefinitionWebhook(tx, form.id);
   if (delivery.type === 'email') {
@@ -28,7 +28,7 @@ export async function followDelivery(tx: Transaction, change: DeliveryChange): P
   const { id, projectId } = webhook;
   await updateWebhook(tx, projectId, id, {
     url: delivery.url,
-    ...(webhook.disabledReason === DELIVERED_BY_MAIL && turnedOn),
+    ...(webhook.disabledReason === DELIVERED_BY_MAIL && activeState),
   });
   if (secret !== undefined) {
     const sealed = secrets.seal(secret);
@@ -44,7 +44,7 @@ async function turnOff(tx: Transaction, { projectId, id }: Webhook, at: Date): P
 
 function newWebhook(form: Form, url: string, secret: string, createdAt: Date): Webhook {
   return {
-    ...freshWebhook,
+    ...newWebhookState,
     id: newId('wh', createdAt.getTime()),
     projectId: form.projectId,
     formId: form.id,
@@ -57,17 +57,17 @@ function newWebhook(form: Form, url: string, secret: string, createdAt: Date): W
   };
 }
 
-/** What a webhook is when it is turned on (again): nothing of its past counts. */
-export const turnedOn = {
+/** The state of a webhook that is turned on (again): past failures no longer count. */
+export const activeState = {
   active: true,
   disabledAt: null,
   disabledReason: null,
   failingSince: null,
 } as const;
 
-/** What is the same in all webhooks when they are made. */
-export const freshWebhook = {
-  ...turnedOn,
+/** What all webhooks begin with. */
+export const newWebhookState = {
+  ...activeState,
   nextSecret: null,
   nextSecretAt: null,
   previousSecret: null,
@@ -77,7 +77,7 @@ export const freshWebhook = {
   deletedAt: null,
 } as const;
 
-/** Read by people; it also tells that the definition, not a person or failures, turned it off. */
+/** Shown to people; it also marks that the definition turned it off, rather than a person or failures. */
 const DELIVERED_BY_MAIL = 'The form is delivered by e-mail now';
 
 export type DeliveryChange = {

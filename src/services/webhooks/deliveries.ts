@@ -135,7 +135,7 @@ async function newestForm(database: Queries, caller: Caller): Promise<Form | und
   return items[0];
 }
 
-/** A time beyond what dates hold reads as the nearest that they do. */
+/** A time beyond the range of `Date` reads as the nearest within it. */
 function instantOf(time: Timestamp): Date {
   return new Date(Math.min(Math.max(timestampMs(time), -MAX_DATE_MS), MAX_DATE_MS));
 }

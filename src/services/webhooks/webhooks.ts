@@ -27,7 +27,7 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { ownForm } from '../forms/form-access.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
-import { freshWebhook, turnedOn } from './definition-webhook.ts';
+import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
 import { createListen } from './listen.ts';
 import { eventName, webhookToMessage } from './webhook-message.ts';
@@ -78,7 +78,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
 
   const signing = secret === '' ? newWebhookSecret() : secret;
   const webhook: Webhook = {
-    ...freshWebhook,
+    ...newWebhookState,
     id: newId('wh', now()),
     projectId: caller.projectId,
     formId: formId === '' ? null : formId,
@@ -112,7 +112,7 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
 
 /** Turning a webhook on gives it a fresh start: its past failures do not turn it off again. */
 function switched(active: boolean, at: Date): WebhookChange {
-  if (active) return { ...turnedOn, failuresBeforeSuccess: 0 };
+  if (active) return { ...activeState, failuresBeforeSuccess: 0 };
   return { active, disabledAt: at, disabledReason: 'Turned off by its owner' };
 }
 
