@@ -271,9 +271,8 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     const deliveryId = await givenDelivery(await givenWebhook(), 'failed');
     await rpc.database.execute('alter table webhooks rename to webhooks_away');
 
-    const failure = await failureOf(webhooks(rpc.key).replayDelivery({ deliveryId })).finally(() =>
-      rpc.database.execute('alter table webhooks_away rename to webhooks'),
-    );
+    const failure = await failureOf(webhooks(rpc.key).replayDelivery({ deliveryId }));
+    await rpc.database.execute('alter table webhooks_away rename to webhooks');
 
     expect(failure).toMatchObject({ reason: 'INTERNAL' });
   });
