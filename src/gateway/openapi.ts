@@ -53,10 +53,16 @@ function operationOf(path: string, operation: Operation, access: Access, compone
   };
 }
 
-function parametersOf(path: string, { query, headers = {} }: Operation, components: Components): object[] {
-  const inPath = path.includes('/:id')
-    ? [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }]
-    : [];
+function parametersOf(
+  path: string,
+  { segments = {}, query, headers = {} }: Operation,
+  components: Components,
+): object[] {
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
+    const schema = segments[name];
+    const described = schema === undefined ? { type: 'string' } : schemaOf(schema, components);
+    return { name, in: 'path', required: true, schema: described };
+  });
   const { properties = {}, required = [] } = query ? schemaOf(query, components) : {};
   const inQuery = Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
@@ -92,7 +98,7 @@ function replyOf({ reply, replyTypes = [], forms }: Operation, components: Compo
   };
 }
 
-/** What a route can refuse: what its parts bring along, and what it has of its own. */
+/** The statuses of errors that a route can answer: those its parts imply, and its own. */
 function errorsOf(
   path: string,
   { rpc, query, headers, body, bodyTypes, forms, errors = [] }: Operation,
@@ -131,7 +137,7 @@ const errorWords: Record<number, string> = {
   503: 'Not available just now; `Retry-After` says when to call again',
 };
 
-/** A schema as the document has it: those with an id go among its components. */
+/** A schema as the document shows it. One with an id becomes a component. */
 function schemaOf(schema: z.ZodType, components: Components): JsonSchema {
   const made = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override: withoutNoise });
   const {
@@ -146,7 +152,7 @@ function schemaOf(schema: z.ZodType, components: Components): JsonSchema {
   return { $ref: `#/components/schemas/${own.id}` };
 }
 
-/** Patterns that say no more than the format or the type beside them, at length. */
+/** Leaves out long patterns that say no more than the format or the type beside them. */
 function withoutNoise({ jsonSchema }: { jsonSchema: { [key: string]: unknown } }): void {
   const { format, type } = jsonSchema;
   if (type === 'integer' || format === 'date' || format === 'date-time') delete jsonSchema.pattern;

@@ -20,9 +20,9 @@ import { type Page, sendJson } from '../http/reply.ts';
 /**
  * A route that is one call of `rpc`.
  *
- * Who may call is the RPC's to say. A query or a body that does not fit its schema is refused here, since a
- * typed message can't carry it, but only after the caller has been admitted: strangers learn nothing about the
- * content of their request.
+ * The RPC decides who may call. A query or a body that does not fit its schema is refused here, since a typed
+ * message can't carry it, but only after the caller has been admitted: strangers learn nothing about the content
+ * of their request.
  */
 export function route<I extends DescMessage, O extends DescMessage, Query, Body, Reply extends z.ZodType>(
   method: Method,
@@ -46,7 +46,7 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
       await exchange.admit();
       throw contentError(checked.violations);
     }
-    // A route without a query's schema has no use for one.
+    // A route without a schema for its query does not read it.
     const input = { id: idOf(request), query: query?.data as Query, body: checked.value };
     const output = await exchange.call(rpc, spec.input(input, exchange));
     sendJson(response, status, spec.answer(output, exchange));
@@ -54,7 +54,7 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   return customRoute(method, path, rpc, { ...operation, handle });
 }
 
-/** A route that reads or answers in a way of its own. `rpc` is the one whose access and limits hold. */
+/** A route with a handler of its own. The access and the limits are those of `rpc`. */
 export function customRoute(
   method: Method,
   path: string,
@@ -105,12 +105,14 @@ export type Operation = {
   summary: string;
   /** The RPC whose entry in the authorization table says who may call; none: anybody. */
   rpc?: DescMethod;
-  /** Whether the RPC is called as `managed`, which has an access of its own. */
+  /** Whether the RPC is called with `managed`, for which it needs a scope. */
   managed?: boolean;
+  /** The schemas of segments of the path that are not ids, by name. */
+  segments?: Record<string, z.ZodType>;
   query?: z.ZodType;
   headers?: Record<string, z.ZodType>;
   body?: z.ZodType;
-  /** Whether an empty body does as well. */
+  /** Whether the body may be empty. */
   bodyOptional?: boolean;
   /** The media types of a body that is not JSON at all. */
   bodyTypes?: readonly string[];
@@ -120,7 +122,7 @@ export type Operation = {
   reply?: z.ZodType;
   /** The media types of a reply that is not JSON. */
   replyTypes?: readonly string[];
-  /** Refusals that only this route has, by status. */
+  /** The statuses of errors that the other parts do not imply. */
   errors?: readonly number[];
 };
 
@@ -142,7 +144,7 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
   answer(output: MessageShape<O>, exchange: Exchange): z.input<Reply>;
 };
 
-/** A body that fits, as the route reads it, or all that is wrong with it. */
+/** A body as the route reads it, or all that is wrong with it. */
 export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly ErrorDetail[] };
 
 /**
@@ -160,7 +162,7 @@ export type Pages = {
 
 type Activated = { formId: string; formName: string; email: string; webhookSecret: string };
 
-/** One request on its way. */
+/** What a handler gets for one request. */
 export type Exchange = {
   transport: Transport;
   /** Calls an RPC as the caller of this request. */

@@ -3,16 +3,20 @@ import type { AddressInfo } from 'node:net';
 import { type ConnectRouter, createRouterTransport } from '@connectrpc/connect';
 import express from 'express';
 import { createGateway, type GatewayOptions } from '../../src/gateway/router.ts';
-import { accessOf } from '../../src/rpc/authorization.ts';
+import { accessOf as accessOfRpc } from '../../src/rpc/authorization.ts';
 import { checkReply } from '../support/openapi.ts';
 
 /**
  * Starts the gateway alone, on a free port, before services that answer as the test says. Every
- * reply is checked against the API description. `admit` says who may call; everybody unless given.
+ * reply is checked against the API description. `admit` stands for the question whether a caller may
+ * call (everybody may), `accessOf` for the authorization table.
  */
 export async function startGateway(
   services: (router: ConnectRouter) => void = () => {},
-  { admit = async () => {} }: { admit?: GatewayOptions['admit'] } = {},
+  {
+    admit = async () => {},
+    accessOf = accessOfRpc,
+  }: Partial<Pick<GatewayOptions, 'admit' | 'accessOf'>> = {},
 ) {
   const logged: object[] = [];
   const gateway = createGateway({

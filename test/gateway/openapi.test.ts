@@ -1,8 +1,6 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { describeApi } from '../../src/gateway/openapi.ts';
-import { routes } from '../../src/gateway/router.ts';
 import { accessOf } from '../../src/rpc/authorization.ts';
 import { document } from '../support/openapi.ts';
 import { startGateway } from './given.ts';
@@ -23,20 +21,36 @@ it('names every operation once', () => {
   expect(names).not.toContain(undefined);
 });
 
-it('takes the scope of each route from the authorization table of the RPCs', () => {
-  const changed = describeApi(routes, {
-    baseUrl: 'http://127.0.0.1',
-    version: '0.0.0',
+it('takes the scope of each route from the authorization table of the RPCs', async () => {
+  await using gateway = await startGateway(undefined, {
     accessOf: (rpc) =>
       rpc === FormsService.method.listForms ? { key: 'required', scope: 'keys:write' } : accessOf(rpc),
   });
+
+  const reply = await fetch(`${gateway.url}/openapi.json`);
 
   expect(document.paths['/v1/forms']?.get).toMatchObject({
     description: 'Scope: `forms:read`.',
     security: [{ key: [] }],
   });
-  expect(changed.paths['/v1/forms']?.get).toMatchObject({ description: 'Scope: `keys:write`.' });
-  expect(changed.paths['/v1/forms/{id}']).toEqual(document.paths['/v1/forms/{id}']);
+  expect(await reply.json()).toMatchObject({
+    paths: {
+      '/v1/forms': { get: { description: 'Scope: `keys:write`.' } },
+      '/v1/forms/{id}': document.paths['/v1/forms/{id}'],
+    },
+  });
+});
+
+it('describes every segment of a path that is a parameter', () => {
+  const described = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.values(operations).map((operation) => {
+      const { parameters = [] } = operation as { parameters?: { in: string; name: string }[] };
+      const names = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => `{${name}}`);
+      return [path, names];
+    }),
+  );
+
+  expect(described).toEqual(described.map(([path]) => [path, String(path).match(/\{\w+\}/g) ?? []]));
 });
 
 it('is served to any page', async () => {

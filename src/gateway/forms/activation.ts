@@ -8,9 +8,9 @@ import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { type Checked, customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 import { present } from '../schemas.ts';
-import { emailBody, formId, formStatus, statusOf, webhookSecret } from './shapes.ts';
+import { emailBody, formId, formStatus, statusOf, webhookSecret } from './schemas.ts';
 
-/** Where a draft is published. The page that asks for the address by GET is the hosted pages'. */
+/** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */
 export const ACTIVATION_PATH = '/api/forms/:id/activate';
 
 const { method: rpcs } = FormsService;
@@ -46,7 +46,7 @@ export const activationRoutes: Route[] = tagged('Forms', [
 
 async function activate(exchange: Exchange): Promise<void> {
   const { call, request, response, pages } = exchange;
-  // The token stands in the address: neither a cache nor the next page may learn it.
+  // The token is in the URL, which must not reach the next page.
   response.setHeader('referrer-policy', 'no-referrer');
   const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
   const draft = { formId: idOf(request), token };

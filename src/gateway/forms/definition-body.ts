@@ -2,13 +2,13 @@ import { checkDefinition, definitionSchema } from '../../domain/definition/defin
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import type { Checked, Exchange } from '../route.ts';
 
-/** What the routes share whose body is a form definition. */
+/** The parts of a route whose body is a form definition. */
 export const definitionBody = { shape: definitionSchema, check };
 
 /**
- * Checks a definition before it becomes a message, which has no place for unknown properties and
- * wrong types. The service checks it again; who is keyless is for it to say, and what is asked here
- * only serves to name all problems at once.
+ * Checks a definition before it becomes a message, which can't carry unknown properties and wrong types.
+ *
+ * The service checks it again and decides who has no key; `keyless` only serves to name all problems at once.
  */
 function check(raw: unknown, { request, allowPrivateUrls }: Exchange): Checked<Definition> {
   const keyless = !/^bearer /i.test(request.headers.authorization ?? '');

@@ -16,7 +16,7 @@ import {
   listedForm,
   listedFormOf,
   statusOf,
-} from './shapes.ts';
+} from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 

@@ -4,7 +4,7 @@ import { definitionSchema } from '../../domain/definition/definition.ts';
 import { type Route, route, tagged } from '../route.ts';
 import { nextCursor, pageOf, pageQuery, present, textOrNull, timeOf, timeReply } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
-import { definitionOf, form, formOf, webhookSecret } from './shapes.ts';
+import { definitionOf, form, formOf, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
@@ -46,6 +46,7 @@ export const versionRoutes: Route[] = tagged('Forms', [
   }),
   route('get', '/v1/forms/:id/versions/:number', rpcs.getFormVersion, {
     summary: 'Read a published version with its definition',
+    segments: { number: z.int().min(1) },
     input: ({ id }, { request }) => ({ formId: id, number: numberOf(request.params.number) }),
     reply: z.object({ version }),
     answer: ({ version }) => {

@@ -28,13 +28,13 @@ const formFields = {
   archived_at: timeReply.nullable(),
 };
 
-/** A form as lists have it. */
+/** A form in lists. */
 export const listedForm = z.object(formFields).meta({ id: 'ListedForm' });
 
 /** A form with its definition. */
 export const form = z.object({ ...formFields, definition: definitionSchema }).meta({ id: 'Form' });
 
-/** A form as a list has it. */
+/** A form as lists show it. */
 export function listedFormOf(message: Form): z.input<typeof listedForm> {
   return {
     id: message.id,
@@ -50,7 +50,7 @@ export function listedFormOf(message: Form): z.input<typeof listedForm> {
   };
 }
 
-/** A form with its definition. */
+/** A form as replies show it, with its definition. */
 export function formOf(message: Form | undefined): z.input<typeof form> {
   const there = present(message);
   return { ...listedFormOf(there), definition: definitionOf(there.definition) };
@@ -58,7 +58,7 @@ export function formOf(message: Form | undefined): z.input<typeof form> {
 
 /** A definition as people write it. */
 export function definitionOf(message: Form['definition']): z.input<typeof definitionSchema> {
-  // The service has checked it: what comes back is of the schema's shape.
+  // The service has checked it, so it has the shape of the schema.
   return definitionFromMessage(present(message)) as z.input<typeof definitionSchema>;
 }
 
