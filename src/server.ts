@@ -1,6 +1,7 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
+import { HttpError } from './http/errors.ts';
 import { StartError } from './store/database/faults.ts';
 
 /**
@@ -87,19 +88,19 @@ function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
     socket.destroy();
     return;
   }
-  const [status, message, reason] = brokenRequests[error.code ?? ''] ?? badRequest;
-  const body = JSON.stringify({ error: { code: 'validation_failed', message, details: [], reason } });
+  const refused = brokenRequests[error.code ?? ''] ?? notHttp;
+  const body = JSON.stringify(refused.body);
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }
 
-const badRequest = ['400 Bad Request', 'The request is not HTTP', 'bad_request'] as const;
+const notHttp = new HttpError('bad_request', 'The request is not HTTP');
 
-const brokenRequests: Record<string, readonly [string, string, string]> = {
-  HPE_HEADER_OVERFLOW: ['413 Content Too Large', 'The URL or the headers are too large', 'too_large'],
-  ERR_HTTP_REQUEST_TIMEOUT: ['400 Bad Request', 'The request took too long to arrive', 'bad_request'],
+const brokenRequests: Record<string, HttpError> = {
+  HPE_HEADER_OVERFLOW: new HttpError('too_large', 'The URL or the headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('bad_request', 'The request took too long to arrive'),
 };
 
 function portOf(server: Server | Http2Server): number {

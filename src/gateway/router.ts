@@ -3,7 +3,7 @@ import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { callOptions, callsFor, requestIdOf } from '../http/call.ts';
-import { contentError, HttpError, httpErrorOf } from '../http/errors.ts';
+import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { deliveryRoutes } from './deliveries.ts';
@@ -40,13 +40,13 @@ export const routes: readonly Route[] = [
 /**
  * The documented REST interface, as a client of the RPCs.
  *
- * It answers everything, with the documented error on unknown paths too, so it goes last into an
- * app; the hosted pages go before it. The app's `trust proxy` decides whose address a caller has.
+ * It answers every request, unknown paths with the documented error, so it is the last handler of an app,
+ * behind the hosted pages. The app's `trust proxy` decides which address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
   const { transport, baseUrl, pages, allowPrivateUrls, version, accessOf, log } = options;
   const router = express.Router();
-  // Made when it is first asked for: that takes a part of the time a start takes.
+  // Made at the first request for it, since it would slow down every start.
   let description: string | undefined;
 
   router.use(setHeaders);
@@ -81,7 +81,7 @@ export function createGateway(options: GatewayOptions): Router {
   function exchangeOf(request: Request, response: Response, { rpc, managed = false }: Operation): Exchange {
     const call = callsFor(transport, request, response, 'api');
     async function admit() {
-      // What rates and access may depend on; an RPC without such a field takes no notice.
+      // What rates and access may depend on. An RPC without such a field ignores it.
       const input = { formId: idOf(request), managed };
       if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, 'api'));
     }
@@ -100,15 +100,15 @@ export function createGateway(options: GatewayOptions): Router {
   }
 }
 
-/** On a route without a body there is nothing but the query that a service can refuse the content of. */
+/** On a route without a body, content that a service refuses can only come from the query: 400. */
 function errorAt(served: Route | undefined, error: unknown): unknown {
   const { body, bodyTypes } = served?.operation ?? {};
   if (body !== undefined || bodyTypes !== undefined) return error;
-  const failed = httpErrorOf(error);
-  return failed.reason === 'invalid' ? contentError(failed.details, 'bad_request') : error;
+  const { reason, message, details, headers } = httpErrorOf(error);
+  return reason === 'invalid' ? new HttpError('bad_request', message, { details, headers }) : error;
 }
 
-/** Replies are data of their caller's alone, and nothing a browser should take for a page. */
+/** No cache may keep a reply, and no browser may take it for a page. */
 function setHeaders(_request: Request, response: Response, next: NextFunction): void {
   response.setHeader('x-content-type-options', 'nosniff');
   response.setHeader('cache-control', 'no-store');
@@ -128,28 +128,28 @@ function byPath(all: readonly Route[]): Map<string, Route[]> {
 
 function allowedAt(path: string, atPath: readonly Route[]): string {
   const methods = new Set(atPath.map(({ method }) => method.toUpperCase()));
-  // A person gets a page there, which another room serves.
+  // GET shows people a page, which the hosted pages serve.
   if (path === ACTIVATION_PATH) methods.add('GET');
   if (methods.has('GET')) methods.add('HEAD');
   return [...methods].sort().join(', ');
 }
 
-/** Any page may ask: which origins may post to a form is for the form's settings. No cookie is ever used. */
+/** Pages of every origin may call: the form's settings decide which may post to it, and no cookie is used. */
 function openToPages(_request: Request, response: Response, next: NextFunction): void {
   response.setHeader('access-control-allow-origin', '*');
   response.setHeader('access-control-expose-headers', 'RateLimit,RateLimit-Policy,Retry-After');
   next();
 }
 
-/** What a page is told before it sends what it may not send unasked. */
+/** The answer to a browser's preflight request. */
 const preflight: cors.CorsOptions = { origin: '*', methods: ['GET', 'HEAD', 'POST'], maxAge: 7200 };
 
 export type GatewayOptions = {
-  /** The way to the services, in this process or another. */
+  /** Leads to the services, in this process or another. */
   transport: Transport;
   /**
-   * Runs what a call passes before its service, and throws what refuses it: authentication, authorization and
-   * rate limits.
+   * Throws what refuses a call before its service sees it: authentication, authorization and rate limits. The
+   * call is not made.
    */
   admit: (rpc: DescMethod, input: Record<string, unknown>, options: CallOptions) => Promise<void>;
   /** Who may call an RPC, by the authorization table. */

@@ -27,10 +27,10 @@ const statuses = {
 } as const;
 
 /**
- * A request that is refused or failed, as its caller is told: one row of the documented table of errors.
+ * A refused or failed request, as its caller sees it: one row of the documented table of errors.
  *
- * `headers` go onto the reply; 429 and 503 always have `Retry-After`. `cause` is a fault that no log has yet; the
- * caller never sees it.
+ * `headers` go onto the reply; 429 and 503 always have `Retry-After`. `cause` is a fault that was not logged yet;
+ * it is never sent.
  */
 export class HttpError extends Error {
   readonly reason: ErrorReason;
@@ -50,7 +50,7 @@ export class HttpError extends Error {
     this.submissionId = options.submissionId ?? '';
   }
 
-  /** The documented body of the reply. Of the details, what the contract names is kept. */
+  /** The documented body of the reply. */
   get body(): ErrorBody {
     const { reason, status, message, details, submissionId } = this;
     return {
@@ -65,12 +65,12 @@ export class HttpError extends Error {
   }
 }
 
-/** The error of content that can be read but does not fit, or of a query (`bad_request`), with all its problems. */
+/** The error of a body that can be read but does not fit, or of a query (`bad_request`), with all problems. */
 export function contentError(details: readonly ErrorDetail[], reason: ErrorReason = 'invalid'): HttpError {
   return new HttpError(reason, summarize(details), { details });
 }
 
-/** The error that stands for whatever was thrown: a service's failure, or a fault of our own. */
+/** The error for whatever was thrown: the failure of a call, or a fault of this process. */
 export function httpErrorOf(error: unknown): HttpError {
   if (error instanceof HttpError) return error;
   if (error instanceof ConnectError) return ofFailure(error);
@@ -122,7 +122,7 @@ const unavailable: BareFailure = {
   message: 'The service is not available just now',
 };
 
-/** What a failure without a detail means: the transport made it, or a proxy between. Its own words are not for callers. */
+/** The errors for failures without a detail, which a transport or a proxy made: their messages are not for callers. */
 const bareFailures: Partial<Record<Code, BareFailure>> = {
   [Code.InvalidArgument]: unreadable,
   [Code.OutOfRange]: unreadable,
@@ -161,7 +161,7 @@ type BareFailure = { reason: ErrorReason; message: string; headers?: Record<stri
 
 type ErrorOptions = {
   details?: readonly ErrorDetail[];
-  headers?: Record<string, string>;
+  headers?: Readonly<Record<string, string>>;
   submissionId?: string;
   cause?: unknown;
 };

@@ -47,6 +47,9 @@ const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source']);
 function errorAt(path: string, error: unknown): HttpError {
   const failed = httpErrorOf(error);
   if (failed.reason !== 'invalid') return failed;
-  const details = failed.details.map((detail) => ({ ...detail, path }));
-  return new HttpError('invalid', failed.message, { details });
+  const { message, headers } = failed;
+  return new HttpError('invalid', message, {
+    details: failed.details.map((detail) => ({ ...detail, path })),
+    headers,
+  });
 }
