@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from '../domain/json.ts';
 import { kindOf, violationsOf } from '../domain/violations.ts';
 import { HttpError } from '../http/errors.ts';
 
-/** An object of any JSON, such as answers; what may be in it is for the service. */
+/** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
   .custom<JsonObject>(isObject, {
     params: { code: 'invalid_type' },
@@ -20,7 +20,7 @@ export const timeReply = z
 
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 
-/** Pages of a list: how many, and where to go on. */
+/** The query of a list: the size of a page, and where it begins. */
 export const pageQuery = z.object({
   limit: z
     .string()
@@ -46,7 +46,7 @@ export const timeInput = z
 
 export const nextCursor = z.string().nullable().describe('Where the next page begins; null on the last.');
 
-/** A whole number of seconds in a body, whose range is for the service. */
+/** A whole number of seconds in a body. The service checks its range. */
 export const seconds = (range: { minimum: number; maximum?: number; default?: number }) =>
   z.int().meta(range).describe('Seconds.');
 
@@ -70,7 +70,7 @@ export function textOrNull(text: string): string | null {
   return text === '' ? null : text;
 }
 
-/** The page of a list, as every list request has it. */
+/** The page that a list request asks for. */
 export function pageOf({ limit, cursor }: { limit?: number; cursor?: string }) {
   return { pageSize: limit ?? 0, pageToken: cursor ?? '' };
 }

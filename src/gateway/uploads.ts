@@ -11,7 +11,7 @@ import { present } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
 
-/** A file of a form's post, or, with a raw body, where it belongs and what it is called. */
+/** The field and the name of a file that is sent as the raw body; a form's post has them as inputs. */
 const uploadQuery = z.object({
   field: z
     .string()
@@ -71,7 +71,7 @@ async function takeUpload({ call, admit, request, response, baseUrl }: Exchange)
   sendJson(response, 201, { upload: uploadOf(upload, baseUrl) });
 }
 
-/** The inputs `field` and `file` of a form's post, which come in any order. */
+/** The inputs `field` and `file` of a form's post, in any order. */
 async function readFormFile(request: Exchange['request']): Promise<FormFile> {
   let file: ReceivedFile | undefined;
   const inputs = await readForm(request, async (received) => {

@@ -152,7 +152,7 @@ function webhookOf(message: Webhook | undefined): z.input<typeof webhook> {
   };
 }
 
-/** The events of a body as a message names them. */
+/** The event types of a body, as messages have them. */
 function eventsOf(names: readonly z.output<typeof event>[] | undefined): WebhookEvent[] {
   return names?.map((name) => registrableEvents[name]) ?? [];
 }

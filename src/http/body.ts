@@ -9,8 +9,7 @@ import { HttpError } from './errors.ts';
 /**
  * Reads a JSON body. An empty one reads as `{}`, whatever its media type.
  *
- * `problems` names what parses but nests too deep to be looked into; the value is not to be
- * touched then. Throws an `HttpError` if the body is too large, not JSON by its media type, or not
+ * `problems` is not empty if the value nests too deep to be processed; do not use `value` then. Throws an `HttpError` if the body is too large, not JSON by its media type, or not
  * JSON.
  */
 export async function readJson(
@@ -43,7 +42,7 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
     if (size <= limit) chunks.push(chunk);
     else reject(tooLarge(limit));
   };
-  // Detached at once: every request closes after its end, and an error that nobody reads has its price.
+  // Detached at once: every request closes after its end, and an error that nobody reads still costs time.
   const detach = () => request.off('data', take).off('end', end).off('error', cutOff).off('close', cutOff);
   const end = () => {
     detach();
@@ -59,8 +58,8 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
 }
 
 /**
- * Reads and drops what is left of a body, up to a bound: most clients look at the reply only once
- * they have sent everything. Tells whether the end was reached, so that the connection can be kept.
+ * Reads and drops the rest of a body, up to 16 MiB: most clients read the reply only after they have sent
+ * everything. Resolves to whether the end was reached, so that the connection can be kept.
  */
 export async function drain(request: IncomingMessage): Promise<boolean> {
   if (request.complete || request.destroyed) return request.complete;
@@ -87,7 +86,7 @@ export function tooLarge(limit: number): HttpError {
   return new HttpError('too_large', `The body is larger than ${limit} bytes`);
 }
 
-/** The sender went away before the end of the body: there is nobody to answer. */
+/** The sender closed the connection before the end of the body, so that nobody reads an answer. */
 export class CutOff extends Error {}
 
 /** The error of a body of another media type. */
@@ -131,7 +130,7 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** Cheap and on the safe side: without so many brackets in all, nothing can nest deeper. */
+/** Whether a text could nest too deep: a cheap check that only counts opening brackets. */
 function mayBeDeep(bytes: Buffer): boolean {
   let open = 0;
   // The iterator of a for...of costs several times as much.
@@ -141,7 +140,7 @@ function mayBeDeep(bytes: Buffer): boolean {
   return false;
 }
 
-/** The largest body of every route but file uploads; decisions of the service may be narrower. */
+/** The largest body of every route but file uploads. Services may allow less. */
 export const MAX_JSON_BYTES = 256 * 1024;
 
 /** Enough for a file that is somewhat too large. */

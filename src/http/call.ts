@@ -4,8 +4,7 @@ import type { CallOptions, Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 
 /**
- * Calls RPCs on behalf of an HTTP request: they learn what `callOptions` lets them, and what they say in
- * headers goes onto the reply. Throws the `ConnectError` of a failed call.
+ * Calls RPCs on behalf of an HTTP request, with the options of `callOptions`. Throws the `ConnectError` of a failed call.
  */
 export function callsFor(transport: Transport, request: Request, response: Response, from: Source): Call {
   let options: HttpCallOptions | undefined;
@@ -18,8 +17,8 @@ export function callsFor(transport: Transport, request: Request, response: Respo
 }
 
 /**
- * What an RPC learns of the HTTP request beside its message: from which address it comes, under which
- * request id, and, of an API call, who calls. Its response headers that callers may see go onto the reply.
+ * What an RPC gets of an HTTP request beside its message: the client's address, the request id, and of an API
+ * call the credentials. The headers that the RPC answers with and that callers may see go onto the reply.
  */
 export function callOptions(request: Request, response: Response, from: Source): HttpCallOptions {
   const headers: Record<string, string> = { 'x-request-id': requestIdOf(request, response) };
@@ -43,7 +42,7 @@ export function requestIdOf(request: Request, response: Response): string {
 /** Request ids go into the log, so only harmless characters are accepted. */
 const requestIdPattern = /^[\w-]{1,64}$/;
 
-/** A page's address is its credential, and what a browser sends beside it is not for the services. */
+/** The headers that services get. The credential of a page is its address, so a page passes no other on. */
 const passedOn = {
   api: ['authorization', 'origin', 'referer', 'accept-language'],
   page: ['accept-language'],

@@ -18,7 +18,7 @@ export function isFormPost(request: IncomingMessage): boolean {
  * reads as urlencoded.
  *
  * `takeFile` gets each file, one after the other, so that memory holds one or two of them; what it returns
- * becomes a value of the input. An empty file input is passed over. Throws an `HttpError` if the body can't be
+ * becomes a value of the input. An empty file input is ignored. Throws an `HttpError` if the body can't be
  * read or is too large, and a `CutOff` if it ends early.
  */
 export async function readForm(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
@@ -40,7 +40,7 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
   return inputs;
 }
 
-/** What passes over the files of a form that has none. */
+/** Ignores the files of a form's post. */
 export const noFiles: TakeFile = async () => undefined;
 
 /** The content of a file. Throws an `HttpError` if it is too large. */
@@ -68,7 +68,7 @@ async function readMultipart(
   parser.on('file', (name, stream, filename) => {
     files = files.then(async () => {
       const content = await collect(stream);
-      // Browsers send an input without a file as one without a name.
+      // Browsers send a file input without a file as an empty file without a name.
       if (!filename && content.length === 0) return;
       const taken = { name, filename: filename ?? '', content: stream.truncated ? undefined : content };
       const value = await takeFile(taken);
@@ -126,7 +126,7 @@ const limits = {
   headerSize: 8192,
 };
 
-/** Names come from strangers, so they are keys of a map, never of an object. */
+/** The values of each input by its name. A map, since strangers choose the names. */
 export type FormInputs = Map<string, string[]>;
 
 /** A file of a form's post. `content` is undefined if it is larger than `MAX_FILE_BYTES`. */

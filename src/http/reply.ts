@@ -5,7 +5,7 @@ import { CutOff, drain } from './body.ts';
 import { requestIdOf } from './call.ts';
 import { HttpError, httpErrorOf } from './errors.ts';
 
-/** Sends a JSON reply, which is its caller's alone. */
+/** Sends a JSON reply that no cache keeps. */
 export function sendJson(response: Response, status: number, body: unknown): void {
   const text = JSON.stringify(body);
   response.statusCode = status;
@@ -39,20 +39,19 @@ export async function sendPage(
 
 const compress = promisify(gzip);
 
-/** Pages are small and made for one person: a higher level costs more time than it saves. */
+/** Pages are small and sent once: a higher level costs more time than it saves. */
 const QUICK = 4;
 
-/** Whether the caller would rather read JSON than a page. */
+/** Whether `Accept` prefers JSON to a page. */
 export function prefersJson(request: Request): boolean {
   return request.accepts(['html', 'json']) === 'json';
 }
 
 /**
- * Answers a request with what its handler threw: `send` gets it as a documented error, which is logged if no log
- * has it yet.
+ * Answers a request whose handler threw: `send` gets the documented error. A fault that was not logged yet is.
  *
- * A body that was not read is dropped up to a bound; behind a longer one the connection ends. A caller who has
- * gone gets no answer, and one whose reply has begun a broken connection.
+ * The rest of a body that was not read is dropped up to a bound; after a longer one the connection is closed. If
+ * the caller has gone there is no answer; if the reply has begun the connection is broken.
  */
 export async function sendError(error: unknown, options: ErrorReply): Promise<void> {
   const { request, response, log, send } = options;
@@ -64,7 +63,7 @@ export async function sendError(error: unknown, options: ErrorReply): Promise<vo
   await send(failed);
 }
 
-/** A fault that no service has logged is logged under an id that the caller hears. */
+/** Logs a fault that no service has logged, under an id that the caller gets. */
 function logged(error: HttpError, { request, response }: Exchange, log: ErrorLog): HttpError {
   if (error.cause === undefined) return error;
   const requestId = requestIdOf(request, response);

@@ -5,7 +5,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import type { Request, Response } from 'express';
 
 /**
- * The files that the pages ask for, by the path behind the service's root.
+ * The files that the pages load, by their path below the service's root.
  *
  * The path carries a hash over all of them, so that browsers may keep them for ever. The modules of
  * the script keep their places relative to each other, so that their imports resolve as they are:
@@ -50,7 +50,7 @@ function scriptPath(module: string): string {
     .replace(/\.ts$/, '.js');
 }
 
-/** The JavaScript of a module, without what only its readers need. */
+/** The JavaScript of a module, without types, comments and blank lines. */
 function stripped(source: string): string {
   return withoutWarning(() => stripTypeScriptTypes(source))
     .replace(/^\s*(\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '')
@@ -61,7 +61,7 @@ function stripped(source: string): string {
 
 /**
  * Node warns on standard error that the call may change. The version is pinned and a test runs the
- * script, so that the person who starts the service need not read of it.
+ * script, so the warning says nothing to the person who starts the service.
  */
 function withoutWarning<Result>(work: () => Result): Result {
   const own = Object.getOwnPropertyDescriptor(process, 'emitWarning');
@@ -101,7 +101,7 @@ export function sendAsset(request: Request, response: Response, asset: Asset, ca
     'content-length': String(body.length),
     'cache-control': cacheControl,
     'x-content-type-options': 'nosniff',
-    // A page of another origin may embed the forms; its script is for everybody.
+    // Pages of other origins may embed forms, so they may load the script.
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'accept-encoding',
     ...(name === undefined ? {} : { 'content-encoding': name }),
@@ -113,11 +113,11 @@ export function sendAsset(request: Request, response: Response, asset: Asset, ca
 const HASH_LENGTH = 16;
 
 export type Assets = {
-  /** Where they lie behind the root, without slashes at the ends. */
+  /** Their folder below the root, without slashes at the ends. */
   folder: string;
   style: string;
   script: string;
-  /** All modules of the script, so that a browser need not find one behind the other. */
+  /** All modules of the script, so that a browser can load them at once. */
   preloads: string[];
   files: ReadonlyMap<string, Asset>;
   /** The script of `/embed.js`. */

@@ -7,7 +7,7 @@ import { renderCompletion } from './form/completion-page.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
 
-/** The pages that answer the posts of HTML forms: a static site's own form, and the activation page's. */
+/** The pages that answer HTML forms posted to the REST interface: a static site's, and the activation page's. */
 export const formPostPages = {
   renderCompletion: (...[ending, request]: Parameters<typeof renderCompletion>): Page =>
     renderCompletion(ending, request),

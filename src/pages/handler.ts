@@ -53,11 +53,11 @@ const noForm = { formName: '', locale: '', theme: undefined, embedOrigins: [] };
 
 /** One request for a page. */
 export type PageExchange = {
-  /** Calls an RPC for whoever asks for the page. */
+  /** Calls an RPC on behalf of the request. */
   call: Call;
   request: Request;
   response: Response;
-  /** The session that the page belongs to, once it is known: an error page looks like it too. */
+  /** The session that the page belongs to, once it is known: error pages look like its form. */
   session: HostedSession | undefined;
 };
 

@@ -7,15 +7,14 @@ import type { Language } from '../text/words/language.ts';
 import { loadAssets } from './assets.ts';
 import { accentStyle, logoOf, modeOf } from './theme.ts';
 
-/** The files that the pages of this process ask for. */
+/** The files that the pages load. */
 export const assets = loadAssets();
 
 /**
  * A whole page and the headers it needs.
  *
- * Nothing on it may load, run or be sent but what the policy names: our own files, the style of the
- * accent colour by its hash, a logo within the page. It is kept by no cache, and says nowhere where
- * its reader came from, since its address is a secret.
+ * The content security policy allows only our own files, the style of the accent colour by its hash, and a logo
+ * within the page. Since its address is a secret, no cache keeps the page and no request from it has a referrer.
  */
 export function renderPage(content: PageContent): Page {
   const { language, theme, title, root } = content;
@@ -45,7 +44,7 @@ ${content.body}
   return { html: page.text, headers: headersOf(style, content.embedOrigins ?? []) };
 }
 
-/** How to reach the service's root from a page, wherever a proxy has put it: `../` for `/f/sess_1`. */
+/** The relative path from a page to the service's root, which a proxy may have moved: `../` for `/f/sess_1`. */
 export function rootOf(request: IncomingMessage): string {
   const [path = ''] = (request.url ?? '').split('?', 1);
   return '../'.repeat(Math.max(0, path.split('/').length - 2)) || './';
@@ -82,20 +81,20 @@ function headersOf(style: string, embedOrigins: readonly string[]): Record<strin
   };
 }
 
-/** A header takes no text that could end the directive it stands in. */
+/** Whether a text can stand in the header without ending its directive. */
 function isOrigin(text: string): boolean {
   return /^https?:\/\/[\w.:[\]-]+$/.test(text);
 }
 
 export type PageContent = {
   language: Language;
-  /** The way to the service's root, from `rootOf`. */
+  /** The relative path to the service's root, from `rootOf`. */
   root: string;
   title: string;
   body: Html;
   theme?: Theme | undefined;
   /** Who may frame the page; nobody if absent. */
   embedOrigins?: readonly string[];
-  /** Whether the page has what the script is for. */
+  /** Whether the page needs the script. */
   script?: boolean;
 };

@@ -20,19 +20,19 @@ ${message.more}`;
     theme: message.theme,
     embedOrigins: message.embedOrigins ?? [],
     body,
-    // An embedded page tells its height in every state.
+    // The script reports the height of an embedded page to the page around it.
     script: (message.embedOrigins ?? []).length > 0,
   });
 }
 
-/** Says why something was refused or failed. `requestId` is what the log has a fault under. */
+/** Says why a request was refused or failed. The log has a fault under `requestId`. */
 export function renderError(error: HttpError, request: IncomingMessage, options: ErrorOptions): Page {
   const language = languageOf(request, options.locale);
   const [title, text] = wordsFor(error.reason, language.words);
   return renderMessage({ request, language, title, text: fill(text, { id: options.requestId }), ...options });
 }
 
-/** The language of a page for whoever sent the request. */
+/** The language of a page, by the form's `locale` and the request's `Accept-Language`. */
 export function languageOf(request: IncomingMessage, locale = ''): Language {
   return chooseLanguage(locale, request.headers['accept-language']);
 }

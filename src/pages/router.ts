@@ -12,8 +12,7 @@ import { followMailLink, showMailLink } from './links/mail-links.ts';
 /**
  * The pages people see: a session's form, activation, the links in mails; and the files they need.
  *
- * It belongs before the REST routes, of which it leaves all others alone; of the activation link it
- * takes GET only.
+ * It goes before the REST routes and passes on what it does not serve. Of the activation link it serves GET only.
  */
 export function createHostedPages(options: PageOptions): Router {
   const router = Router();

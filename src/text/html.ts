@@ -1,6 +1,6 @@
 /**
- * Makes HTML. What is interpolated is escaped for texts and for quoted attributes, unless it is
- * `Html` itself; lists are joined, and false, null and undefined leave nothing.
+ * Makes HTML. Interpolated values are escaped for texts and for quoted attributes, unless they are `Html`
+ * themselves; lists are joined, and false, null and undefined are left out.
  */
 export function html(strings: TemplateStringsArray, ...values: Content[]): Html {
   let text = strings[0] ?? '';

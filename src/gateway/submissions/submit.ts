@@ -22,7 +22,7 @@ const submissionBody = z
   })
   .meta({ id: 'SubmissionInput' });
 
-/** What is posted to the demo form: as to any other, or its three answers as they are. */
+/** What is posted to the demo form: the body of every form, or its three answers without an envelope. */
 const demoBody = z.union([
   submissionBody,
   z.looseObject({
@@ -74,7 +74,7 @@ export const submitRoutes: Route[] = tagged('Submissions', [
   }),
 ]);
 
-/** The hot path: nothing here looks into the answers. */
+/** The hot path. It passes the answers on without looking into them. */
 async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   const { call, request, response } = exchange;
   const formId = idOf(request);
@@ -92,14 +92,14 @@ async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 
-/** The answers of a body that does not fit otherwise. */
+/** The answers of a body that has other problems. */
 function answersIn(body: unknown): JsonObject | undefined {
   return isObject(body) ? submissionBody.shape.answers.safeParse(body.answers).data : undefined;
 }
 
 /**
- * What the service refuses of answers whose body is refused anyway, so that all problems are reported at once.
- * Throws what goes before them: that the form takes no answers, or none from this caller.
+ * The problems of answers whose body is refused anyway, so that all problems are reported at once. Throws what
+ * precedes them: the form takes no answers, or none from this caller.
  */
 async function answerProblems(
   { call, request }: Exchange,
@@ -136,12 +136,12 @@ async function acceptDemo({ call, admit, request, response }: Exchange): Promise
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 
-/** A flat body, `{name, email, message}`, as any other has it. */
+/** A flat body, `{name, email, message}`, in the envelope of every other form. */
 function nestedOf({ source, ...answers }: Record<string, unknown>): unknown {
   return source === undefined ? { answers } : { answers, source };
 }
 
-/** Problems of a flat body, each at the place where it stands there. */
+/** The same error with the paths of a flat body. */
 function withFlatPaths(error: unknown): HttpError {
   const { reason, message, details, headers, cause } = httpErrorOf(error);
   const flat = (text: string) => text.replace(/^answers\./, '');

@@ -4,7 +4,7 @@ import { html } from '../../text/html.ts';
 import { fill } from '../../text/words/language.ts';
 import { languageOf, renderMessage } from '../messages.ts';
 
-/** Tells a person that their form is published. `webhookSecret` is empty unless one was made. */
+/** The page after an activation. `webhookSecret` is empty unless one was made. */
 export function renderActivated(activated: Activated, request: IncomingMessage): Page {
   const language = languageOf(request);
   const { words } = language;

@@ -8,8 +8,8 @@ import type { PageExchange } from '../handler.ts';
 import { languageOf, renderMessage } from '../messages.ts';
 
 /**
- * Answers GET on an activation link: an e-mail box that posts to the same address, which is the
- * gateway's. Opening the link changes nothing, since mail scanners open links too.
+ * Answers GET on an activation link with a form that asks for the owner's e-mail address and posts to the same
+ * path, a REST route. Opening the link changes nothing, since mail scanners open links too.
  */
 export async function showActivation({ call, request, response }: PageExchange): Promise<void> {
   const { token } = request.query;
@@ -25,7 +25,7 @@ export async function showActivation({ call, request, response }: PageExchange):
   }
 }
 
-/** The link is wrong, has expired, or was used before. */
+/** The page of a link that was used before, has expired, or is wrong. */
 function renderUsedLink(request: IncomingMessage): Page {
   const language = languageOf(request);
   const { activationInvalidTitle: title, activationInvalidText: text } = language.words;

@@ -2,9 +2,9 @@ import { evaluate } from '../../domain/conditions/condition.ts';
 import { instantOf } from './zones.ts';
 
 /**
- * Shows and hides the fields of the step as their conditions ask, by the same code as the server's.
+ * Shows and hides the fields of the step by their conditions, with the same code as the server.
  *
- * A hidden field is switched off too, so that the browser does not send it.
+ * A hidden field is disabled too, so that the browser does not send it.
  */
 export function followConditions(root: Element): void {
   const answers: Record<string, unknown> = {};

@@ -4,12 +4,11 @@ import { prepareUploads, uploadsUnderWay } from './uploads.ts';
 import { instantOf, showLocalTimes } from './zones.ts';
 
 /**
- * Makes the page nicer; without this script it works all the same. Conditions are followed as one
- * types, answers are saved, files show their progress, steps keep the page and the browser's own way
- * back, and a second click sends nothing twice.
+ * Improves the page, which works without this script too: conditions apply while a person types, answers are
+ * saved, uploads show their progress, steps change without a reload and stay in the browser's history, and a
+ * second click sends nothing twice.
  *
- * Inputs can be named like anything, also like a form's own properties, so that nothing here is ever
- * read from the form element itself.
+ * An input can have any name, such as that of a form's own property, so nothing is read from the form element.
  */
 const main = document.querySelector('main') ?? document.body;
 const saver = createSaver(formOf);
@@ -21,7 +20,7 @@ main.addEventListener('input', onInput);
 main.addEventListener('click', onClick);
 addEventListener('popstate', onPopState);
 addEventListener('pageshow', (event) => {
-  // What the browser kept of the page may have been submitted since.
+  // A page from the browser's cache may have been submitted since.
   if (event.persisted) location.reload();
 });
 document.addEventListener('visibilitychange', () => {
@@ -50,7 +49,7 @@ function onInput(): void {
   saver.changed();
 }
 
-/** A way to a field is no step of the page's history. */
+/** A link to a field adds no entry to the history. */
 function onClick(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest('.summary a') : null;
   const control = document.getElementById(link?.getAttribute('href')?.slice(1) ?? '');
@@ -60,7 +59,7 @@ function onClick(event: MouseEvent): void {
   (control.closest('.field') ?? control).scrollIntoView();
 }
 
-/** What the browser sends is put right in the moment it gathers it. */
+/** Corrects the form data when the browser collects it. */
 function onFormData(event: FormDataEvent): void {
   event.formData.set('_shown', shownFields(main).join(' '));
   for (const input of main.querySelectorAll<HTMLInputElement>('input[type=datetime-local]:enabled')) {
@@ -85,7 +84,7 @@ function onSubmit(event: SubmitEvent): void {
   setBusy(true);
   saver.stop();
   const goal = submitter?.getAttribute('value') ?? 'forward';
-  // The last step is left to the browser, which may be sent to another site.
+  // The browser posts the last step itself, since the reply may redirect to another site.
   if (goal !== 'back' && isLastStep()) return;
   event.preventDefault();
   void go(form, goal, true);
@@ -101,7 +100,7 @@ function onPopState(event: PopStateEvent): void {
   if (typeof page === 'number' && page !== pageOf()) void go(form, `page:${page}`, false);
 }
 
-/** Posts the step, and puts the page that comes back in the place of this one. */
+/** Posts the step, and replaces the page by the one that comes back. */
 async function go(form: HTMLFormElement, goal: string, push: boolean): Promise<void> {
   setBusy(true);
   const before = pageOf();
@@ -162,14 +161,14 @@ function textsOf(data: FormData): [string, string][] {
   return [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
 }
 
-/** A page in a frame tells its height to whoever frames it: a number, and nothing of the answers. */
+/** Reports the page's height, and nothing of the answers, to the page that frames it. */
 function tellHeight(): void {
   if (window.parent === window) return;
   document.documentElement.classList.add('embedded');
-  const tell = () => {
+  const reportHeight = () => {
     const height = Math.ceil(document.body.getBoundingClientRect().height);
     window.parent.postMessage({ type: 'form-height', height }, '*');
   };
-  new ResizeObserver(tell).observe(document.body);
-  tell();
+  new ResizeObserver(reportHeight).observe(document.body);
+  reportHeight();
 }

@@ -1,7 +1,6 @@
 /**
- * Keeps the answers on the server as the person goes, if the form does that at all.
- *
- * One request at a time, a little after the last change. "Saved" is said only once it is.
+ * Saves the answers on the server while the person types, if the form allows it: one request at a time, a moment
+ * after the last change.
  */
 export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -55,7 +54,7 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
   };
 }
 
-/** Files are uploaded by themselves; here go texts only. */
+/** The texts of the form, without files, which are uploaded on their own. */
 function request(form: HTMLFormElement): RequestInit {
   const data = new FormData(form);
   data.set('_go', 'save');
@@ -64,12 +63,12 @@ function request(form: HTMLFormElement): RequestInit {
     method: 'POST',
     body: new URLSearchParams(texts),
     headers: { accept: 'application/json' },
-    // The page may be on its way out.
+    // The page may be closing.
     keepalive: true,
   };
 }
 
-/** Long enough that a word is typed to its end, short enough that little is lost. */
+/** Long enough to finish a word, short enough to lose little. */
 const QUIET_MS = 700;
 
 export type Saver = {
@@ -78,6 +77,6 @@ export type Saver = {
   say(what: 'saving' | 'saved' | 'notSaved'): void;
   /** Sends what waits, at once. */
   flush(): void;
-  /** What waits goes along with the step that is being sent. */
+  /** Drops what waits: the step that is being sent contains it. */
   stop(): void;
 };

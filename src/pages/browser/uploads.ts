@@ -1,6 +1,6 @@
 const underWay = new Set<Promise<void>>();
 
-/** Uploads files as soon as they are chosen, shows how far they are, and lets them be taken away. */
+/** Uploads files as soon as they are chosen, shows their progress, and lets a person remove them. */
 export function prepareUploads(root: Element, words: Words, changed: () => void): void {
   for (const input of root.querySelectorAll<HTMLInputElement>('input[type=file]')) {
     const list = input.parentElement?.querySelector('ul.files');
@@ -16,7 +16,7 @@ export function prepareUploads(root: Element, words: Words, changed: () => void)
         underWay.add(work);
         void work.finally(() => underWay.delete(work));
       }
-      // What is uploaded already must not go along once more.
+      // The post must not contain the uploaded files again.
       input.value = '';
     };
   }
@@ -62,7 +62,7 @@ async function upload(
   }
 }
 
-/** `fetch` does not tell how far a body has come. */
+/** Uses XMLHttpRequest, since `fetch` does not report the progress of an upload. */
 function send(field: string, file: File, show: (percent: number) => void): Promise<Uploaded> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();

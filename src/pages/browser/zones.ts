@@ -1,4 +1,4 @@
-/** Shows instants in the person's own time, and says which that is. */
+/** Shows times in the person's own time zone, and names it. */
 export function showLocalTimes(root: Element, words: (name: string) => string): void {
   for (const input of root.querySelectorAll<HTMLInputElement>('input[type=datetime-local]')) {
     const instant = input.getAttribute('data-value');
@@ -13,7 +13,7 @@ export function showLocalTimes(root: Element, words: (name: string) => string): 
   }
 }
 
-/** The person's own time as an instant: with the offset that their zone has on that day. */
+/** A local time with the offset that the person's time zone has at that time. */
 export function instantOf(local: string): string {
   const time = new Date(local);
   if (local === '' || Number.isNaN(time.getTime())) return local;

@@ -6,9 +6,9 @@ import { renderPage, rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 
 /**
- * Thanks a person, with a copy of what they answered.
+ * The page after a submission: thanks, with a copy of the answers.
  *
- * `embedOrigins` are those of the page that was submitted, so that an embedded form keeps its frame.
+ * `embedOrigins` are those of the page that was submitted, so that an embedded form stays in its frame.
  */
 export function renderCompletion(
   ending: Ending,

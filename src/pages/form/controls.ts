@@ -88,7 +88,7 @@ function choices(field: Field, view: ControlView, type: 'radio' | 'checkbox', op
   )}</div>`;
 }
 
-/** What was uploaded already stands below the control, each with a box that takes it away again. */
+/** Lists what was uploaded already below the control, each file with a box that removes it. */
 function files(field: Field, view: ControlView): Html {
   const disabled = !view.visible;
   const uploaded = view.texts.filter((text) => text !== '');
@@ -111,8 +111,8 @@ function files(field: Field, view: ControlView): Html {
 }
 
 /**
- * Browsers know no offset: without the script a datetime is taken in UTC, which the hint says; the
- * script turns it into the person's own time and back.
+ * A datetime as the browser's control takes it, which has no offset: in UTC, as the hint says. The script
+ * converts it into the person's own time and back.
  */
 function localTime(text: string): string {
   const time = Date.parse(text);
@@ -120,13 +120,13 @@ function localTime(text: string): string {
   return new Date(time).toISOString().replace(/(:00)?\.000Z$|Z$/, '');
 }
 
-/** A phone's number pad has no minus, so it is for numbers that need none. */
+/** Asks phones for a number pad where no number is negative: the pad has no minus. */
 function numberKind({ type, min, step }: Field): Record<string, string> {
   if (type !== 'number' || typeof min !== 'number' || min < 0) return {};
   return { inputmode: step !== undefined && Number.isInteger(step) ? 'numeric' : 'decimal' };
 }
 
-/** What a browser may fill in by itself, by the type, else by the usual names of fields. */
+/** The `autocomplete` of a field, by its type, else by its id if that is a usual name. */
 function autocompleteOf(field: Field): string | undefined {
   if (field.type === 'email' || field.type === 'url') return field.type;
   if (field.type === 'phone') return 'tel';
@@ -158,7 +158,7 @@ const autocompleteNames = new Map([
   ['country', 'country-name'],
 ]);
 
-/** Numbers are texts to the browser, so that what was mistyped is kept and can be named. */
+/** Numbers are text inputs, so that a typing error is kept and can be reported. */
 const inputKinds: Record<string, Record<string, string>> = {
   text: { type: 'text' },
   email: { type: 'email', inputmode: 'email', spellcheck: 'false', autocapitalize: 'none' },
@@ -170,10 +170,10 @@ const inputKinds: Record<string, Record<string, string>> = {
   datetime: { type: 'datetime-local' },
 };
 
-/** Without these, browsers take years of six digits. */
+/** Without these, browsers accept years of six digits. */
 const latest: Record<string, string> = { date: '9999-12-31', datetime: '9999-12-31T23:59' };
 
-/** Choices this short stand two in a row where there is room. */
+/** Choices up to this length are shown two in a row where the page is wide enough. */
 const SHORT_LABEL = 16;
 
 type Choice = { label: string; value: string };

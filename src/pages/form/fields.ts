@@ -8,8 +8,7 @@ import { hintOf } from './hints.ts';
 /**
  * One field with its label, help, hint, problem and control.
  *
- * One that holds nothing yet looks the same to all who read its language, so it is made for the first
- * of them.
+ * A field without an answer is the same for everybody with the same language, so its HTML is cached.
  */
 export function renderField(field: Field, view: FieldView): Html {
   const { language, texts, problem, visible } = view;
@@ -18,21 +17,21 @@ export function renderField(field: Field, view: FieldView): Html {
   const look = `${visible} ${language.tag} ${language.spoken}`;
   const made = known.get(look);
   if (made !== undefined) return made;
-  // Tags come from whoever asks, and there is no end to them.
+  // Language tags come from clients, so their number has no limit.
   if (known.size === MAX_LOOKS) known.clear();
   const fresh = fieldOf(field, view);
   known.set(look, fresh);
   return fresh;
 }
 
-/** How each field looks that holds nothing, by visibility and language. */
+/** The HTML of each field without an answer, by visibility and language. */
 const looksOf = memoize((_field: Field) => new Map<string, Html>());
 
 const MAX_LOOKS = 16;
 
 /**
- * A field that the answers rule out is there too, hidden and switched off, for the script to bring
- * in. Field ids cannot hold a dot, so that no two elements share an id.
+ * A field whose condition is not met is on the page too, hidden and disabled, for the script to show. Field ids
+ * contain no dot, so no two elements share an id.
  */
 function fieldOf(field: Field, view: FieldView): Html {
   const { language, problem, visible } = view;
@@ -65,7 +64,7 @@ ${about}${control}</fieldset>
 `;
   }
   const label = html`<label for="${field.id}.0">${field.label}${mark}</label>`;
-  // A box and its words are one target, with the help behind it.
+  // The box and its label are one target to click, followed by the help.
   if (field.type === 'checkbox') {
     return html`<div${frame}><label class="choice" for="${field.id}.0">${control}<span>${field.label}${mark}</span></label>
 ${about}</div>

@@ -11,9 +11,8 @@ import { stepsOf, visibleIds } from './steps.ts';
 /**
  * The page of a form, or one of its steps.
  *
- * Without the script it works by posts to its own address. What other steps were answered goes along
- * in hidden inputs, and `_shown` names the fields that the person saw, so that an unticked box can
- * be told from one that was not there.
+ * Without the script it posts to its own address. Hidden inputs carry the answers of other steps, and `_shown`
+ * names the fields that the person saw: a box among them that is not posted was not ticked.
  */
 export function renderForm(session: HostedSession, view: FormView): Page {
   const { fields, language, step, problems } = view;
@@ -86,7 +85,7 @@ function summary(view: FormView, shown: readonly Field[]): Html {
 </div>`;
 }
 
-/** What was answered on other steps, with its types for the conditions that the script follows. */
+/** The answers of other steps, with the types of their fields, which the script needs for conditions. */
 function carried({ fields, step, texts, fileNames }: FormView): Html[] {
   return fields.flatMap(({ id, type, page }) => {
     if (page === step) return [];
@@ -98,12 +97,12 @@ ${name !== undefined && html`<input${attributes({ type: 'hidden', name: `_name.$
   });
 }
 
-/** An input that people neither see nor reach, but machines fill. */
+/** The honeypot: an input that people neither see nor reach, but that bots fill in. */
 function trap(words: Words): Html {
   return html`<div class="trap" aria-hidden="true"><label>${words.leaveEmpty}<input name="_website" tabindex="-1" autocomplete="off"></label></div>`;
 }
 
-/** What the script needs to know, and the words it says. */
+/** The settings and the words of the script. */
 function scriptData({ allowPartial }: HostedSession, { language: { words } }: FormView) {
   return {
     'data-saves': allowPartial,
@@ -121,12 +120,12 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
 /** What a step is shown with. */
 export type FormView = {
   language: Language;
-  /** The way to the service's root. */
+  /** The relative path to the service's root. */
   root: string;
   fields: readonly Field[];
   /** The answers that decide which fields are visible. */
   answers: Record<string, unknown>;
-  /** What the inputs hold, as texts by field id; other steps' too, as far as they were answered. */
+  /** The values of the inputs by field id, those of other steps too as far as they were answered. */
   texts: ReadonlyMap<string, readonly string[]>;
   /** The names of uploaded files, by upload id. */
   fileNames: ReadonlyMap<string, string>;
@@ -134,9 +133,9 @@ export type FormView = {
   step: number;
   /** What is wrong, by field id. */
   problems: ReadonlyMap<string, string>;
-  /** What is wrong, but with no field that the person sees. */
+  /** Problems that belong to no field that the person sees. */
   otherProblems: readonly string[];
-  /** Whether the answers just given brought fields in. */
+  /** Whether the answers just given made further fields visible. */
   revealed: boolean;
   /** The signed time at which the person was first shown the form. */
   issueToken: string;

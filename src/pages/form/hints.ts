@@ -45,7 +45,7 @@ export function hintOf(field: Field, { words, tag }: Language): string {
 /** The least and the greatest value as people of a language write dates; numbers as they are. */
 export function boundsOf({ type, min, max }: Field, tag: string): Bounds {
   const style = dateStyles[type];
-  // Making a format costs more than the rest of the field.
+  // Making a format takes longer than the rest of the field.
   if (style === undefined || (min === undefined && max === undefined)) return { min, max };
   const format = new Intl.DateTimeFormat(tag, { ...style, timeZone: 'UTC' });
   const inWords = (bound: string | number | undefined) => {
@@ -76,7 +76,7 @@ function typesInWords(accept: readonly string[], words: Words): string {
   return [...new Set(names)].join(', ');
 }
 
-/** The longest text that every field takes goes without saying. */
+/** Says nothing of the length that every field takes. */
 function lengthHint({ minLength, maxLength }: Field, words: Words): string {
   const limit = maxLength === undefined || maxLength >= UNSAID_LENGTH ? undefined : maxLength;
   return between(

@@ -9,8 +9,8 @@ import { languageOf } from '../messages.ts';
 import { renderCompletion } from './completion-page.ts';
 import { renderForm } from './form-page.ts';
 import { readSession, refuseClosed, refuseForeign, sessionIdOf } from './open-session.ts';
-import { inputsOf, type Posted, readPosted, readPostedAgain } from './posted.ts';
 import { fieldIdOf, problemsOf } from './problems.ts';
+import { inputsOf, type Posted, readPosted, readPostedAgain } from './read-post.ts';
 import { textsOf, viewOf } from './show.ts';
 import { type Answers, fieldsOf, stepAfter, stepsOf, visibleIds } from './steps.ts';
 import { PostedFiles } from './uploads.ts';
@@ -50,7 +50,7 @@ async function submitAgain(exchange: PageExchange, session: HostedSession): Prom
 async function answer(post: Post): Promise<void> {
   const { call, response, posted, fields } = post;
   if (posted.goal.kind === 'save') return save(post);
-  // A form of one page without conditions has nothing to find out before it is submitted.
+  // On a form of one page without conditions there is nothing to check before it is submitted.
   const plain = fields.every(({ page, visibleWhen }) => page === 1 && visibleWhen === undefined);
   if (plain && posted.problems.length === 0) return submit(post, {});
 
@@ -73,7 +73,7 @@ async function answer(post: Post): Promise<void> {
   }
   const step = stepAfter(posted.goal, posted.step, steps);
   if (step === undefined) return submit(post, answers);
-  // Kept answers can be read again, so that the step gets an address the browser can go back to.
+  // Saved answers can be read again, so the step gets an address that the browser can go back to.
   if (saved.saved && saved.violations.length === 0) {
     response.set('cache-control', 'no-store').redirect(303, `?step=${step}`);
     return;
@@ -136,7 +136,7 @@ async function showAgain(post: Post, { answers, problems, step, revealed = false
     const refused = new HttpError('invalid', 'The answers do not fit', { details: problems });
     return sendJson(response, refused.status, refused.body);
   }
-  // Hidden fields are unknown here: a problem of theirs is named, but leads nowhere.
+  // Hidden fields are unknown here: their problems are shown without a link to a field.
   const known = new Set(fields.map(({ id }) => id));
   const others = problems.filter(({ path }) => !known.has(fieldIdOf(path))).map(({ message }) => message);
   const texts = new Map([...textsOf(answers), ...posted.texts]);
@@ -158,13 +158,13 @@ type Submission = PageExchange & {
   posted: Pick<Posted, 'texts' | 'honeypot' | 'issueToken' | 'fetched'>;
 };
 
-/** A post of the form's page, read. */
+/** A post of the form's page. */
 type Post = Submission & { fields: readonly Field[]; posted: Posted };
 
 type Result = {
   answers: Answers;
   problems: readonly ErrorDetail[];
   step: number;
-  /** Whether the answers brought in fields that the person has not seen. */
+  /** Whether the answers made fields visible that the person has not seen. */
   revealed?: boolean;
 };

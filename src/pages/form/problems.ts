@@ -107,7 +107,7 @@ function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Lan
   }
 }
 
-/** The author's own words on a pattern come first. */
+/** The author's own message, if there is one. */
 function textWords(field: Field, words: Words): string {
   const { label, type } = field;
   if (field.patternMessage !== undefined) return field.patternMessage;

@@ -52,7 +52,7 @@ export function inputsOf(texts: ReadonlyMap<string, readonly string[]>): Input[]
   );
 }
 
-/** What stays of the earlier files, and then what came along; a field for one file has the last. */
+/** The earlier files that were not removed, and then the new ones; a field for one file keeps the last. */
 function filesOf(
   field: Field,
   given: readonly string[],
@@ -64,7 +64,7 @@ function filesOf(
   return (field.maxFiles ?? 1) === 1 ? all.slice(-1) : all;
 }
 
-/** Names are only shown back to whoever sent them, so that the browser may remember them for us. */
+/** The names of files by upload id. They are shown to their sender only, so the page may carry them. */
 function fileNamesOf(inputs: FormInputs, files: PostedFiles): Map<string, string> {
   const names = new Map(files.stored.map(({ uploadId, filename }) => [uploadId, filename]));
   for (const [name, values] of inputs) {
@@ -92,7 +92,7 @@ function goalOf(text: string): Goal {
   return text === 'back' || text === 'save' ? { kind: text } : { kind: 'forward' };
 }
 
-/** Where a post wants to go: on, a step back, nowhere (saving), or to a page that was there before. */
+/** Where a post leads: to the next step, a step back, nowhere (saving), or to a certain page. */
 export type Goal = { kind: 'forward' | 'back' | 'save' } | { kind: 'page'; page: number };
 
 /** A post of the form's page. */
@@ -109,6 +109,6 @@ export type Posted = {
   goal: Goal;
   issueToken: string;
   honeypot: string;
-  /** Whether the page's script has posted it. */
+  /** Whether the page's script posted it. */
   fetched: boolean;
 };

@@ -19,7 +19,7 @@ export async function showForm(exchange: PageExchange): Promise<void> {
   await sendPage(request, response, 200, renderForm(session, view));
 }
 
-/** What a form is shown with that nothing has been posted to. */
+/** What a form is shown with before anything was posted to it. */
 export function viewOf(
   { request }: PageExchange,
   session: HostedSession,

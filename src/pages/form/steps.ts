@@ -4,7 +4,7 @@ import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
 import { evaluate, isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
-import type { Goal } from './posted.ts';
+import type { Goal } from './read-post.ts';
 
 /** The fields that a person may see, in order. */
 export function fieldsOf(session: HostedSession): Field[] {
@@ -13,7 +13,7 @@ export function fieldsOf(session: HostedSession): Field[] {
   return (definition as { fields: Field[] }).fields;
 }
 
-/** The ids of the fields that the answers leave visible. An invisible field's answer counts nowhere. */
+/** The ids of the fields whose conditions the answers meet. Answers to invisible fields do not count. */
 export function visibleIds(fields: readonly Field[], answers: Answers): Set<string> {
   const counted: Answers = {};
   const visible = new Set<string>();
@@ -25,7 +25,7 @@ export function visibleIds(fields: readonly Field[], answers: Answers): Set<stri
   return visible;
 }
 
-/** The pages that have something to ask, in order. A form whose every field is ruled out has page 1. */
+/** The pages with visible fields, in order; page 1 if no field is visible. */
 export function stepsOf(fields: readonly Field[], visible: ReadonlySet<string>): number[] {
   const pages = new Set(fields.filter(({ id }) => visible.has(id)).map(({ page }) => page));
   return pages.size === 0 ? [1] : [...pages].sort((left, right) => left - right);

@@ -1,4 +1,4 @@
-/** The page's own words. `{…}` stands for what is filled in; every language has the same ones. */
+/** The words of the pages. `{…}` is a placeholder; every language has the same ones. */
 export const en = {
   back: 'Back',
   next: 'Continue',

@@ -8,15 +8,15 @@ import { ja } from './ja.ts';
 import { pt } from './pt.ts';
 import { zh } from './zh.ts';
 
-/** Every language that the pages speak, by its BCP 47 language subtag. */
+/** The words of each language, by its BCP 47 language subtag. */
 export const languages: Record<string, Words> = { en, de, fr, es, pt, ja, zh, ar };
 
 /**
- * The language of a page: the form's, else the person's favourite among those there are, else
+ * The language of a page: the form's, else the first of the person's preferred languages that we have, else
  * English.
  *
- * A form in a language that is not there keeps its tag, since the words of its author are most
- * of the page; the page's own words are then the person's.
+ * A form in a language that we do not have keeps its tag, since most words of the page are its author's; our own
+ * words are then in the person's language.
  */
 export function chooseLanguage(locale: string, acceptLanguage = ''): Language {
   const preferred = preferredLanguages(acceptLanguage);
@@ -31,7 +31,7 @@ export function chooseLanguage(locale: string, acceptLanguage = ''): Language {
   };
 }
 
-/** Fills the places of a text: `fill('At most {max}', { max: 3 })`. */
+/** Fills in the placeholders of a text: `fill('At most {max}', { max: 3 })`. */
 export function fill(text: string, values: Record<string, string | number>): string {
   return text.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
 }
@@ -39,5 +39,5 @@ export function fill(text: string, values: Record<string, string | number>): str
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
 
-/** How a page speaks and in which direction it is read. `spoken` is the language of its own words. */
+/** The language tag and the direction of a page. `spoken` is the language of our own words on it. */
 export type Language = { tag: string; spoken: string; direction: 'ltr' | 'rtl'; words: Words };
