@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { Code } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
@@ -9,6 +9,7 @@ import { GetFormRequestSchema, GetFormResponseSchema } from '../../gen/forms/v1/
 import { CreateSubmissionRequestSchema } from '../../gen/forms/v1/submissions_pb.js';
 import {
   Health,
+  HealthCheckRequestSchema,
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
@@ -258,6 +259,57 @@ describe('a method', () => {
 
     expect([headers['x-before'], trailers['x-after']]).toEqual(['a', 'b']);
     expect(servingIn(opened(body).data)).toBe(Status.NOT_SERVING);
+  });
+});
+
+// But for the names of compressions after an unknown one, which gRPC wants and Connect leaves out.
+describe('every answer', () => {
+  const message = envelope(nothing);
+  const service = (name: string) =>
+    envelope(toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service: name })));
+  const calls: [string, Uint8Array[], Record<string, string>][] = [
+    ['a message', [message], {}],
+    ['a message that is not of the method', [envelope(Uint8Array.of(0xff, 0xff))], {}],
+    ['JSON', [envelope(Buffer.from('{"service":""}'))], { 'content-type': 'application/grpc+json' }],
+    ['no JSON', [envelope(Buffer.from('{"service":'))], { 'content-type': 'application/grpc+json' }],
+    ['a compressed message', [envelope(gzipSync(nothing), 1)], { 'grpc-encoding': 'gzip' }],
+    ['a message that is no gzip', [envelope(Uint8Array.of(1, 2), 1)], { 'grpc-encoding': 'gzip' }],
+    ['a compressed message of no named compression', [envelope(gzipSync(nothing), 1)], {}],
+    ['a caller who reads gzip', [message], { 'grpc-accept-encoding': 'br,gzip' }],
+    ['a time-out', [message], { 'grpc-timeout': '5S' }],
+    ['a bad time-out', [message], { 'grpc-timeout': 'soon' }],
+    ['a time-out that is too long', [message], { 'grpc-timeout': '601S' }],
+    ['a failure of the method', [service('refused')], {}],
+    ['a failure that was not meant for callers', [service('broken')], {}],
+    ['headers and trailers', [service('headers')], {}],
+    ['two messages', [message, message], {}],
+    ['no message', [], {}],
+    ['a part of a message', [service('whole').subarray(0, -1)], {}],
+    ['another type of content', [message], { 'content-type': 'application/grpc+xml' }],
+  ];
+
+  it.each(calls)('is what Connect’s own handler gives: %s', async (_what, frames, headers) => {
+    const answering: Parameters<typeof startDoor>[0] = (request, { responseHeader, responseTrailer }) => {
+      if (request.service === 'broken') throw new Error('the password is 1234');
+      const metadata = { 'x-after': 'failure' };
+      if (request.service === 'refused')
+        throw new ConnectError('Ünknown', Code.NotFound, metadata, [
+          { desc: FailureSchema, value: { reason: 1 } },
+        ]);
+      responseHeader.set('x-before', request.service);
+      responseTrailer.set('x-after', 'b');
+      return { status: Status.SERVING };
+    };
+    await using ours = await startDoor(answering);
+    await using theirs = await startDoor(answering, undefined, { unaryGrpcByConnect: true });
+    using toOurs = openHttp2(ours.grpcUrl);
+    using toTheirs = openHttp2(theirs.grpcUrl);
+
+    const { headers: ourHeaders, ...answer } = await check(frames, headers, toOurs);
+    const { headers: theirHeaders, ...expected } = await check(frames, headers, toTheirs);
+
+    expect(answer).toEqual(expected);
+    expect({ ...ourHeaders, date: '' }).toEqual({ ...theirHeaders, date: '' });
   });
 });
 

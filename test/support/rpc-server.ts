@@ -15,16 +15,20 @@ import { listen } from '../../src/server.ts';
 
 /**
  * Serves a Health service of the test's own on HTTP/1.1 and HTTP/2, without the interceptors of the
- * real services; `change` may do more to the router.
+ * real services; `change` may do more to the router. With `unaryGrpcByConnect` all is left to Connect's handlers.
  */
-export async function startDoor(check: Check, change: (router: ConnectRouter) => void = () => undefined) {
+export async function startDoor(
+  check: Check,
+  change: (router: ConnectRouter) => void = () => undefined,
+  { unaryGrpcByConnect = false } = {},
+) {
   const logged: string[] = [];
   const spec = createServiceImplSpec<typeof Health>(Health, { check });
   const door = createRpcHandler({
     routes(router) {
       const options = { ...callLimits, ...limitsOf(Health.method.check), ...ungated };
       router.service(Health, { check }, options);
-      answerUnaryGrpc(router, [spec], () => options);
+      if (!unaryGrpcByConnect) answerUnaryGrpc(router, [spec], () => options);
       change(router);
     },
     contextValues: createContextValues,
