@@ -40,7 +40,8 @@ import { readAll, toStream } from './server.ts';
  * Makes the router answer a unary gRPC call as what it is: one message and one answer.
  *
  * Connect's handler takes every gRPC call for a stream and passes it through a chain of async iterators,
- * which costs more than all the rest of the call. A body that is not one message is still left to it.
+ * which costs more than all the rest of the call: without this the rate of accepting by gRPC falls to half.
+ * A body that is not one message is still left to it.
  */
 export function answerUnaryGrpc(
   { handlers }: ConnectRouter,

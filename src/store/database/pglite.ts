@@ -15,7 +15,7 @@ import { type Engine, ormOptions, schemaDifference, timeTypes } from './engine.t
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { runMigrations } from './migrate.ts';
-import { createStatements } from './pglite-statements.ts';
+import { closeInTurn, createStatements } from './pglite-statements.ts';
 import type { Row } from './queries.ts';
 
 /**
@@ -62,8 +62,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
     dump: () => pglite.dumpDataDir('none'),
     close: async () => {
       await orm.close();
-      // It takes no turn by itself, and would cut into whatever runs.
-      await pglite._runExclusiveTransaction(() => pglite.close());
+      await closeInTurn(pglite);
       folder?.release();
     },
   };
