@@ -1,8 +1,7 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { emittedEvents } from '../domain/events/index.ts';
 import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
-import type { Queries, Row } from './database/queries.ts';
+import { deleteSome, type Queries, type Row } from './database/queries.ts';
 
 /** The outbox: each event is written in the transaction of what happened. */
 export const EventEntity = defineEntity({
@@ -47,7 +46,7 @@ export async function insertEvents(db: Queries, events: NewEvent[]): Promise<voi
 export async function listWaitingEvents(
   db: Queries,
   { since, limit }: { since: string; limit: number },
-): Promise<WaitingEvent[]> {
+): Promise<StoredEvent[]> {
   const rows = await db.select(
     `select ${columns} from events where fanned_out_at is null and id >= $1 order by id limit $2`,
     [since, limit],
@@ -73,7 +72,7 @@ export async function listEventIds(
 }
 
 /** The events with these ids, in order; those that are gone are left out. */
-export async function listEventsById(db: Queries, ids: string[]): Promise<EmittedEvent[]> {
+export async function listEventsById(db: Queries, ids: string[]): Promise<StoredEvent[]> {
   const rows = await db.select(`select ${columns} from events where id = any($1::text[]) order by id`, [ids]);
   return rows.map(toEvent);
 }
@@ -92,7 +91,7 @@ export async function purgeEvents(db: Queries, days: number, limit: number): Pro
 
 const columns = 'id, project_id, form_id, type, submission_id, body, created_at';
 
-function toEvent(row: Row): WaitingEvent {
+function toEvent(row: Row): StoredEvent {
   return {
     id: String(row.id),
     projectId: String(row.project_id),
@@ -107,9 +106,7 @@ function toEvent(row: Row): WaitingEvent {
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
   Partial<Pick<Event, 'submissionId' | 'sessionId'>>;
 
-export type WaitingEvent = Pick<
+export type StoredEvent = Pick<
   Event,
   'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'body' | 'createdAt'
 >;
-
-export type EmittedEvent = Pick<Event, 'id' | 'type' | 'formId' | 'body' | 'createdAt'>;

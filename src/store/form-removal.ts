@@ -1,6 +1,6 @@
 import { smallestIdAt } from '../domain/ids.ts';
 import type { Database, Queries, Transaction } from './database/database.ts';
-import { deleteSome } from './database/delete-some.ts';
+import { deleteSome } from './database/queries.ts';
 import { removalOfDeliveries } from './deliveries.ts';
 import { FormEntity } from './forms.ts';
 import { removeSubmissionsBefore } from './submission-removal.ts';

@@ -1,8 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
 import { id, json, text, textOrNull, time } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
-import { type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
+import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({

@@ -1,8 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
-import type { Queries } from './database/queries.ts';
+import { deleteSome, type Queries } from './database/queries.ts';
 
 /** An address in a form's `delivery.to`; it gets mail only once it has confirmed. */
 export const MailRecipientEntity = defineEntity({

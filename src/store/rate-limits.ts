@@ -1,7 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { text, time } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
-import type { Queries } from './database/queries.ts';
+import { deleteSome, type Queries } from './database/queries.ts';
 
 /** Calls counted in the database, so that a limit holds over any number of processes. */
 export const RateLimitEntity = defineEntity({

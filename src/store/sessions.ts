@@ -11,10 +11,9 @@ import {
   timeOf,
   timeOrNull,
 } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
 import { DatabaseUnavailable } from './database/faults.ts';
 import { createLoader } from './database/loader.ts';
-import type { Queries, Row, Transaction } from './database/queries.ts';
+import { deleteSome, type Queries, type Row, type Transaction } from './database/queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({

@@ -100,19 +100,6 @@ export async function listSubmissions(
   return pageOf(rows.map(toSubmission), page.limit);
 }
 
-/** Counts the submissions a form holds, without looking at them. */
-export async function countSubmissions(
-  db: Queries,
-  formId: string,
-): Promise<{ accepted: number; spam: number }> {
-  const [row] = await db.select(
-    `select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
-     from form_counters where form_id = $1`,
-    [formId],
-  );
-  return { accepted: Number(row?.accepted), spam: Number(row?.spam) };
-}
-
 /**
  * The first submission with an idempotency key, if there is one: what a call that is refused by now may
  * have been answered before.

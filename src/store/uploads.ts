@@ -1,7 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
-import type { Queries } from './database/queries.ts';
+import { deleteSome, type Queries } from './database/queries.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
 export const UploadEntity = defineEntity({

@@ -1,7 +1,6 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { id, text, textOrNull, time } from './database/columns.ts';
-import { deleteSome } from './database/delete-some.ts';
-import { type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
+import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 import { removalOfDeliveries } from './deliveries.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { countSubmissions } from '../../src/store/submissions.ts';
 import { createServerDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
+import { countSubmissions } from './given.ts';
 
 describe('a writing process that is killed', () => {
   it('loses no acknowledged row of the embedded database', async () => {

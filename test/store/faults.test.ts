@@ -10,7 +10,7 @@ import { findKeyByHash } from '../../src/store/keys.ts';
 import { isMailStopped } from '../../src/store/mail.ts';
 import { listOwners } from '../../src/store/owners.ts';
 import { findAnySession } from '../../src/store/sessions.ts';
-import { countSubmissions, findSubmission, listSubmissions } from '../../src/store/submissions.ts';
+import { findSubmission, listSubmissions } from '../../src/store/submissions.ts';
 import { listFieldIds } from '../../src/store/versions.ts';
 import { createServerDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres.ts';
@@ -158,7 +158,6 @@ describe('a look-up whose connection the server ends', () => {
       'mail_stops',
       (db) => isMailStopped(db, { address: 'a@example.com', formId: 'form_one' }),
     ],
-    ['countSubmissions', 'form_counters', (db) => countSubmissions(db, 'form_one')],
     ['findKeyByHash', 'api_keys', (db) => findKeyByHash(db, 'hash')],
   ];
 

@@ -118,3 +118,16 @@ export function aDefinition(given: Partial<FormDefinition> = {}): FormDefinition
   if (!checked.ok) throw new Error(JSON.stringify(checked.violations));
   return { ...checked.definition, ...given };
 }
+
+/** How many submissions a form's counters say that it holds. */
+export async function countSubmissions(
+  db: Queries,
+  formId: string,
+): Promise<{ accepted: number; spam: number }> {
+  const [row] = await db.select(
+    `select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
+     from form_counters where form_id = $1`,
+    [formId],
+  );
+  return { accepted: Number(row?.accepted), spam: Number(row?.spam) };
+}

@@ -5,10 +5,10 @@ import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { RETRY_WINDOW_MS } from '../../src/store/database/retry.ts';
 import { findSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import { countSubmissions, findSubmission } from '../../src/store/submissions.ts';
+import { findSubmission } from '../../src/store/submissions.ts';
 import { findUnclaimedUploads, insertUpload } from '../../src/store/uploads.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aSubmission, givenSession } from './given.ts';
+import { aSubmission, countSubmissions, givenSession } from './given.ts';
 
 describe.each(engines)('the submission writer on %s', (engine) => {
   let database: TestDatabase;

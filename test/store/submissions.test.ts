@@ -2,15 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findSession, updateSession } from '../../src/store/sessions.ts';
 import { removeSubmission, removeSubmissionsBefore } from '../../src/store/submission-removal.ts';
 import { createSubmissionWriter, type SubmissionWriter } from '../../src/store/submission-writer.ts';
-import {
-  countSubmissions,
-  exportSubmissions,
-  findSubmission,
-  listSubmissions,
-} from '../../src/store/submissions.ts';
+import { exportSubmissions, findSubmission, listSubmissions } from '../../src/store/submissions.ts';
 import { insertUpload } from '../../src/store/uploads.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aSubmission, givenSession } from './given.ts';
+import { aSubmission, countSubmissions, givenSession } from './given.ts';
 
 describe.each(engines)('submissions on %s', (engine) => {
   let database: TestDatabase;

@@ -1,6 +1,6 @@
 import type { Delivery } from '../../domain/definition/definition.ts';
 import { effectsOf } from '../../domain/events/index.ts';
-import type { WaitingEvent } from '../../store/events.ts';
+import type { StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms.ts';
 import { listConfirmedRecipients } from '../../store/mail.ts';
 import { findVersion, type Version } from '../../store/versions.ts';
@@ -13,7 +13,7 @@ import type { DeliveryOptions } from '../options.ts';
  */
 export function createContextReader({
   database,
-}: FanOutOptions): (events: WaitingEvent[]) => Promise<FanOutContext> {
+}: FanOutOptions): (events: StoredEvent[]) => Promise<FanOutContext> {
   const readVersion = createVersionCache((id) => findVersion(database, id));
 
   return async (events) => {
@@ -63,12 +63,12 @@ function createVersionCache(
 const MAX_VERSIONS = 1000;
 
 /** Most events cause none: where answers go to webhooks, nothing is read for mails. */
-function mayCauseMail({ type, formId }: WaitingEvent, context: KnownForms): boolean {
+function mayCauseMail({ type, formId }: StoredEvent, context: KnownForms): boolean {
   const { mails } = effectsOf(type);
   return mails === 'submission' ? currentDelivery(formId, context)?.type === 'email' : mails !== 'none';
 }
 
-function answeredVersionId(event: WaitingEvent): string | undefined {
+function answeredVersionId(event: StoredEvent): string | undefined {
   if (effectsOf(event.type).mails !== 'submission') return undefined;
   const { data } = JSON.parse(event.body);
   return typeof data?.formVersionId === 'string' ? data.formVersionId : undefined;

@@ -1,7 +1,7 @@
 import { effectsOf, isRegistrable } from '../../domain/events/index.ts';
 import { demoFormId, newId, smallestIdAt } from '../../domain/ids.ts';
 import { fanOutEvents, type NewDelivery } from '../../store/delivery-inserts.ts';
-import { listWaitingEvents, type WaitingEvent } from '../../store/events.ts';
+import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
 import type { Webhook } from '../../store/webhooks.ts';
 import { createWatermark } from '../worker/watermark.ts';
 import { createContextReader, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
@@ -45,7 +45,7 @@ export function createFanOut(options: FanOutOptions): () => Promise<{ count: num
 /** Some milliseconds of work: short enough for the embedded database, long enough to be worth a commit. */
 const BATCH = 200;
 
-function deliveriesFor(options: FanOutOptions, event: WaitingEvent, context: FanOutContext): NewDelivery[] {
+function deliveriesFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewDelivery[] {
   const webhooks = webhookDeliveries(options, event, context.webhooks);
   try {
     return [...webhooks, ...mailsFor(options, event, context)];
@@ -58,7 +58,7 @@ function deliveriesFor(options: FanOutOptions, event: WaitingEvent, context: Fan
   }
 }
 
-function webhookDeliveries(options: FanOutOptions, event: WaitingEvent, webhooks: Webhook[]): NewDelivery[] {
+function webhookDeliveries(options: FanOutOptions, event: StoredEvent, webhooks: Webhook[]): NewDelivery[] {
   const registered = effectsOf(event.type).webhooks;
   if (!isRegistrable(registered) || event.formId === demoFormId) return [];
   return webhooks

@@ -6,14 +6,14 @@ import { addressesOf } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewDelivery } from '../../store/delivery-inserts.ts';
-import type { WaitingEvent } from '../../store/events.ts';
+import type { StoredEvent } from '../../store/events.ts';
 import type { MailKind, MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
 import { type AnsweredForm, autoresponseMail, submissionMail } from '../mail/submission-mails.ts';
 import { currentDelivery, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
 
 /** The mails that an event causes. */
-export function mailsFor(options: FanOutOptions, event: WaitingEvent, context: FanOutContext): NewDelivery[] {
+export function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewDelivery[] {
   const { mails } = effectsOf(event.type);
   switch (mails) {
     case 'submission':
@@ -38,7 +38,7 @@ export function mailsFor(options: FanOutOptions, event: WaitingEvent, context: F
   }
 }
 
-function submissionMails(options: FanOutOptions, event: WaitingEvent, context: FanOutContext): NewDelivery[] {
+function submissionMails(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewDelivery[] {
   const { secretKey, settings } = options;
   const delivery = currentDelivery(event.formId, context);
   if (delivery?.type !== 'email') return [];
@@ -58,7 +58,7 @@ function submissionMails(options: FanOutOptions, event: WaitingEvent, context: F
 /** The owner's address, or instead those in `to` that have confirmed; the owner confirms by another link. */
 function recipientsOf(
   { settings }: FanOutOptions,
-  { formId }: WaitingEvent,
+  { formId }: StoredEvent,
   context: FanOutContext,
   delivery: EmailDelivery,
 ): string[] {
@@ -75,7 +75,7 @@ function confirmedOf(formId: string, { recipients }: FanOutContext): string[] {
   return recipients.filter((recipient) => recipient.formId === formId).map(({ address }) => address);
 }
 
-function answeredForm(event: WaitingEvent, { versions }: FanOutContext): AnsweredForm | undefined {
+function answeredForm(event: StoredEvent, { versions }: FanOutContext): AnsweredForm | undefined {
   const { data } = submissionEvent.parse(JSON.parse(event.body));
   const definition = versions.get(data.formVersionId)?.definition;
   return definition && { definition, ...data };
@@ -83,7 +83,7 @@ function answeredForm(event: WaitingEvent, { versions }: FanOutContext): Answere
 
 function requestMails(
   options: FanOutOptions,
-  event: WaitingEvent,
+  event: StoredEvent,
   { forms }: FanOutContext,
   kind: RequestKind,
   addresses: string[],
@@ -98,7 +98,7 @@ function requestMails(
 
 function mailDelivery(
   options: FanOutOptions,
-  event: WaitingEvent,
+  event: StoredEvent,
   kind: MailKind,
   mail: MailMessage,
 ): NewDelivery {

@@ -1,6 +1,6 @@
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Queries } from '../../store/database/database.ts';
-import { type EmittedEvent, listEventIds, listEventsById } from '../../store/events.ts';
+import { listEventIds, listEventsById, type StoredEvent } from '../../store/events.ts';
 import { LATEST_COMMIT_MS } from '../../store/submission-writer.ts';
 
 /**
@@ -79,7 +79,7 @@ const AT_ONCE = 20;
 export type EventTail = {
   /** Takes what is there already as given, unless there was a cursor. Returns the cursor. */
   begin(): Promise<string>;
-  poll(): AsyncIterable<{ event: EmittedEvent; cursor: string }>;
+  poll(): AsyncIterable<{ event: StoredEvent; cursor: string }>;
   /** Where another tail may go on; it gives the events of the last seconds again. */
   cursor(): string;
 };

@@ -7,7 +7,7 @@ import type { ListenRequest, ListenResponseSchema } from '../../../gen/forms/v1/
 import { isId } from '../../domain/ids.ts';
 import { bearerOf, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
-import type { EmittedEvent } from '../../store/events.ts';
+import type { StoredEvent } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
 import { ownForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
@@ -78,7 +78,7 @@ async function checkKey({ keys }: ServiceContext, call: HandlerContext): Promise
   }
 }
 
-function eventToMessage({ id, type, formId, body, createdAt }: EmittedEvent) {
+function eventToMessage({ id, type, formId, body, createdAt }: StoredEvent) {
   return { id, type, formId, body, createTime: timestampFromDate(createdAt) };
 }
 

@@ -1,5 +1,29 @@
 import type { SqlEntityManager } from '@mikro-orm/postgresql';
 
+/** Makes a page of `limit` items out of the rows of a query that asked for one more. */
+export function pageOf<T extends { id: string }>(rows: T[], limit: number): Page<T> {
+  const items = rows.slice(0, limit);
+  return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
+}
+
+/**
+ * Deletes up to `limit` rows of a table, and returns their keys. Rows that another transaction holds are
+ * left to it. Small groups keep locks short, so that purging stops nobody.
+ */
+export async function deleteSome(
+  db: Queries,
+  table: string,
+  { where, params = [], orderBy, limit, key = 'id' }: Selection,
+): Promise<Row[]> {
+  return db.execute(
+    `delete from ${table} where (${key}) in (
+       select ${key} from ${table} where ${where} ${orderBy === undefined ? '' : `order by ${orderBy}`}
+       limit $${params.length + 1} for update skip locked
+     ) returning ${key}`,
+    [...params, limit],
+  );
+}
+
 /**
  * Where queries run: the database itself, or one transaction of it. Every named query of the store takes
  * one, so that it can be part of a transaction.
@@ -47,8 +71,11 @@ export type Page<T> = { items: T[]; nextCursor: string | null };
 /** Which page: `cursor` is the `nextCursor` of the page before. */
 export type PageRequest = { limit: number; cursor?: string | undefined };
 
-/** Makes a page of `limit` items out of the rows of a query that asked for one more. */
-export function pageOf<T extends { id: string }>(rows: T[], limit: number): Page<T> {
-  const items = rows.slice(0, limit);
-  return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
-}
+/** `where` is a condition with `params`; `key` the columns of the primary key. */
+type Selection = {
+  where: string;
+  params?: unknown[];
+  orderBy?: string;
+  limit: number;
+  key?: string;
+};
