@@ -14,6 +14,7 @@ import {
 import { DatabaseUnavailable } from './database/faults.ts';
 import { createLoader } from './database/loader.ts';
 import { deleteSome, type Queries, type Row, type Transaction } from './database/queries.ts';
+import { MAX_CONFLICTS } from './database/retry.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
 export const SessionEntity = defineEntity({
@@ -84,7 +85,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
     if (row !== undefined) return toSession(row);
     const stored = await findStoredSession(db, session, session.idempotency?.key);
     if (stored !== null) return stored;
-    if (tries === MAX_TRIES) throw new DatabaseUnavailable();
+    if (tries === MAX_CONFLICTS) throw new DatabaseUnavailable();
   }
 }
 
@@ -114,9 +115,6 @@ async function findStoredSession(
   );
   return row === undefined ? null : toSession(row);
 }
-
-/** A conflicting row can be deleted before it is found. Three conflicts in a row mean a bug: give up with 503. */
-const MAX_TRIES = 3;
 
 /** Finds a session by its id alone, which is the credential of the hosted page. */
 export const findAnySession = createLoader(async (db, ids) => {

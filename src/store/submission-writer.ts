@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DatabaseUnavailable, Overloaded } from './database/faults.ts';
 import type { Queries } from './database/queries.ts';
-import { LONGEST_STATEMENT_MS, RETRY_WINDOW_MS } from './database/retry.ts';
+import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from './database/retry.ts';
 import {
   claimsOf,
   insertSubmissions,
@@ -64,7 +64,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
 
   function again(waiting: Waiting): void {
     waiting.tries += 1;
-    if (waiting.tries < MAX_TRIES) queue.push(waiting);
+    if (waiting.tries < MAX_CONFLICTS) queue.push(waiting);
     else settle(waiting, () => waiting.reject(new DatabaseUnavailable()));
   }
 
@@ -116,9 +116,6 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 
 /** Counter rows per form: processes pick one each, so a handful seldom share. */
 const SLOTS = 16;
-
-/** A conflicting row can be deleted before it is found. Three conflicts in a row mean a bug: give up with 503. */
-const MAX_TRIES = 3;
 
 /** Takes the rows of the next group off the queue: the first ones, up to one that claims what another does. */
 function takeGroup(queue: Waiting[]): Waiting[] {

@@ -43,5 +43,11 @@ export const ANSWER_TIMEOUT_MS = 12_000;
 /** The longest from the first try of a statement to the end of the last one. */
 export const LONGEST_STATEMENT_MS = RETRY_WINDOW_MS + CONNECT_TIMEOUT_MS + ANSWER_TIMEOUT_MS;
 
+/**
+ * How often an insert may meet a row that is deleted before it is found. More in a row mean a bug: give up
+ * with `DatabaseUnavailable`.
+ */
+export const MAX_CONFLICTS = 3;
+
 /** Long enough for the other side of a deadlock to finish; the third retry comes after about a second. */
 const FIRST_DELAY_MS = 50;
