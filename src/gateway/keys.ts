@@ -22,7 +22,7 @@ const createKeyBody = z
     name: z.string().describe('1 to 200 characters.'),
     scopes: z.array(z.string()).describe('What it may do, such as `forms:write`; `*` is everything.'),
     project: z.string().min(1).exactOptional().describe('Absent: the caller’s own.'),
-    expires_in: seconds({ minimum: 1 }).exactOptional().describe('Seconds; absent: it never expires.'),
+    expires_in: seconds({ min: 1 }).exactOptional().describe('Seconds; absent: it never expires.'),
   })
   .meta({ id: 'CreateKeyInput' });
 

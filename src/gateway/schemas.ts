@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../domain/json.ts';
+import { idempotencyKeyLength, pageSizes } from '../domain/limits.ts';
 import { kindOf, violationsOf } from '../domain/violations.ts';
 import { HttpError } from '../http/errors.ts';
 
@@ -25,12 +26,12 @@ export const pageQuery = z.object({
   limit: z
     .string()
     .regex(/^0*[1-9]\d*$/, 'Expected a whole number from 1')
-    .transform((text) => Math.min(Number(text), MAX_PAGE))
+    .transform((text) => Math.min(Number(text), pageSizes.max))
     .exactOptional()
     .meta({
       type: 'integer',
       minimum: 1,
-      description: 'How many to return, default 20; above 100 reads as 100.',
+      description: `How many to return, default ${pageSizes.default}; above ${pageSizes.max} reads as ${pageSizes.max}.`,
     }),
   cursor: z.string().min(1).exactOptional().describe('The `next_cursor` of the page before.'),
 });
@@ -47,8 +48,11 @@ export const timeInput = z
 export const nextCursor = z.string().nullable().describe('Where the next page begins; null on the last.');
 
 /** A whole number of seconds in a body. The service checks its range. */
-export const seconds = (range: { minimum: number; maximum?: number; default?: number }) =>
-  z.int().meta(range).describe('Seconds.');
+export const seconds = ({ min, max, ...rest }: { min: number; max?: number; default?: number }) =>
+  z
+    .int()
+    .meta({ minimum: min, ...(max !== undefined && { maximum: max }), ...rest })
+    .describe('Seconds.');
 
 /** Seconds as a message has them. */
 export function durationOf(whole: number | undefined) {
@@ -84,8 +88,8 @@ export function present<T>(part: T | undefined): T {
 /** The header that makes a request safe to repeat. */
 export const idempotencyKey = z
   .string()
-  .min(1)
-  .max(255)
+  .min(idempotencyKeyLength.min)
+  .max(idempotencyKeyLength.max)
   .describe('The same key with the same content gives the first answer again.');
 
 /** The `Idempotency-Key` of a request; empty without one. Throws an `HttpError` if it is no key. */
@@ -95,8 +99,11 @@ export function idempotencyKeyOf({ headers }: IncomingMessage): string {
   const key = idempotencyKey.safeParse(header);
   if (key.success) return key.data;
   const details = violationsOf(key.error, header, 'Idempotency-Key');
-  throw new HttpError('bad_request', 'Idempotency-Key: Expected 1 to 255 characters', { details });
+  throw new HttpError(
+    'bad_request',
+    `Idempotency-Key: Expected 1 to ${idempotencyKeyLength.max} characters`,
+    { details },
+  );
 }
 
-const MAX_PAGE = 100;
 const EPOCH = new Date(0).toISOString();

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { sessionSeconds } from '../domain/limits.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
@@ -17,14 +18,13 @@ import { submission, submissionOf } from './submissions/submissions.ts';
 
 const { method: rpcs } = SessionsService;
 
-/** How long a session may live, in seconds: 30 days. */
-const MAX_LIFE = 2_592_000;
-
 const metadata = jsonObject.describe('Any data, up to 16 KiB; it comes back with events and the submission.');
+
+const { default: _, ...range } = sessionSeconds;
 
 const createSessionBody = z
   .strictObject({
-    expires_in: seconds({ minimum: 1, maximum: MAX_LIFE, default: 3600 }).exactOptional(),
+    expires_in: seconds(sessionSeconds).exactOptional(),
     prefill: jsonObject.exactOptional().describe('Answers to begin with, by field id.'),
     metadata: metadata.exactOptional(),
   })
@@ -32,12 +32,8 @@ const createSessionBody = z
 
 const updateSessionBody = z
   .strictObject({
-    expires_in: seconds({ minimum: 1, maximum: MAX_LIFE })
-      .exactOptional()
-      .describe('Seconds from now. Not together with `extend_by`.'),
-    extend_by: seconds({ minimum: 1, maximum: MAX_LIFE })
-      .exactOptional()
-      .describe('Seconds to add, to at most 30 days from now.'),
+    expires_in: seconds(range).exactOptional().describe('Seconds from now. Not together with `extend_by`.'),
+    extend_by: seconds(range).exactOptional().describe('Seconds to add, to at most 30 days from now.'),
     prefill: jsonObject.exactOptional().describe('Merged into what is there; null removes.'),
     metadata: metadata.exactOptional().describe('Merged into what is there; null removes.'),
     answers: jsonObject

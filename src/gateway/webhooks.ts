@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Webhook, type WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
+import { secretDelaySeconds, secretLength } from '../domain/limits.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
@@ -30,8 +31,8 @@ const createWebhookBody = z
     events: z.array(event).describe('At least one, each once.'),
     secret: z
       .string()
-      .min(8)
-      .max(256)
+      .min(secretLength.min)
+      .max(secretLength.max)
       .exactOptional()
       .describe('The signing secret; absent: one is made and shown in the reply.'),
     form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
@@ -48,7 +49,7 @@ const updateWebhookBody = z
 
 const rotateSecretBody = z
   .strictObject({
-    effective_in: seconds({ minimum: 0, maximum: 604_800, default: 0 })
+    effective_in: seconds(secretDelaySeconds)
       .exactOptional()
       .describe('Seconds until deliveries are signed with the new secret.'),
   })

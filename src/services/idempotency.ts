@@ -1,6 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { canonicalJson, fingerprint } from '../domain/canonical.ts';
+import { idempotencyKeyLength } from '../domain/limits.ts';
 import { jsonProblems, textProblem } from '../domain/text.ts';
 import { failed, invalid } from '../rpc/errors.ts';
 import { badParameter } from './request-values.ts';
@@ -13,8 +14,12 @@ import { badParameter } from './request-values.ts';
  */
 export function readIdempotency(key: string, content: Record<string, unknown>): Idempotency | undefined {
   if (key === '') return undefined;
-  if (key.length > MAX_KEY_LENGTH || textProblem(key) !== undefined) {
-    throw badParameter('Idempotency-Key', 'invalid_string', `Expected 1 to ${MAX_KEY_LENGTH} characters`);
+  if (key.length > idempotencyKeyLength.max || textProblem(key) !== undefined) {
+    throw badParameter(
+      'Idempotency-Key',
+      'invalid_string',
+      `Expected 1 to ${idempotencyKeyLength.max} characters`,
+    );
   }
   const problems = Object.entries(content).flatMap(([name, value]) => jsonProblems(value, name));
   if (problems.length > 0) throw invalid(problems);
@@ -72,8 +77,6 @@ function isJson(value: unknown): boolean {
 function notJson(path: string) {
   return { path, code: 'custom', message: 'Expected JSON' } as const;
 }
-
-const MAX_KEY_LENGTH = 255;
 
 export type Idempotency = { key: string; fingerprint: string };
 

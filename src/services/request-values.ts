@@ -1,6 +1,7 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { type IdPrefix, isId } from '../domain/ids.ts';
+import { pageSizes } from '../domain/limits.ts';
 import type { Violation } from '../domain/violations.ts';
 import { failed } from '../rpc/errors.ts';
 import type { PageRequest } from '../store/database/queries.ts';
@@ -17,7 +18,7 @@ export function pageRequestOf({ pageSize, pageToken }: ListRequest, prefix: IdPr
     throw badParameter('cursor', 'invalid_string', 'Expected a cursor that a list has given');
   }
   return {
-    limit: pageSize === 0 ? DEFAULT_PAGE_SIZE : Math.min(pageSize, MAX_PAGE_SIZE),
+    limit: pageSize === 0 ? pageSizes.default : Math.min(pageSize, pageSizes.max),
     cursor: pageToken === '' ? undefined : pageToken,
   };
 }
@@ -36,13 +37,13 @@ export function secondsProblems(
   if (duration === undefined) return [];
   const { seconds, nanos } = duration;
   if (nanos !== 0) return [{ path, code: 'invalid_type', message: 'Expected whole seconds' }];
-  if (seconds < min) return [{ path, code: 'too_small', message: `Must be at least ${min}` }];
-  if (seconds > max) return [{ path, code: 'too_big', message: `Must be at most ${max}` }];
+  if (seconds < min) return [{ path, code: 'too_small', message: `Expected at least ${inSeconds(min)}` }];
+  if (seconds > max) return [{ path, code: 'too_big', message: `Expected at most ${inSeconds(max)}` }];
   return [];
 }
 
-/** The interface's sizes, section 8. */
-const DEFAULT_PAGE_SIZE = 20;
-const MAX_PAGE_SIZE = 100;
+function inSeconds(count: number): string {
+  return count === 1 ? '1 second' : `${count} seconds`;
+}
 
 type ListRequest = { pageSize: number; pageToken: string };

@@ -2,6 +2,7 @@ import type { Duration } from '@bufbuild/protobuf/wkt';
 import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
 import { mergeAnswers } from '../../domain/answers/answers.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { sessionSeconds } from '../../domain/limits.ts';
 import { jsonProblems } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
@@ -11,12 +12,12 @@ import { secondsProblems } from '../request-values.ts';
 
 /** How long a session is to take answers, in seconds. */
 export function lifeOf({ expiresIn }: CreateSessionRequest): number {
-  return Number(expiresIn?.seconds ?? DEFAULT_LIFE);
+  return Number(expiresIn?.seconds ?? sessionSeconds.default);
 }
 
 /** What is wrong with a session's life as requested. */
 export function lifeProblems(duration: Duration | undefined, path: string): Violation[] {
-  return secondsProblems(duration, path, { min: 1, max: MAX_LIFE });
+  return secondsProblems(duration, path, sessionSeconds);
 }
 
 /** What is wrong with metadata: any JSON that can be stored, up to 16 KiB. */
@@ -25,7 +26,7 @@ export function metadataProblems(metadata: JsonObject | undefined): Violation[] 
   const problems = jsonProblems(metadata, 'metadata');
   if (problems.length > 0) return problems;
   if (Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES) return [];
-  return [{ path: 'metadata', code: 'too_big', message: 'Must be at most 16 KiB as JSON' }];
+  return [{ path: 'metadata', code: 'too_big', message: 'Expected at most 16 KiB as JSON' }];
 }
 
 /**
@@ -86,7 +87,7 @@ function endProblems(request: UpdateSessionRequest, session: Session, end: numbe
   if (request.expiresIn !== undefined) {
     return [{ path: 'extend_by', code: 'custom', message: 'Expected either expires_in or extend_by' }];
   }
-  if (end <= session.readAt.getTime() + MAX_LIFE * 1000) return [];
+  if (end <= session.readAt.getTime() + sessionSeconds.max * 1000) return [];
   return [{ path: 'extend_by', code: 'too_big', message: 'Must end at most 30 days from now' }];
 }
 
@@ -95,12 +96,6 @@ const partialRefused: Violation = {
   code: 'custom',
   message: 'This form keeps no partial answers: its setting allowPartial is off',
 };
-
-/** The documented life of a session, in seconds. */
-const DEFAULT_LIFE = 3600;
-
-/** The longest life of a session, in seconds: 30 days. */
-const MAX_LIFE = 2_592_000;
 
 /** The documented limit of a session's metadata. */
 const MAX_METADATA_BYTES = 16 * 1024;

@@ -57,7 +57,7 @@ function sourceProblems(source: string): Violation[] {
   const problem = textProblem(source);
   if (problem !== undefined) return [{ path: 'source', code: 'invalid_string', message: problem }];
   if (source.length <= MAX_SOURCE) return [];
-  return [{ path: 'source', code: 'too_big', message: `Must be at most ${MAX_SOURCE} characters` }];
+  return [{ path: 'source', code: 'too_big', message: `Expected at most ${MAX_SOURCE} characters` }];
 }
 
 const DEFAULT_SOURCE = 'api';

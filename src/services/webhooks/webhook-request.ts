@@ -2,6 +2,7 @@ import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
 import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
 import { registrableNames } from '../../domain/events/index.ts';
 import { isId } from '../../domain/ids.ts';
+import { secretLength } from '../../domain/limits.ts';
 import { textProblem } from '../../domain/text.ts';
 import { required, type Violation } from '../../domain/violations.ts';
 import type { Caller } from '../../rpc/context.ts';
@@ -46,12 +47,9 @@ export function secretProblems(secret: string): Violation[] {
   if (secret === '') return [];
   const problem = textProblem(secret);
   if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
-  if (secret.length < MIN_SECRET_LENGTH) {
-    return [{ path, code: 'too_small', message: `Expected at least ${MIN_SECRET_LENGTH} characters` }];
+  if (secret.length < secretLength.min) {
+    return [{ path, code: 'too_small', message: `Expected at least ${secretLength.min} characters` }];
   }
-  if (secret.length <= MAX_SECRET_LENGTH) return [];
-  return [{ path, code: 'too_big', message: `Expected at most ${MAX_SECRET_LENGTH} characters` }];
+  if (secret.length <= secretLength.max) return [];
+  return [{ path, code: 'too_big', message: `Expected at most ${secretLength.max} characters` }];
 }
-
-const MIN_SECRET_LENGTH = 8;
-const MAX_SECRET_LENGTH = 256;

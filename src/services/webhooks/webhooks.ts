@@ -10,6 +10,7 @@ import type {
   WebhooksService,
 } from '../../../gen/forms/v1/webhooks_pb.js';
 import { isId, newId } from '../../domain/ids.ts';
+import { secretDelaySeconds } from '../../domain/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -122,7 +123,7 @@ async function rotateSecret(
   { webhookId, effectiveIn }: RotateWebhookSecretRequest,
   caller: Caller,
 ): Promise<MessageInitShape<typeof RotateWebhookSecretResponseSchema>> {
-  refuseIfAny(secondsProblems(effectiveIn, 'effective_in', { min: 0, max: MAX_DELAY_SECONDS }));
+  refuseIfAny(secondsProblems(effectiveIn, 'effective_in', secretDelaySeconds));
   await ownWebhook(database, caller, webhookId);
 
   const secret = newWebhookSecret();
@@ -150,6 +151,3 @@ function refuseIfAny(violations: Violation[]): void {
 function eventNames(events: WebhookEvent[]): string[] {
   return events.flatMap((event) => eventName(event) ?? []);
 }
-
-/** The longest that a new secret may wait: seven days. */
-const MAX_DELAY_SECONDS = 604_800;
