@@ -147,6 +147,6 @@ export type WebhookClient = {
   close(): Promise<void>;
 };
 
-export type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
+type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
 
 type ClientOptions = Pick<DeliveryOptions, 'settings' | 'resolveHost'>;
