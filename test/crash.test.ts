@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createServerDatabase, engines } from './support/database.ts';
+import { createServerDatabase, engines, givenEmbeddedDatabase } from './support/database.ts';
 import { freePort, spawnService, temporaryFolder } from './support/spawn.ts';
 import { until } from './support/until.ts';
 
@@ -13,6 +13,7 @@ describe.each(engines)('on %s', (engine) => {
   }, async () => {
     using folder = temporaryFolder();
     await using server = engine === 'postgres' ? await createServerDatabase() : undefined;
+    if (server === undefined) await givenEmbeddedDatabase(join(folder.path, 'data'));
     const env = await settings(folder.path, server?.databaseUrl);
     const url = `http://127.0.0.1:${env.PORT}`;
     const acknowledged: string[] = [];

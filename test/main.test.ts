@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
-import { createServerDatabase } from './support/database.ts';
+import { createServerDatabase, givenEmbeddedDatabase } from './support/database.ts';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
 
 describe('npm start', () => {
@@ -37,7 +37,7 @@ describe('npm start', () => {
 
   it('keeps the secret key readable by its own user only', async () => {
     using folder = temporaryFolder();
-    await using service = spawnService(await embedded(folder.path));
+    await using service = spawnService(await prepared(folder.path));
     await service.started();
 
     expect(statSync(join(folder.path, 'data', 'secret.key')).mode & 0o777).toBe(0o600);
@@ -45,7 +45,7 @@ describe('npm start', () => {
 
   it('registers BOOTSTRAP_API_KEY instead of printing a key', async () => {
     using folder = temporaryFolder();
-    const env = await embedded(folder.path);
+    const env = await prepared(folder.path);
     const key = 'a-key-that-deployment-tools-made-for-us';
     await using service = spawnService({ ...env, BOOTSTRAP_API_KEY: key });
 
@@ -60,7 +60,7 @@ describe('npm start', () => {
 
   it('warns of variables that look like misspelt settings, and serves', async () => {
     using folder = temporaryFolder();
-    await using service = spawnService({ ...(await embedded(folder.path)), SMPT_URL: 'smtp://localhost' });
+    await using service = spawnService({ ...(await prepared(folder.path)), SMPT_URL: 'smtp://localhost' });
 
     await service.started();
 
@@ -70,7 +70,7 @@ describe('npm start', () => {
 
   it('warns when management routes answer without a key', async () => {
     using folder = temporaryFolder();
-    await using service = spawnService({ ...(await embedded(folder.path)), REQUIRE_API_KEY: 'false' });
+    await using service = spawnService({ ...(await prepared(folder.path)), REQUIRE_API_KEY: 'false' });
 
     const { output } = await service.started();
 
@@ -79,7 +79,7 @@ describe('npm start', () => {
 
   it('ends a call under way before it leaves on SIGTERM', async () => {
     using folder = temporaryFolder();
-    const env = await embedded(folder.path);
+    const env = await prepared(folder.path);
     await using service = spawnService(env);
     await service.started();
     const { promise: body, resolve: sendRest } = Promise.withResolvers<void>();
@@ -160,7 +160,7 @@ describe('a start that can not be', () => {
 
   it('says that a port is busy', async () => {
     using folder = temporaryFolder();
-    const env = await embedded(folder.path);
+    const env = await prepared(folder.path);
     const squatter = createServer().listen(Number(env.GRPC_PORT), '127.0.0.1');
     await using service = spawnService(env);
 
@@ -181,7 +181,7 @@ describe('a start that can not be', () => {
 
   it('says that another process uses the data folder', async () => {
     using folder = temporaryFolder();
-    await using first = spawnService(await embedded(folder.path));
+    await using first = spawnService(await prepared(folder.path));
     await first.started();
     await using second = spawnService(await embedded(folder.path));
 
@@ -190,7 +190,7 @@ describe('a start that can not be', () => {
 
   it('takes over a data folder whose process was killed', async () => {
     using folder = temporaryFolder();
-    await using first = spawnService(await embedded(folder.path));
+    await using first = spawnService(await prepared(folder.path));
     const { firstKey } = await first.started();
     await first.stop('SIGKILL');
     const env = await embedded(folder.path);
@@ -248,6 +248,12 @@ const definition = JSON.stringify({
   fields: [{ id: 'email', type: 'email', required: true }],
   delivery: { type: 'email' },
 });
+
+/** Settings for a data folder with an empty database in it, which saves the service from making one. */
+async function prepared(folder: string) {
+  await givenEmbeddedDatabase(join(folder, 'data'));
+  return embedded(folder);
+}
 
 async function embedded(folder: string) {
   mkdirSync(folder, { recursive: true });

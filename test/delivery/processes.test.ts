@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { givenEmbeddedDatabase, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,
   givenForm,
@@ -63,6 +63,7 @@ describe('several processes', () => {
       setTimeout(() => response.writeHead(204).end(), Math.random() * 20);
     });
     const opening = () => openDatabase({ dataDir: folder.path, log: console });
+    await givenEmbeddedDatabase(folder.path);
     const prepared = await opening();
     const form = await givenForm(prepared, deliveredByWebhook);
     await givenWebhook(prepared, form, { url: receiver.url });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { createServerDatabase } from '../support/database.ts';
+import { createServerDatabase, givenEmbeddedDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 import { countSubmissions } from './given.ts';
 
@@ -13,6 +13,7 @@ describe('a writing process that is killed', () => {
   it('loses no acknowledged row of the embedded database', async () => {
     const dataDir = mkdtempSync(join(tmpdir(), 'forms-crash-'));
     try {
+      await givenEmbeddedDatabase(dataDir);
       const acknowledged = await killAfter(dataDir, 300);
 
       const database = await openDatabase({ dataDir, log: console });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { openAsBlob } from 'node:fs';
+import { cpSync, openAsBlob } from 'node:fs';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { entities } from '../../src/store/database/entities.ts';
 import { inDatabase, runOn } from './postgres.ts';
@@ -42,6 +42,12 @@ export async function createServerDatabase({ migrated = true } = {}): Promise<Se
       await runOn(url, `drop database if exists ${name} with (force)`);
     },
   };
+}
+
+/** Puts an empty, migrated embedded database into a new data folder, for tests that open it by themselves. */
+export async function givenEmbeddedDatabase(dataDir: string): Promise<void> {
+  const { folder } = await preparedPglite();
+  cpSync(folder, dataDir, { recursive: true });
 }
 
 async function openEmbedded(): Promise<OpenDatabase> {

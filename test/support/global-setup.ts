@@ -84,12 +84,12 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
 
 async function preparePglite(undo: AsyncDisposableStack): Promise<PreparedPglite> {
   const { openPglite } = await import('../../src/store/database/pglite.ts');
-  const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
-  undo.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const engine = await openPglite({ log: console });
+  const home = mkdtempSync(join(tmpdir(), 'forms-test-'));
+  undo.defer(() => rmSync(home, { recursive: true, force: true }));
+  const [folder, dump] = [join(home, 'data'), join(home, 'pglite.tar')];
+  const engine = await openPglite({ dataDir: folder, log: console });
   await engine.migrate();
-  const dump = join(folder, 'pglite.tar');
   writeFileSync(dump, Buffer.from(await (await engine.dump()).arrayBuffer()));
   await engine.close();
-  return { dump };
+  return { dump, folder };
 }

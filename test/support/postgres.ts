@@ -11,11 +11,11 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { freePort } from './spawn.ts';
 
 /**
  * Starts a real PostgreSQL 18 server for tests, on a free port of 127.0.0.1, with nothing of it left
@@ -119,15 +119,6 @@ function nativeFolder(): string {
       `The tests need ${name} (npm ci installs it) or TEST_DATABASE_URL, a PostgreSQL server's URL.`,
     );
   }
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  if (address === null || typeof address === 'string') throw new Error('No port');
-  return address.port;
 }
 
 async function untilReady(url: string): Promise<void> {

@@ -35,6 +35,8 @@ export type PreparedPostgres = {
 export type PreparedPglite = {
   /** A tar file, for `openDatabase({ dump })`. */
   dump: string;
+  /** A data folder, to copy. */
+  folder: string;
 };
 
 declare module 'vitest' {

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -42,15 +43,18 @@ export function spawnService(env: Record<string, string>, args: string[] = []): 
   };
 }
 
-/** A port that was free a moment ago. */
+/** A port that was free a moment ago, out of those that no system gives to outgoing connections. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
+  const port = randomInt(10_000, 32_000);
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return freePort();
+  }
   server.close();
   await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new TypeError('A TCP server has a port');
-  return address.port;
+  return port;
 }
 
 /** A folder of its own under the system's temporary one, removed at the end of its scope. */
