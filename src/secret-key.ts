@@ -21,7 +21,7 @@ export function findSecretKey(config: Config): SecretKey {
   }
   const file = join(config.dataDir, 'secret.key');
   try {
-    mkdirSync(config.dataDir, { recursive: true });
+    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
     return parseSecretKey(readFileSync(file, 'utf8'));
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return makeSecretKey(file);

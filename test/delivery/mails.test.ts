@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
@@ -17,6 +18,7 @@ import {
   testKey,
 } from '../support/delivery.ts';
 import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
+import { temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
 const withReplyTo = { ...plainDefinition, delivery: { type: 'email', replyTo: 'email' } as const };
@@ -301,19 +303,24 @@ describe.each(engines)('mails on %s', (engine) => {
   });
 });
 
-it('writes mails to files when there is no mail server', async () => {
+it('writes mails to files that only their owner reads, and names neither address nor subject in the log', async () => {
   await using database = await openTestDatabase('pglite');
   const form = await givenForm(database);
   await givenSubmissions(database, form, [{ name: 'Ada' }]);
-  await using delivery = startDelivery(database);
+  using folder = temporaryFolder();
+  const mailDir = join(folder.path, 'mail');
+  const lines: string[] = [];
+  const log = pino({ level: 'debug' }, { write: (line) => lines.push(line) });
+  await using _ = startDelivery(database, { log, settings: { mailDir } });
 
   const [logged] = await expectFinished(database, form, 1);
 
-  const { mailDir } = delivery.options.settings;
+  const file = join(mailDir, `${logged?.delivery.id}.eml`);
   expect(readdirSync(mailDir)).toEqual([`${logged?.delivery.id}.eml`]);
-  expect(readFileSync(join(mailDir, `${logged?.delivery.id}.eml`), 'utf8')).toContain(
-    'To: owner@example.com',
-  );
+  expect(readFileSync(file, 'utf8')).toContain('To: owner@example.com');
+  expect([mailDir, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600]);
+  expect(lines.join()).toContain(file);
+  expect(lines.join()).not.toMatch(/owner@example\.com|New submission/);
 });
 
 function headerOf(mail: ReceivedMail | undefined, name: string): string {

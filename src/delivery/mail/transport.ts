@@ -33,15 +33,13 @@ function fileTransport(mailDir: string, log: Log): MailTransport {
   const transport = createTransport({ streamTransport: true, buffer: true, ...noOutsideContent });
   return {
     async send(mail, name) {
-      const { message, envelope } = await transport.sendMail(mail);
+      const { message } = await transport.sendMail(mail);
       const file = join(mailDir, `${name}.eml`);
-      await mkdir(mailDir, { recursive: true });
-      await writeFile(`${file}.part`, message);
+      // Mails hold answers: they are their owner's alone.
+      await mkdir(mailDir, { recursive: true, mode: 0o700 });
+      await writeFile(`${file}.part`, message, { mode: 0o600 });
       await rename(`${file}.part`, file);
-      log.info(
-        { file, to: envelope.to, subject: mail.subject },
-        'Wrote a mail to a file; set SMTP_URL to send mails.',
-      );
+      log.info({ file }, 'Wrote a mail to a file; set SMTP_URL to send mails.');
       return 'written to a file';
     },
     close: () => transport.close(),
