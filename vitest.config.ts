@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config';
 
+/** A file to write a report in JSON to. */
+const report = process.env.TEST_REPORT;
+
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
@@ -11,5 +14,6 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    ...(report !== undefined && { reporters: ['default', 'json'], outputFile: { json: report } }),
   },
 });
