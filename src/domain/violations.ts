@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { kindNamed, messageOf, oneOf, unknownProperties } from './messages.ts';
+import { kindNamed, messageOf, oneOf, unknownProperties } from './violation-messages.ts';
 
 /** The documented detail codes: the vocabulary of Zod 3. */
 const violationCodes = [

@@ -8,7 +8,7 @@ import { normalizeField } from './field-rules.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
 
 export type { Condition } from '../conditions/condition.ts';
-export type { Field, FieldType } from '../fields/field.ts';
+export type { Field } from '../fields/field.ts';
 export type { Delivery, EmailDelivery } from './delivery.ts';
 export type { Settings } from './settings.ts';
 

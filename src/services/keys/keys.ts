@@ -8,10 +8,10 @@ import type {
   KeysService,
 } from '../../../gen/forms/v1/keys_pb.js';
 import { isId, newId } from '../../domain/ids.ts';
-import { oneOf } from '../../domain/messages.ts';
 import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets.ts';
 import { textProblem } from '../../domain/text.ts';
+import { oneOf } from '../../domain/violation-messages.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
