@@ -293,7 +293,7 @@ export type Config = Omit<z.output<typeof settings>, ComputedKey> & Record<Compu
 /** What has a value even if it is unset, by the others. */
 type ComputedKey = 'host' | 'baseUrl' | 'hostedUrl';
 
-export type Description = {
+type Description = {
   /** The name of the environment variable. */
   variable: string;
   about: string;

@@ -3,10 +3,10 @@ import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  largePageQuery,
   nextCursor,
   okReply,
   pageOf,
-  pageQuery,
   present,
   seconds,
   textOrNull,
@@ -59,7 +59,7 @@ export const keyRoutes: Route[] = tagged('Keys', [
   }),
   route('get', '/v1/keys', rpcs.listKeys, {
     summary: 'List the project’s API keys, newest first',
-    query: pageQuery,
+    query: largePageQuery,
     input: ({ query }) => pageOf(query),
     reply: keysReply,
     answer: ({ keys, nextPageToken }) => ({ keys: keys.map(keyOf), next_cursor: textOrNull(nextPageToken) }),

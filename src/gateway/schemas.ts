@@ -22,19 +22,26 @@ export const timeReply = z
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 
 /** The query of a list: the size of a page, and where it begins. */
-export const pageQuery = z.object({
-  limit: z
-    .string()
-    .regex(/^0*[1-9]\d*$/, 'Expected a whole number from 1')
-    .transform((text) => Math.min(Number(text), pageSizes.max))
-    .exactOptional()
-    .meta({
-      type: 'integer',
-      minimum: 1,
-      description: `How many to return, default ${pageSizes.default}; above ${pageSizes.max} reads as ${pageSizes.max}.`,
-    }),
-  cursor: z.string().min(1).exactOptional().describe('The `next_cursor` of the page before.'),
-});
+export const pageQuery = pageQueryWith(pageSizes.default);
+
+/** The same for lists that had no pages in the interface: a client that asks for none gets the largest. */
+export const largePageQuery = pageQueryWith(pageSizes.max);
+
+function pageQueryWith(unset: number) {
+  return z.object({
+    limit: z
+      .string()
+      .regex(/^0*[1-9]\d*$/, 'Expected a whole number from 1')
+      .transform((text) => Math.min(Number(text), pageSizes.max))
+      .exactOptional()
+      .meta({
+        type: 'integer',
+        minimum: 1,
+        description: `How many to return, default ${unset}; above ${pageSizes.max} reads as ${pageSizes.max}.`,
+      }),
+    cursor: z.string().min(1).exactOptional().describe('The `next_cursor` of the page before.'),
+  });
+}
 
 /** An instant in a query or a body. */
 export const timeInput = z

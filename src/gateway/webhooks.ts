@@ -5,10 +5,10 @@ import { secretDelaySeconds, secretLength } from '../domain/limits.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  largePageQuery,
   nextCursor,
   okReply,
   pageOf,
-  pageQuery,
   present,
   seconds,
   textOrNull,
@@ -96,7 +96,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   }),
   route('get', '/v1/webhooks', rpcs.listWebhooks, {
     summary: 'List the project’s webhooks, newest first',
-    query: pageQuery,
+    query: largePageQuery,
     input: ({ query }) => pageOf(query),
     reply: webhooksReply,
     answer: ({ webhooks, nextPageToken }) => ({

@@ -11,7 +11,7 @@ import { hasMoreMessages } from './message-nodes.ts';
  * Throws TOO_LARGE if a request message, binary or JSON, holds more than the method allows: small messages
  * can hold so many values that making objects of them would block the process.
  */
-export function checkMessage(method: DescMethod, message: Uint8Array): void {
+function checkMessage(method: DescMethod, message: Uint8Array): void {
   const { maxNodes } = limitsOf(method);
   const tooMany =
     hasMoreMessages(message, method.input, maxNodes) ||

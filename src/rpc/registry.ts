@@ -10,12 +10,12 @@ import { limitsOf } from '../domain/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Admit, createAdmission } from './admission.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
-import { createGate } from './gate.ts';
 import { callLimits, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
 import { checkedGzip } from './message-check.ts';
 import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
+import { createRequestGate } from './request-gate.ts';
 import { answerUnaryGrpc } from './unary-grpc.ts';
 
 /**
@@ -32,7 +32,7 @@ export function createRpc(options: RpcOptions): Rpc {
     authenticate(authentication),
     ...(rates === undefined ? [] : [rates.interceptor]),
   ];
-  const requestGate = createGate({ authentication, rateLimits: rates, callLog });
+  const requestGate = createRequestGate({ authentication, rateLimits: rates, callLog });
   /** How a method is served on the network. */
   const optionsOf = (method: DescMethod): ServingOptions => ({
     ...callLimits,

@@ -7,18 +7,23 @@ import { failed } from '../rpc/errors.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 
 /**
- * Which page a list request asks for. Page tokens are ids with `prefix`.
+ * Which page a list request asks for. Page tokens are ids with `prefix`; `unset` is the size of a page if the
+ * request names none.
  *
  * Throws BAD_REQUEST, with a violation at the REST parameter's name, for a negative size and for a
  * token that no list gave.
  */
-export function pageRequestOf({ pageSize, pageToken }: ListRequest, prefix: IdPrefix): PageRequest {
+export function pageRequestOf(
+  { pageSize, pageToken }: ListRequest,
+  prefix: IdPrefix,
+  unset: number = pageSizes.default,
+): PageRequest {
   if (pageSize < 0) throw badParameter('limit', 'too_small', 'Expected at least 1');
   if (pageToken !== '' && !isId(prefix, pageToken)) {
     throw badParameter('cursor', 'invalid_string', 'Expected a cursor that a list has given');
   }
   return {
-    limit: pageSize === 0 ? pageSizes.default : Math.min(pageSize, pageSizes.max),
+    limit: pageSize === 0 ? unset : Math.min(pageSize, pageSizes.max),
     cursor: pageToken === '' ? undefined : pageToken,
   };
 }

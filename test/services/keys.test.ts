@@ -107,13 +107,15 @@ describe.each(engines)('KeysService on %s', (engine) => {
     }
     const list = (request: object) => keys(project).listKeys(request);
 
-    const first = await list({});
-    const second = await list({ pageToken: first.nextPageToken });
-    const all = await list({ pageSize: 500 });
+    const first = await list({ pageSize: 20 });
+    const second = await list({ pageSize: 20, pageToken: first.nextPageToken });
+    const all = await list({});
+    const most = await list({ pageSize: 500 });
 
     expect(first.keys.map(({ name }) => name)).toEqual(names.toReversed());
     expect(second.keys.map(({ name }) => name)).toEqual(['test']);
     expect([second.nextPageToken, all.nextPageToken, all.keys.length]).toEqual(['', '', 21]);
+    expect(most).toEqual(all);
     expect(await failureOf(list({ pageToken: 'wh_1' }))).toMatchObject({ reason: 'BAD_REQUEST' });
     expect(await failureOf(list({ pageSize: -1 }))).toMatchObject({ reason: 'BAD_REQUEST' });
   });

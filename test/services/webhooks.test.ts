@@ -140,13 +140,15 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     }
     const list = (request: object) => webhooks(key).listWebhooks(request);
 
-    const first = await list({});
-    const second = await list({ pageToken: first.nextPageToken });
-    const all = await list({ pageSize: 500 });
+    const first = await list({ pageSize: 20 });
+    const second = await list({ pageSize: 20, pageToken: first.nextPageToken });
+    const all = await list({});
+    const most = await list({ pageSize: 500 });
 
     expect(first.webhooks.map(({ id }) => id)).toEqual(ids.slice(0, 20));
     expect(second.webhooks.map(({ id }) => id)).toEqual(ids.slice(20));
     expect([second.nextPageToken, all.nextPageToken, all.webhooks.length]).toEqual(['', '', 21]);
+    expect(most).toEqual(all);
     expect(await failureOf(list({ pageToken: 'key_1' }))).toMatchObject({ reason: 'BAD_REQUEST' });
     expect(await failureOf(list({ pageSize: -1 }))).toMatchObject({ reason: 'BAD_REQUEST' });
   });

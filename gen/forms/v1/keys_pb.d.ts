@@ -157,7 +157,7 @@ export declare const CreateKeyResponseSchema: GenMessage<CreateKeyResponse>;
  */
 export declare type ListKeysRequest = Message<"forms.v1.ListKeysRequest"> & {
   /**
-   * The most keys to return, at most 100 and 20 if unset. Larger values are lowered to 100;
+   * The most keys to return, at most 100, and 100 if unset. Larger values are lowered to 100;
    * negative values are refused.
    *
    * @generated from field: int32 page_size = 1;

@@ -345,7 +345,7 @@ export declare const CreateWebhookResponseSchema: GenMessage<CreateWebhookRespon
  */
 export declare type ListWebhooksRequest = Message<"forms.v1.ListWebhooksRequest"> & {
   /**
-   * The most webhooks to return, at most 100 and 20 if unset. Larger values are lowered to 100;
+   * The most webhooks to return, at most 100, and 100 if unset. Larger values are lowered to 100;
    * negative values are refused.
    *
    * @generated from field: int32 page_size = 1;

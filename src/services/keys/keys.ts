@@ -8,6 +8,7 @@ import type {
   KeysService,
 } from '../../../gen/forms/v1/keys_pb.js';
 import { isId, newId } from '../../domain/ids.ts';
+import { pageSizes } from '../../domain/limits.ts';
 import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets.ts';
 import { textProblem } from '../../domain/text.ts';
@@ -29,7 +30,7 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
 
     async listKeys(request, call) {
       const { projectId, project } = callerOf(call);
-      const page = await listKeys(database, projectId, pageRequestOf(request, 'key'));
+      const page = await listKeys(database, projectId, pageRequestOf(request, 'key', pageSizes.max));
       return {
         keys: page.items.map((key) => keyToMessage(key, project)),
         nextPageToken: page.nextCursor ?? '',

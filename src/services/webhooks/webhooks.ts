@@ -10,7 +10,7 @@ import type {
   WebhooksService,
 } from '../../../gen/forms/v1/webhooks_pb.js';
 import { isId, newId } from '../../domain/ids.ts';
-import { secretDelaySeconds } from '../../domain/limits.ts';
+import { pageSizes, secretDelaySeconds } from '../../domain/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -43,7 +43,11 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
     createWebhook: (request, call) => createWebhook(context, request, callerOf(call)),
 
     async listWebhooks(request, call) {
-      const page = await listWebhooks(database, callerOf(call).projectId, pageRequestOf(request, 'wh'));
+      const page = await listWebhooks(
+        database,
+        callerOf(call).projectId,
+        pageRequestOf(request, 'wh', pageSizes.max),
+      );
       return { webhooks: page.items.map(webhookToMessage), nextPageToken: page.nextCursor ?? '' };
     },
 

@@ -46,12 +46,12 @@ export type Queries = {
   execute(sql: string, params?: unknown[], options?: ChangeOptions): Promise<Row[]>;
 };
 
-export type StatementOptions = {
+type StatementOptions = {
   /** For frequent statements, of a few fixed texts: each connection prepares and plans them once. */
   prepared?: boolean;
 };
 
-export type ChangeOptions = StatementOptions & {
+type ChangeOptions = StatementOptions & {
   /** Carrying it out twice is the same as once, so it runs again like a read. */
   repeatable?: boolean;
 };

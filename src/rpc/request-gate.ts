@@ -13,7 +13,8 @@ import type { RateLimits } from './rate-limits.ts';
  * calls and with which scope, and the rates that don't depend on the message. Each of them is checked only
  * once a call.
  */
-export function createGate({ authentication, rateLimits, callLog }: GateOptions): Gate {
+export function createRequestGate(options: RequestGateOptions): RequestGate {
+  const { authentication, rateLimits, callLog } = options;
   return async ({ method, requestHeader: header, values, signal }) => {
     if (values.get(passedKey)) return;
     values.set(passedKey, true);
@@ -35,9 +36,9 @@ function refuseTooLarge(announced: number, limit: number): void {
 const passedKey = createContextKey(false, { description: 'passed the gate' });
 
 /** Connect's `requestGate`. */
-type Gate = (context: HandlerContext) => Promise<void>;
+type RequestGate = (context: HandlerContext) => Promise<void>;
 
-type GateOptions = {
+type RequestGateOptions = {
   authentication: AuthenticationOptions;
   /** Absent where rates are not limited. */
   rateLimits: RateLimits | undefined;
