@@ -16,10 +16,12 @@ export const acceptEmbedded: Row = {
     const dataDir = join(folder, 'pglite');
     const turns = await takeTurns(bench.rounds, {
       service: bench.hammered(service, submissionsTo(formId)),
+      alone: bench.hammered(service, { ...submissionsTo(formId), connections: 1 }),
       limit: await acceptLimit(bench, dataDir),
     });
 
     report.sample('service', turns.typical('service'));
+    report.sample('service, one at a time', turns.typical('alone'));
     report.sample('limit', turns.typical('limit'));
     report.atLeast('rate to the limit', turns.ratio('service', 'limit'), 0.7);
   },

@@ -6,7 +6,8 @@ import type { Row } from './queries.ts';
  *
  * PGlite's own `query` plans its text each time, which takes several times as long as storing a
  * submission does, so this speaks the protocol below it: one message to prepare, one for each run. Without
- * it the rate of accepting and of reading by id falls to 0.7, for 1.4 and 1.6 times the CPU.
+ * it a submission that comes alone takes 4.7 ms in place of 1.1, one of eight at once 6.3 in place of 3.4, and
+ * reading by id falls to 0.63 of its rate; 64 submissions at once share one statement, and gain little.
  */
 export function createStatements(pglite: PGlite): (sql: string, params: unknown[]) => Promise<Row[]> {
   const known = new Map<string, Statement>();
