@@ -5,12 +5,10 @@ import { CutOff, drain } from './body.ts';
 import { requestIdOf } from './call.ts';
 import { HttpError, httpErrorOf } from './errors.ts';
 
-/** Sends a JSON reply that no cache keeps. */
+/** Sends a JSON reply. Headers for caches and browsers were set before. */
 export function sendJson(response: Response, status: number, body: unknown): void {
   const text = JSON.stringify(body);
   response.statusCode = status;
-  response.setHeader('cache-control', 'no-store');
-  response.setHeader('x-content-type-options', 'nosniff');
   response.setHeader('content-type', 'application/json; charset=utf-8');
   response.setHeader('content-length', Buffer.byteLength(text));
   response.end(text);

@@ -21,6 +21,9 @@ export function serveScript(options: PageOptions, handle: HandlePage): RequestHa
 
 function serve({ transport, log }: PageOptions, handle: HandlePage, fail: SendFailure): RequestHandler {
   return async (request, response) => {
+    // Pages bring headers of their own beside these.
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('x-content-type-options', 'nosniff');
     const exchange: PageExchange = {
       call: callsFor(transport, request, response, 'page'),
       request,

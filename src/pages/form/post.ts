@@ -75,7 +75,7 @@ async function answer(post: Post): Promise<void> {
   if (step === undefined) return submit(post, answers);
   // Saved answers can be read again, so the step gets an address that the browser can go back to.
   if (saved.saved && saved.violations.length === 0) {
-    response.set('cache-control', 'no-store').redirect(303, `?step=${step}`);
+    response.redirect(303, `?step=${step}`);
     return;
   }
   return showAgain(post, { answers, problems: [], step });
@@ -122,7 +122,7 @@ async function submitPosted(submission: Submission): Promise<void> {
   if (ending === undefined) throw new Error('The reply to a submission lacks its ending');
   // A script that has fetched the page cannot be sent to another site, but the page can.
   if (ending.redirectUrl !== '' && !posted.fetched) {
-    response.set({ 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+    response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);
   }
   await sendPage(request, response, 200, renderCompletion(ending, request, session.embedOrigins));
