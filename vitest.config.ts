@@ -3,9 +3,13 @@ import { defineConfig } from 'vitest/config';
 /** A file to write a report in JSON to. */
 const report = process.env.TEST_REPORT;
 
-export default defineConfig({
+/** Hostile input by the thousand takes a minute: `npm run test:attacks` runs it, `npm test` all else. */
+const attacks = 'test/attacks/**';
+
+export default defineConfig(({ mode }) => ({
   test: {
-    include: ['test/**/*.test.ts'],
+    include: [mode === 'attacks' ? `${attacks}/*.test.ts` : 'test/**/*.test.ts'],
+    exclude: mode === 'attacks' ? [] : [attacks],
     globalSetup: ['test/support/global-setup.ts'],
     // Processes, not threads: tests kill and signal, and each embedded database wants a heap of its own.
     pool: 'forks',
@@ -16,4 +20,4 @@ export default defineConfig({
     hookTimeout: 60_000,
     ...(report !== undefined && { reporters: ['default', 'json'], outputFile: { json: report } }),
   },
-});
+}));
