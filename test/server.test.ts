@@ -161,6 +161,19 @@ describe.each(engines)('on %s', (engine) => {
       expect(headers.get('ratelimit-policy')).toBe('"activate";q=30;w=3600');
     }
   });
+
+  it('names every reply by a request id: the one that came if it is well-formed, else a new one', async () => {
+    const paths = ['/health', '/v1/none', '/f/sess_none', '/openapi.json', '/forms.v1.FormsService/GetForm'];
+    const idOf = async (path: string, sent: string) => {
+      const init = { method: path.includes('Service') ? 'POST' : 'GET', headers: { 'x-request-id': sent } };
+      return (await fetch(service.url + path, init)).headers.get('x-request-id');
+    };
+
+    for (const path of paths) {
+      expect([path, await idOf(path, 'order-1.a:b')]).toEqual([path, 'order-1.a:b']);
+      expect([path, await idOf(path, 'two words')]).toEqual([path, expect.stringMatching(/^[0-9a-f-]{36}$/)]);
+    }
+  });
 });
 
 /** One failure for each reason that a call can be brought to, by REST and by RPC. */

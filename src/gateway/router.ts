@@ -93,7 +93,7 @@ export function createGateway(options: GatewayOptions): Router {
     const send = (failed: HttpError) => {
       const page = served?.operation.forms !== undefined && isFormPost(request) && !prefersJson(request);
       if (!page) return sendJson(response, failed.status, failed.body);
-      const shown = pages.renderError(failed, request, requestIdOf(request, response));
+      const shown = pages.renderError(failed, request, requestIdOf(request));
       return sendPage(request, response, failed.status, shown);
     };
     return sendError(errorAt(served, error), { request, response, log, send });

@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
+import { requestIdFrom } from '../domain/request-id.ts';
 
 /**
  * Calls RPCs on behalf of an HTTP request, with the options of `callOptions`. Throws the `ConnectError` of a failed call.
@@ -21,7 +21,7 @@ export function callsFor(transport: Transport, request: Request, response: Respo
  * call the credentials. The headers that the RPC answers with and that callers may see go onto the reply.
  */
 export function callOptions(request: Request, response: Response, from: Source): HttpCallOptions {
-  const headers: Record<string, string> = { 'x-request-id': requestIdOf(request, response) };
+  const headers: Record<string, string> = { 'x-request-id': requestIdOf(request) };
   for (const name of passedOn[from]) {
     const value = request.headers[name];
     if (typeof value === 'string') headers[name] = value;
@@ -31,16 +31,12 @@ export function callOptions(request: Request, response: Response, from: Source):
   return { headers, onHeader: (received) => passBack(received, response) };
 }
 
-/** The id of a request in all logs: the caller's own if it is well-formed, else a new one. */
-export function requestIdOf(request: Request, response: Response): string {
-  const given = request.headers['x-request-id'];
-  response.locals.requestId ??=
-    typeof given === 'string' && requestIdPattern.test(given) ? given : randomUUID();
-  return response.locals.requestId;
+/** The id of a request in all logs. It is kept in the request's header, so that every reader gets the same. */
+export function requestIdOf({ headers }: Request): string {
+  const id = requestIdFrom(headers['x-request-id']);
+  headers['x-request-id'] = id;
+  return id;
 }
-
-/** Request ids go into the log, so only harmless characters are accepted. */
-const requestIdPattern = /^[\w-]{1,64}$/;
 
 /** The headers that services get. The credential of a page is its address, so a page passes no other on. */
 const passedOn = {

@@ -62,9 +62,9 @@ export async function sendError(error: unknown, options: ErrorReply): Promise<vo
 }
 
 /** Logs a fault that no service has logged, under an id that the caller gets. */
-function logged(error: HttpError, { request, response }: Exchange, log: ErrorLog): HttpError {
+function logged(error: HttpError, { request }: Exchange, log: ErrorLog): HttpError {
   if (error.cause === undefined) return error;
-  const requestId = requestIdOf(request, response);
+  const requestId = requestIdOf(request);
   log.error({ err: error.cause, request_id: requestId }, 'a request failed');
   return new HttpError(error.reason, `${error.message} (request ${requestId})`);
 }

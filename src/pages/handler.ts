@@ -43,7 +43,7 @@ function sendFailure(failed: HttpError, exchange: PageExchange): Promise<void> |
   if (prefersJson(request)) return sendJson(response, failed.status, failed.body);
   const { formName, locale, theme, embedOrigins } = session ?? noForm;
   const page = renderError(failed, request, {
-    requestId: requestIdOf(request, response),
+    requestId: requestIdOf(request),
     formName,
     locale,
     theme,

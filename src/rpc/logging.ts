@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { requestIdFrom } from '../domain/request-id.ts';
 import type { Log } from '../telemetry/log.ts';
 import { failed } from './errors.ts';
 
@@ -28,7 +28,7 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
 
   function factsOf({ method, header }: Call, startedAt: number) {
     const name = `${method.parent.typeName}/${method.name}`;
-    return { method: name, ms: now() - startedAt, requestId: requestIdOf(header) };
+    return { method: name, ms: now() - startedAt, requestId: requestIdFrom(header.get('x-request-id')) };
   }
 
   async function* watched<T>(messages: AsyncIterable<T>, call: Call, startedAt: number): AsyncIterable<T> {
@@ -97,14 +97,6 @@ function throttled(log: Log, now: () => number): (facts: object, message: string
 }
 
 const WARN_EVERY_MS = 1_000;
-
-/** The request id that the caller gave, so that all logs name the call alike; a malformed one is replaced. */
-function requestIdOf(header: Headers): string {
-  const given = header.get('x-request-id');
-  return given !== null && requestIdPattern.test(given) ? given : randomUUID();
-}
-
-const requestIdPattern = /^[\w.:-]{1,64}$/;
 
 /** Long enough for a restart of the database or a burst of submissions to be over. */
 const RETRY_AFTER_SECONDS = 2;

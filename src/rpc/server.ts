@@ -19,12 +19,14 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
+import { requestIdFrom } from '../domain/request-id.ts';
 import { failed } from './errors.ts';
 import { WIRE_OVERHEAD } from './limits.ts';
 import { checkBody } from './message-check.ts';
 
 /**
- * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`.
+ * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`. Every request gets an
+ * id, in its `x-request-id` header and in that of its reply.
  *
  * Streams take Connect's own way between Node and its handlers. For unary calls, nearly all there are,
  * that way is a good part of what a call costs (iterators over both bodies, an abort with a stack trace
@@ -38,6 +40,9 @@ export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHa
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request, response) => {
+    const requestId = requestIdFrom(request.headers['x-request-id']);
+    request.headers['x-request-id'] = requestId;
+    response.setHeader('x-request-id', requestId);
     const handler = handlers.get(request.url?.split('?', 1).join() ?? '');
     if (handler === undefined) return fallback(request, response);
     const answer = handler.method.methodKind === 'unary' ? answerWhole : answerStream;
