@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,14 +14,24 @@ import type { Preparations, PreparedPglite, PreparedPostgres } from './prepared.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const undo = new AsyncDisposableStack();
+  useTemporaryFolder(undo);
   project.provide(
     'preparations',
-    await serve(undo, { postgres: () => preparePostgres(undo), pglite: () => preparePglite(undo) }),
+    await serve(undo, { postgres: () => preparePostgres(undo), pglite: preparePglite }),
   );
   return async () => {
     await undo.disposeAsync();
     if (noBrowser) nameLeftOut(project);
   };
+}
+
+/** Lets whatever the run makes in the system's temporary folder go with it, also when a process is killed. */
+function useTemporaryFolder(undo: AsyncDisposableStack): void {
+  const folder = mkdtempSync(join(tmpdir(), 'forms-test-'));
+  undo.defer(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
+  // PostgreSQL runs as another user, and has its folder in here.
+  chmodSync(folder, 0o711);
+  process.env.TMPDIR = folder;
 }
 
 /** Comes after the summary of the run. */
@@ -82,11 +92,9 @@ async function dropDatabases(url: string, prefix: string): Promise<void> {
     await runOn(url, `drop database if exists ${String(datname)} with (force)`);
 }
 
-async function preparePglite(undo: AsyncDisposableStack): Promise<PreparedPglite> {
+async function preparePglite(): Promise<PreparedPglite> {
   const { openPglite } = await import('../../src/store/database/pglite.ts');
-  const home = mkdtempSync(join(tmpdir(), 'forms-test-'));
-  undo.defer(() => rmSync(home, { recursive: true, force: true }));
-  const [folder, dump] = [join(home, 'data'), join(home, 'pglite.tar')];
+  const [folder, dump] = [join(tmpdir(), 'pglite'), join(tmpdir(), 'pglite.tar')];
   const engine = await openPglite({ dataDir: folder, log: console });
   await engine.migrate();
   writeFileSync(dump, Buffer.from(await (await engine.dump()).arrayBuffer()));
