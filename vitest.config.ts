@@ -15,7 +15,8 @@ export default defineConfig(({ mode }) => ({
     pool: 'forks',
     // The files that run in one process share what is slow to start: sources, databases, the browser.
     isolate: false,
-    maxWorkers: 2,
+    // One more than two cores can run: some tests wait for clocks and for other processes.
+    maxWorkers: 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     ...(report !== undefined && { reporters: ['default', 'json'], outputFile: { json: report } }),
