@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config';
 /** A file to write a report in JSON to. */
 const report = process.env.TEST_REPORT;
 
-/** Hostile input by the thousand takes a minute: `npm run test:attacks` runs it, `npm test` all else. */
+/** Hostile input by the thousand, and kill after kill, take minutes: `npm run test:attacks` runs these alone. */
 const attacks = 'test/attacks/**';
 
 export default defineConfig(({ mode }) => ({

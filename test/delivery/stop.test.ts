@@ -59,6 +59,29 @@ it('finishes attempts under way while the database is away, and leaves them to b
   expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual([event, event]);
 });
 
+it('releases what it can not finish within the grace of a stop', async () => {
+  await using database = await openTestDatabase('postgres');
+  await using receiver = await startReceiver(() => undefined);
+  const form = await givenForm(database, deliveredByWebhook);
+  await givenWebhook(database, form, { url: receiver.url });
+  await givenSubmissions(
+    database,
+    form,
+    Array.from({ length: 10 }, () => ({})),
+  );
+  const delivery = startDelivery(database);
+  await receiver.expectRequests(1);
+
+  const stoppedAt = Date.now();
+  await delivery.stop(100);
+
+  expect(Date.now() - stoppedAt).toBeLessThan(5_000);
+  const released = await database.select(
+    `select id from deliveries where status = 'pending' and leased_until is null and attempt_count = 0`,
+  );
+  expect(released).toHaveLength(10);
+});
+
 it.each(engines)('does not wait beyond its grace for a mail server that stalls, on %s', async (engine) => {
   await using database = await openTestDatabase(engine);
   const { promise: stalled, resolve: answer } = Promise.withResolvers<undefined>();

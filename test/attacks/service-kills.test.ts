@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createServerDatabase, engines, givenEmbeddedDatabase } from './support/database.ts';
-import { freePort, spawnService, temporaryFolder } from './support/spawn.ts';
-import { until } from './support/until.ts';
+import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
+import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
+import { until } from '../support/until.ts';
 
 const KILLS = 3;
 const WRITERS = 16;

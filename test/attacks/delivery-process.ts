@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { openDatabase } from '../../src/store/database/database.ts';
-import { startDelivery } from './delivery.ts';
+import { startDelivery } from '../support/delivery.ts';
 
 /** A process that does nothing but deliver: on the server, or on the folder, that its argument names. */
 const [place = ''] = process.argv.slice(2);
