@@ -13,7 +13,7 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
 import { limitsOf } from '../../src/domain/message-limits.ts';
-import { startDoor } from '../support/rpc-server.ts';
+import { startRpcServer } from '../support/rpc-server.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { envelope, http2End, http2Part, http2Reset, openHttp2, sendBytes } from '../support/wire.ts';
@@ -261,24 +261,24 @@ it('answers a read by GET, whose message is in the URL', async () => {
 describe.each(['HTTP/1.1', 'HTTP/2'])('a method, over %s', (version) => {
   it('is told that its caller has gone', async () => {
     const called = Promise.withResolvers<AbortSignal>();
-    await using door = await startDoor(async (_, { signal }) => {
+    await using server = await startRpcServer(async (_, { signal }) => {
       called.resolve(signal);
       await once(signal, 'abort');
       return {};
     });
 
-    const hangUp = callJson(door);
+    const hangUp = callJson(server);
     const signal = await called.promise;
     hangUp();
     await until(() => signal.aborted);
-    await door[Symbol.asyncDispose]();
+    await server[Symbol.asyncDispose]();
 
     expect(ConnectError.from(signal.reason).code).toBe(Code.Canceled);
-    expect(door.logged).toEqual([]);
+    expect(server.logged).toEqual([]);
   });
 
   it('whose answer can not be made ends the connection or stream, and the log has the reason', async () => {
-    await using door = await startDoor(
+    await using server = await startRpcServer(
       () => ({}),
       ({ handlers }) => {
         const [handler] = handlers;
@@ -287,18 +287,18 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('a method, over %s', (version) => {
     );
 
     const ended = Promise.withResolvers<void>();
-    callJson(door, ended.resolve);
+    callJson(server, ended.resolve);
     await ended.promise;
 
-    expect(door.logged.map((line) => JSON.parse(line))).toMatchObject([
+    expect(server.logged.map((line) => JSON.parse(line))).toMatchObject([
       { level: 50, rpc: healthPath, err: { message: 'out of order' } },
     ]);
   });
 
   /** Calls the method and gives what hangs up; `ended` hears that there will be no answer. */
-  function callJson(door: { url: string; grpcUrl: string }, ended = () => {}): () => void {
+  function callJson(server: { url: string; grpcUrl: string }, ended = () => {}): () => void {
     if (version === 'HTTP/2') {
-      const connection = openHttp2(door.grpcUrl);
+      const connection = openHttp2(server.grpcUrl);
       const frames = [Buffer.from('{}')];
       connection
         .call(healthPath, frames, { 'content-type': 'application/json' })
@@ -306,7 +306,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('a method, over %s', (version) => {
       return () => connection[Symbol.dispose]();
     }
     const headers = { 'content-type': 'application/json' };
-    const outgoing = request(door.url + healthPath, { method: 'POST', headers, agent: false });
+    const outgoing = request(server.url + healthPath, { method: 'POST', headers, agent: false });
     outgoing.on('error', ended).end('{}');
     return () => outgoing.destroy();
   }

@@ -15,7 +15,7 @@ import {
 } from '../../gen/grpc/health/v1/health_pb.js';
 import { limitsOf } from '../../src/domain/message-limits.ts';
 import { callLimits } from '../../src/rpc/limits.ts';
-import { startDoor } from '../support/rpc-server.ts';
+import { startRpcServer } from '../support/rpc-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Answer, type Http2Connection, opened, openHttp2 } from '../support/wire.ts';
 
@@ -199,11 +199,11 @@ describe('a time-out', () => {
   });
 
   it('is told to the method when it is over', async () => {
-    await using door = await startDoor(async (_, { signal }) => {
+    await using server = await startRpcServer(async (_, { signal }) => {
       await once(signal, 'abort');
       throw signal.reason;
     });
-    using caller = openHttp2(door.grpcUrl);
+    using caller = openHttp2(server.grpcUrl);
 
     const answer = await check([envelope(nothing)], { 'grpc-timeout': '20m' }, caller);
 
@@ -235,10 +235,10 @@ describe('what is no gRPC call', () => {
 
 describe('a method', () => {
   it('tells callers nothing of an error that was not meant for them', async () => {
-    await using door = await startDoor(() => {
+    await using server = await startRpcServer(() => {
       throw new Error('the password is 1234');
     });
-    using caller = openHttp2(door.grpcUrl);
+    using caller = openHttp2(server.grpcUrl);
 
     const { status, headers, trailers, body } = await check([envelope(nothing)], {}, caller);
 
@@ -248,12 +248,12 @@ describe('a method', () => {
   });
 
   it('sets headers and trailers', async () => {
-    await using door = await startDoor((_, { responseHeader, responseTrailer }) => {
+    await using server = await startRpcServer((_, { responseHeader, responseTrailer }) => {
       responseHeader.set('x-before', 'a');
       responseTrailer.set('x-after', 'b');
       return { status: Status.NOT_SERVING };
     });
-    using caller = openHttp2(door.grpcUrl);
+    using caller = openHttp2(server.grpcUrl);
 
     const { headers, trailers, body } = await check([envelope(nothing)], {}, caller);
 
@@ -289,7 +289,10 @@ describe('every answer', () => {
   ];
 
   it.each(calls)('is what Connect’s own handler gives: %s', async (_what, frames, headers) => {
-    const answering: Parameters<typeof startDoor>[0] = (request, { responseHeader, responseTrailer }) => {
+    const answering: Parameters<typeof startRpcServer>[0] = (
+      request,
+      { responseHeader, responseTrailer },
+    ) => {
       if (request.service === 'broken') throw new Error('the password is 1234');
       const metadata = { 'x-after': 'failure' };
       if (request.service === 'refused')
@@ -300,8 +303,8 @@ describe('every answer', () => {
       responseTrailer.set('x-after', 'b');
       return { status: Status.SERVING };
     };
-    await using ours = await startDoor(answering);
-    await using theirs = await startDoor(answering, undefined, { unaryGrpcByConnect: true });
+    await using ours = await startRpcServer(answering);
+    await using theirs = await startRpcServer(answering, undefined, { unaryGrpcByConnect: true });
     using toOurs = openHttp2(ours.grpcUrl);
     using toTheirs = openHttp2(theirs.grpcUrl);
 

@@ -32,7 +32,7 @@ describe.each(engines)('every call on %s', (engine) => {
 
   const forms = (transport: Transport) => createClient(FormsService, transport);
 
-  it('fails in the same way through both doors', async () => {
+  it('fails in the same way by both transports', async () => {
     const { id } = await rpc.givenForm(rpc.key);
     const weak = await rpc.givenKey({ scopes: ['submissions:read'] });
     const failures: [string | undefined, (transport: Transport) => Promise<unknown>][] = [

@@ -17,14 +17,14 @@ import { listen } from '../../src/server.ts';
  * Serves a Health service of the test's own on HTTP/1.1 and HTTP/2, without the interceptors of the
  * real services; `change` may do more to the router. With `unaryGrpcByConnect` all is left to Connect's handlers.
  */
-export async function startDoor(
+export async function startRpcServer(
   check: Check,
   change: (router: ConnectRouter) => void = () => undefined,
   { unaryGrpcByConnect = false } = {},
 ) {
   const logged: string[] = [];
   const spec = createServiceImplSpec<typeof Health>(Health, { check });
-  const door = createRpcHandler({
+  const handler = createRpcHandler({
     routes(router) {
       const options = { ...callLimits, ...limitsOf(Health.method.check), ...ungated };
       router.service(Health, { check }, options);
@@ -35,11 +35,11 @@ export async function startDoor(
     fallback: (_request, response) => response.destroy(),
     log: pino({}, { write: (line) => logged.push(line) }),
   });
-  const listeners = await listen({ host: '127.0.0.1', port: 0, grpcPort: 0, http: door, grpc: door });
+  const listeners = await listen({ host: '127.0.0.1', port: 0, grpcPort: 0, http: handler, grpc: handler });
   return {
     url: `http://127.0.0.1:${listeners.port}`,
     grpcUrl: `http://127.0.0.1:${listeners.grpcPort}`,
-    /** The lines of the door's log. */
+    /** The lines of the server's log. */
     logged,
     [Symbol.asyncDispose]: () => listeners.close(0),
   };

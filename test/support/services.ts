@@ -24,7 +24,7 @@ import { type EngineName, openTestDatabase } from './database.ts';
 import { type DefinitionInit, definitionMessage, definitionOf, emailField } from './definitions.ts';
 
 /**
- * Runs all services behind their interceptors, without doors and delivery, on an empty database of
+ * Runs all services behind their interceptors, without servers and delivery, on an empty database of
  * their own. Rates are not limited. `clock.ms` can be set forward.
  */
 export async function startServices(engine: EngineName, options: ServicesOptions = {}) {
@@ -122,13 +122,13 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
 }
 
 async function openNetwork(services: Api, key?: string) {
-  const door = createRpcHandler({
+  const handler = createRpcHandler({
     routes: (router) => services.routes(router),
     contextValues: (request) => contextOfClient(request.socket.remoteAddress ?? ''),
     fallback: (_request, response) => response.destroy(),
     log: pino({ level: 'silent' }),
   });
-  const server = createServer(door);
+  const server = createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
