@@ -1,0 +1,127 @@
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { createServerDatabase, type EngineName, givenEmbeddedDatabase } from '../support/database.ts';
+import { contactForm } from '../support/server.ts';
+import { freePort, type SpawnedService, spawnService, temporaryFolder } from '../support/spawn.ts';
+
+/** How long anybody may wait for `/health` while the service is attacked, in milliseconds. */
+export const HEALTH_MS = 250;
+
+/** What an attack may add to the memory of the service at rest, in MiB. */
+export const MEMORY_MIB = 120;
+
+/**
+ * Starts the service as strangers meet it, a process of its own with default settings but for `env`, and
+ * gives it what it needs when it works normally: warm code and a form.
+ */
+export async function startAttackedService(
+  engine: EngineName,
+  env: Record<string, string> = {},
+): Promise<AttackedService> {
+  await using opened = new AsyncDisposableStack();
+  const folder = opened.use(temporaryFolder());
+  const [port, grpcPort] = [await freePort(), await freePort()];
+  const dataDir = join(folder.path, 'data');
+  if (engine === 'pglite') await givenEmbeddedDatabase(dataDir);
+  const database = engine === 'postgres' ? opened.use(await createServerDatabase()) : undefined;
+  const url = `http://127.0.0.1:${port}`;
+  const process = opened.use(
+    spawnService({
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      GRPC_PORT: String(grpcPort),
+      BASE_URL: url,
+      DATA_DIR: dataDir,
+      SECRET_KEY: 'ab'.repeat(32),
+      ...(database !== undefined && { DATABASE_URL: database.databaseUrl }),
+      ...env,
+    }),
+  );
+  const { firstKey } = await process.started();
+  if (firstKey === undefined) throw new Error('The service printed no key');
+  const service = {
+    url,
+    grpcUrl: `http://127.0.0.1:${grpcPort}`,
+    key: firstKey,
+    dataDir,
+    databaseUrl: database?.databaseUrl,
+    process,
+  };
+  const formId = await givenForm(service);
+  await warmUp(service, formId);
+  const owned = opened.move();
+  return { ...service, formId, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/** Attacks the service, and tells what others felt of it from the first byte until a second after the last. */
+export async function harmDone(service: AttackedService, attack: () => Promise<unknown>): Promise<Harm> {
+  const prober = new Worker(new URL('./health-thread.ts', import.meta.url), { workerData: service.url });
+  await once(prober, 'message');
+  const { pid } = service.process.child;
+  // Lets the kernel note the peak of what follows.
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  const atRest = memoryMib(pid, 'VmRSS');
+  try {
+    await attack();
+  } finally {
+    prober.postMessage('end');
+  }
+  const [slowestHealthMs] = (await once(prober, 'message')) as [number];
+  return { slowestHealthMs, addedMib: memoryMib(pid, 'VmHWM') - atRest };
+}
+
+/** A published form made with the key, owned by owner@example.com, delivered by mail. */
+export async function givenForm({ url, key }: Pick<AttackedService, 'url' | 'key'>): Promise<string> {
+  const created = await post(`${url}/api/forms/create`, contactForm, key);
+  const { form } = created as { form: { id: string; activate_url: string } };
+  await post(new URL(form.activate_url, url).href, { email: 'owner@example.com' });
+  return form.id;
+}
+
+async function warmUp({ url, key }: Pick<AttackedService, 'url' | 'key'>, formId: string): Promise<void> {
+  const answers = { email: 'ada@example.com', message: 'x'.repeat(1_000) };
+  for (let round = 0; round < 20; round += 1) {
+    const submit = () => post(`${url}/v1/forms/${formId}/submissions`, { answers }, key);
+    await Promise.all(Array.from({ length: 20 }, submit));
+  }
+}
+
+async function post(url: string, body: object, key?: string): Promise<unknown> {
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  return response.json();
+}
+
+function memoryMib(pid: number | undefined, figure: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(new RegExp(`^${figure}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1_024;
+}
+
+export type AttackedService = AsyncDisposable & {
+  url: string;
+  grpcUrl: string;
+  /** A `*` key of the default project. */
+  key: string;
+  /** A published form made with that key. */
+  formId: string;
+  dataDir: string;
+  /** The database of a service on PostgreSQL. */
+  databaseUrl: string | undefined;
+  process: SpawnedService;
+};
+
+export type Harm = {
+  /** The longest that `/health` took for a client in another thread, in milliseconds. */
+  slowestHealthMs: number;
+  /** The peak of resident memory during the attack, less what it was before, in MiB. */
+  addedMib: number;
+};

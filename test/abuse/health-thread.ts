@@ -1,0 +1,39 @@
+import { Agent, get } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+
+/** Between two probes; bounds how short a block can be missed. */
+const PAUSE_MS = 5;
+/** What an attack has begun is looked at for so long after it. */
+const AFTERMATH_MS = 1_000;
+
+/**
+ * A thread that asks `/health` of the service whose address is its `workerData`, one call after the other.
+ * Says 'ready' after the first answer; a second after any message to it, says the longest wait in
+ * milliseconds and ends. A call that fails counts as endless.
+ */
+const agent = new Agent({ keepAlive: true });
+let endsAt = Number.POSITIVE_INFINITY;
+let slowest = 0;
+
+await probe();
+parentPort?.once('message', () => (endsAt = performance.now() + AFTERMATH_MS));
+parentPort?.postMessage('ready');
+while (performance.now() < endsAt) {
+  slowest = Math.max(slowest, await probe());
+  await sleep(PAUSE_MS);
+}
+parentPort?.postMessage(slowest);
+agent.destroy();
+
+async function probe(): Promise<number> {
+  const begun = performance.now();
+  const status = await new Promise((resolve) => {
+    get(`${workerData}/health`, { agent, timeout: 10_000 }, (response) => {
+      response.resume().once('end', () => resolve(response.statusCode));
+    })
+      .once('error', resolve)
+      .once('timeout', () => resolve('timeout'));
+  });
+  return status === 200 ? performance.now() - begun : Number.POSITIVE_INFINITY;
+}
