@@ -2,15 +2,19 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PGlite } from '@electric-sql/pglite';
 import { Pool } from 'pg';
+import { Agent, request } from 'undici';
+import { signWebhook } from '../../src/domain/delivery/signature.ts';
 import { serve } from '../support/serve.ts';
 
 /**
  * The least that a durable submission can cost: bare `node:http`, `JSON.parse`, and one insert for all
- * submissions that wait, with their events, into the service's own tables. Checks nothing.
+ * submissions that wait, with their events, into the service's own tables. Checks nothing. With a `webhook`
+ * each is also posted to it after the commit, signed, from memory and without a queue.
  */
 serve(async (input: AcceptLimitInput) => {
   const store = input.databaseUrl === undefined ? await onPglite(input) : onPostgres(input.databaseUrl);
   const write = grouped(store);
+  const post = input.webhook === undefined ? () => {} : postsTo(input.webhook);
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -27,7 +31,9 @@ serve(async (input: AcceptLimitInput) => {
         answers,
         createdAt,
       };
-      await write({ id, source, answers, body: JSON.stringify({ ...event, data }) });
+      const body = JSON.stringify({ ...event, data });
+      await write({ id, source, answers, body });
+      post(event.id, body);
       const reply = JSON.stringify({ ok: true, submission_id: `sub_${id}` });
       response.writeHead(201, {
         'content-type': 'application/json; charset=utf-8',
@@ -81,6 +87,16 @@ function grouped(store: Store): (row: Row) => Promise<void> {
     });
 }
 
+/** Posts one after the other over as many connections as the service uses. */
+function postsTo({ url, secret }: Webhook): (id: string, body: string) => void {
+  const dispatcher = new Agent({ connections: 64 });
+  return (id, body) => {
+    const signature = signWebhook({ id, body, at: Date.now(), secret });
+    const headers = { 'content-type': 'application/json', ...signature };
+    void request(url, { method: 'POST', dispatcher, headers, body }).then((response) => response.body.dump());
+  };
+}
+
 const FORM = 'form_limit';
 
 const INSERT = `
@@ -101,9 +117,10 @@ function nextId(): string {
   return start + count.toString(36).padStart(14, '0');
 }
 
+type Webhook = { url: string; secret: string };
 type Body = { source: string; answers: Record<string, unknown> };
 type Row = Body & { id: string; body: string };
 type Store = (rows: Row[]) => Promise<void>;
 
 /** PostgreSQL at `databaseUrl`, or PGlite in `dataDir`; both with the service's tables. */
-type AcceptLimitInput = { databaseUrl?: string; dataDir?: string };
+type AcceptLimitInput = { databaseUrl?: string; dataDir?: string; webhook?: Webhook };

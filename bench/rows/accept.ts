@@ -6,7 +6,7 @@ import { type Contestant, takeTurns } from '../support/rounds.ts';
 
 export const accept: Row = {
   name: 'accept',
-  what: 'submissions by REST on PostgreSQL, beside bare node:http with the same grouped insert',
+  what: 'submissions by REST on PostgreSQL with the delivery loop turned off, beside bare node:http with the same grouped insert',
   async run(bench, report) {
     const databaseUrl = await bench.databases.create();
     const { service, formId } = await acceptingService(bench, { DATABASE_URL: databaseUrl });
@@ -24,7 +24,6 @@ export const accept: Row = {
       3,
     );
     await reportLost(report, databaseUrl, turns.answered('service'));
-    await whileDelivering(bench, report);
   },
 };
 
@@ -58,12 +57,4 @@ export function submissionsTo(formId: string): Call {
 export async function reportLost(report: Report, databaseUrl: string, acknowledged: number): Promise<void> {
   const stored = await numberOn(databaseUrl, 'select count(*) from submissions');
   report.atMost('acknowledged but not stored', Math.max(0, acknowledged - stored), 0);
-}
-
-/** With the delivery loop at work in the same process: there is no limit to set beside it. */
-async function whileDelivering(bench: Bench, report: Report): Promise<void> {
-  const env = { DATABASE_URL: await bench.databases.create(), DELIVERY_WORKERS: '64' };
-  const { service, formId } = await acceptingService(bench, env);
-  const turns = await takeTurns(bench.rounds, { service: bench.hammered(service, submissionsTo(formId)) });
-  report.sample('service, delivering meanwhile', turns.typical('service'));
 }

@@ -1,5 +1,6 @@
 import type { Row } from '../support/bench.ts';
 import { accept } from './accept.ts';
+import { acceptDeliver } from './accept-deliver.ts';
 import { acceptEmbedded } from './accept-embedded.ts';
 import { acceptFull } from './accept-full.ts';
 import { acceptKeyed } from './accept-keyed.ts';
@@ -7,6 +8,7 @@ import { acceptRpc } from './accept-rpc.ts';
 import { deliver } from './deliver.ts';
 import { exporting } from './export.ts';
 import { fairness } from './fairness.ts';
+import { idle } from './idle.ts';
 import { lag } from './lag.ts';
 import { list } from './list.ts';
 import { memory } from './memory.ts';
@@ -19,6 +21,7 @@ import { workers } from './workers.ts';
 
 /** Every row, in the order of the table of results. */
 export const rows: Row[] = [
+  acceptDeliver,
   accept,
   acceptRpc,
   acceptKeyed,
@@ -27,6 +30,7 @@ export const rows: Row[] = [
   snapshot,
   fairness,
   lag,
+  idle,
   list,
   acceptFull,
   exporting,
