@@ -1,7 +1,7 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf';
 import { ConnectError, type ContextValues, createContextKey, type Interceptor } from '@connectrpc/connect';
-import ipaddr from 'ipaddr.js';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { networkOf } from '../domain/client-network.ts';
 import { isId } from '../domain/ids.ts';
 import { createWindowCounter, type WindowState } from '../domain/window-counter.ts';
 import { accessOf, type Limit } from './authorization.ts';
@@ -74,17 +74,6 @@ function formIdIn(message: Message): unknown {
   const target = 'target' in message ? message.target : undefined;
   const names = typeof target === 'object' && target !== null && 'case' in target && 'value' in target;
   return names && target.case === 'formId' ? target.value : undefined;
-}
-
-/** What counts as one client: an IPv4 address, or the /64 that an IPv6 customer has to themselves. */
-export function networkOf(address: string): string {
-  if (!address.includes(':') || !ipaddr.isValid(address)) return address;
-  const parsed = ipaddr.process(address);
-  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  return `${parsed.parts
-    .slice(0, 4)
-    .map((part) => part.toString(16))
-    .join(':')}::/64`;
 }
 
 function tooMany(limit: Limit, state: WindowState): ConnectError {

@@ -4,7 +4,6 @@ import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
-import { networkOf } from '../../src/rpc/rate-limits.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -293,15 +292,5 @@ describe.each(engines)('every call on %s', (engine) => {
     const { status } = await createClient(Health, rpc.as()).check({});
 
     expect(status).toBe(Status.SERVING);
-  });
-});
-
-describe('networkOf', () => {
-  it('takes an IPv6 customer’s /64 for one client, and an IPv4 address for itself in any spelling', () => {
-    expect(networkOf('2001:db8:1:2:3:4:5:6')).toBe('2001:db8:1:2::/64');
-    expect(networkOf('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64');
-    expect(networkOf('::ffff:192.0.2.1')).toBe('192.0.2.1');
-    expect(networkOf('192.0.2.1')).toBe('192.0.2.1');
-    expect(networkOf('unknown')).toBe('unknown');
   });
 });
