@@ -21,8 +21,7 @@ import { type Page, sendJson } from '../http/reply.ts';
  * A route that is one call of `rpc`.
  *
  * The RPC decides who may call. A query or a body that does not fit its schema is refused here, since a typed
- * message can't carry it, but only after the caller has been admitted: strangers learn nothing about the content
- * of their request.
+ * message can't carry it; the router asks first whether the caller may call at all.
  */
 export function route<I extends DescMessage, O extends DescMessage, Query, Body, Reply extends z.ZodType>(
   method: Method,
@@ -35,17 +34,11 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   const handle = async (exchange: Exchange) => {
     const { request, response } = exchange;
     const query = spec.query?.safeParse(request.query);
-    if (query?.error) {
-      await exchange.admit();
-      throw contentError(violationsOf(query.error, request.query), 'bad_request');
-    }
+    if (query?.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
     const { value: raw, problems } = body === undefined ? noBody : await readJson(request, limitsOf(rpc));
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
-    if (!checked.ok) {
-      await exchange.admit();
-      throw contentError(checked.violations);
-    }
+    if (!checked.ok) throw contentError(checked.violations);
     // A route without a schema for its query does not read it.
     const input = { id: idOf(request), query: query?.data as Query, body: checked.value };
     const output = await exchange.call(rpc, spec.input(input, exchange));
@@ -168,8 +161,8 @@ export type Exchange = {
   /** Calls an RPC as the caller of this request. */
   call: Call;
   /**
-   * Throws what would refuse the caller before a service looks at the content: key, scope and rate. Counts as a
-   * call, so it is for requests that go no further.
+   * Throws what would refuse the caller before a service looks at the content: key, scope and rate. It counts as
+   * a call, so it does nothing after `call` or a second time.
    */
   admit: () => Promise<void>;
   request: Request;

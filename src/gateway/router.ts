@@ -2,7 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { callOptions, callsFor, requestIdOf } from '../http/call.ts';
+import { type Call, callOptions, callsFor, requestIdOf } from '../http/call.ts';
 import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
@@ -57,7 +57,10 @@ export function createGateway(options: GatewayOptions): Router {
     for (const served of atPath) {
       entry[served.method]((request: Request, response: Response) => {
         const exchange = exchangeOf(request, response, served.operation);
-        return served.handle(exchange).catch((error: unknown) => refuse(error, request, response, served));
+        return served
+          .handle(exchange)
+          .catch((error: unknown) => admitFirst(error, exchange))
+          .catch((error: unknown) => refuse(error, request, response, served));
       });
     }
     entry.all(otherMethod(allowedAt(path, atPath)));
@@ -79,8 +82,15 @@ export function createGateway(options: GatewayOptions): Router {
   return router;
 
   function exchangeOf(request: Request, response: Response, { rpc, managed = false }: Operation): Exchange {
-    const call = callsFor(transport, request, response, 'api');
+    const calls = callsFor(transport, request, response, 'api');
+    let asked = false;
+    const call: Call = (method, input) => {
+      asked = true;
+      return calls(method, input);
+    };
     async function admit() {
+      if (asked) return;
+      asked = true;
       // What rates and access may depend on. An RPC without such a field ignores it.
       const input = { formId: idOf(request), managed };
       if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, 'api'));
@@ -98,6 +108,12 @@ export function createGateway(options: GatewayOptions): Router {
     };
     return sendError(errorAt(served, error), { request, response, log, send });
   }
+}
+
+/** What the gateway itself finds wrong with a request is told only to those who may call: strangers learn nothing. */
+async function admitFirst(error: unknown, { admit }: Exchange): Promise<never> {
+  if (error instanceof HttpError) await admit();
+  throw error;
 }
 
 /** On a route without a body, content that a service refuses can only come from the query: 400. */

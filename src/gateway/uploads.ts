@@ -52,17 +52,13 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
   }),
 ]);
 
-async function takeUpload({ call, admit, request, response, baseUrl }: Exchange): Promise<void> {
+async function takeUpload({ call, request, response, baseUrl }: Exchange): Promise<void> {
   const query = uploadQuery.safeParse(request.query);
-  if (query.error) {
-    await admit();
-    throw contentError(violationsOf(query.error, request.query), 'bad_request');
-  }
+  if (query.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
   const { fieldId = query.data.field, file } = isFormPost(request)
     ? await readFormFile(request)
     : { file: { filename: query.data.filename ?? '', content: await readBytes(request, MAX_FILE_BYTES) } };
   if (fieldId === undefined || file === undefined) {
-    await admit();
     throw contentError([required(fieldId === undefined ? 'field' : 'file')]);
   }
   const { filename, content } = file;

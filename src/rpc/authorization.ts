@@ -43,12 +43,15 @@ const forms: AccessTable<typeof FormsService> = {
   getAgentSchema: mayOpen('forms:read'),
 };
 
+const submit: Access = {
+  key: 'none',
+  limit: { name: 'submit', calls: 60, per: 'minute', each: 'form' },
+  managed: mayOpen('submissions:write'),
+};
+
 const submissions: AccessTable<typeof SubmissionsService> = {
-  createSubmission: {
-    key: 'none',
-    limit: { name: 'submit', calls: 60, per: 'minute', each: 'form' },
-    managed: mayOpen('submissions:write'),
-  },
+  createSubmission: submit,
+  checkAnswers: submit,
   createDemoSubmission: { key: 'none', limit: { name: 'demo', calls: 30, per: 'hour' } },
   getSubmission: needs('submissions:read'),
   listSubmissions: needs('submissions:read'),

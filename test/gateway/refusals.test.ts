@@ -113,7 +113,7 @@ describe('what a service fails with', () => {
 
 describe('every route with a body', () => {
   it('refuses what is not JSON, another media type, and too much of it', async () => {
-    await using gateway = await startGateway();
+    await using gateway = await startGateway(failingWith(() => invalid([])));
 
     for (const route of bodyRoutes) {
       const path = pathOf(route);
@@ -172,14 +172,27 @@ describe('every route with a body', () => {
     }
   });
 
-  it('tells a stranger that a key is missing before it tells what is wrong with the body', async () => {
+  it.each<[string, Partial<Parameters<Gateway['call']>[2]>]>([
+    ['the body', { json: { nobody: 1 } }],
+    ['its syntax', { body: '{', headers: json }],
+    ['its media type', { body: 'a', headers: { 'content-type': 'text/csv' } }],
+    ['its size', { json: { a: 'x'.repeat(256 * 1024) } }],
+    ['its encoding', { body: '{}', headers: { ...json, 'content-encoding': 'br' } }],
+    ['its Idempotency-Key', { json: { nobody: 1 }, headers: { 'idempotency-key': 'x'.repeat(256) } }],
+  ])('tells a stranger that a key is missing before it tells what is wrong with %s', async (_, request) => {
     const failure = () => failed(Reason.MISSING_KEY, 'No key');
-    await using gateway = await startGateway(failingWith(failure), {
-      admit: () => Promise.reject(failure()),
-    });
+    const fail = () => {
+      throw failure();
+    };
+    await using gateway = await startGateway(
+      answeringWith(() => fail),
+      {
+        admit: () => Promise.reject(failure()),
+      },
+    );
 
     for (const route of bodyRoutes.filter((one) => keyOf(one) !== 'none')) {
-      const reply = await gateway.call(verb(route), pathOf(route), { json: { nobody: 1 } });
+      const reply = await gateway.call(verb(route), pathOf(route), request);
 
       expect([route.path, reply.status, reply.json.error.reason]).toEqual([route.path, 401, 'missing_key']);
     }
@@ -196,16 +209,17 @@ describe('a body that does not fit', () => {
       return {};
     };
     await using gateway = await startGateway(answeringWith(recorded), { admit });
-    const asking = bodyRoutes.filter(({ operation }) => operation.rpc?.localName !== 'createSubmission');
+    const checking = ({ operation }: Route) => operation.rpc?.localName === 'createSubmission';
+    const asking = bodyRoutes.filter((route) => !checking(route));
 
-    for (const route of asking) {
+    for (const route of bodyRoutes) {
       const reply = await gateway.call(verb(route), pathOf(route), { json: [] });
 
       expect([route.path, reply.status]).toEqual([route.path, 422]);
     }
 
     expect(asked).toEqual(asking.map(({ operation }) => operation.rpc?.localName));
-    expect(called).toEqual(['getActivation']);
+    expect(called).toEqual(['checkAnswers', 'checkAnswers', 'getActivation']);
   });
 });
 
@@ -253,6 +267,8 @@ describe('paths', () => {
   );
 });
 
+type Gateway = Awaited<ReturnType<typeof startGateway>>;
+
 const json = { 'content-type': 'application/json' };
 
 const services: DescService[] = [
@@ -265,12 +281,13 @@ const services: DescService[] = [
   Health,
 ];
 
-/** Services of which every RPC fails, but for the question whether an activation token is valid. */
+/** Services of which every RPC fails, but for those that only tell whether a call would. */
 function failingWith(failure: () => Error) {
   const fail = () => {
     throw failure();
   };
-  return answeringWith((method) => (method === FormsService.method.getActivation ? () => ({}) : fail));
+  const telling: DescMethod[] = [FormsService.method.getActivation, SubmissionsService.method.checkAnswers];
+  return answeringWith((method) => (telling.includes(method) ? () => ({}) : fail));
 }
 
 function answeringWith(answer: (method: DescMethod) => () => object) {
@@ -281,7 +298,7 @@ function answeringWith(answer: (method: DescMethod) => () => object) {
   };
 }
 
-function send(gateway: Awaited<ReturnType<typeof startGateway>>, route: Route) {
+function send(gateway: Gateway, route: Route) {
   const { json: body, body: raw, type } = examples[route.operation.name] ?? {};
   return gateway.call(verb(route), pathOf(route), {
     ...(body && { json: body }),

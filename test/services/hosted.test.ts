@@ -142,6 +142,29 @@ describe.each(engines)('SaveHostedAnswers on %s', (engine) => {
   });
 });
 
+describe.each(engines)('A session of a form made without a key, on %s', (engine) => {
+  it('holds 64 KiB of answers, however many calls bring them', async () => {
+    await using services = await startServices(engine);
+    const ids = Array.from({ length: 8 }, (_, index) => `text${index}`);
+    const formId = await services.givenFormOf(
+      ids.map((id) => ({ id, type: 'textarea' })),
+      { allowPartial: true },
+      { headers: { authorization: 'none' } },
+    );
+    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const sessionId = session?.id ?? '';
+    const inputs = ids.map((id) => input(id, 'x'.repeat(9_000)));
+    const { saveHostedAnswers, submitHostedSession } = services.hosted;
+
+    await expectFailure(saveHostedAnswers({ sessionId, inputs }), Reason.TOO_LARGE);
+    await saveHostedAnswers({ sessionId, inputs: inputs.slice(0, 7) });
+    await expectFailure(saveHostedAnswers({ sessionId, inputs: inputs.slice(7) }), Reason.TOO_LARGE);
+    await expectFailure(submitHostedSession({ sessionId, inputs: inputs.slice(7) }), Reason.TOO_LARGE);
+
+    expect(await stored(services)).toEqual({ submissions: [], events: [] });
+  });
+});
+
 describe.each(engines)('SubmitHostedSession on %s', (engine) => {
   it('drops posted hidden values, and announces that a human completed it', async () => {
     await using services = await startServices(engine);

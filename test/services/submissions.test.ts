@@ -252,6 +252,48 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
   });
 });
 
+describe.each(engines)('CheckAnswers on %s', (engine) => {
+  it('names what CreateSubmission would refuse, and stores nothing', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf();
+    const { checkAnswers } = services.submissions;
+
+    const fitting = await checkAnswers({ formId, answers });
+    const wrong = await checkAnswers({ formId, answers: { email: 'x', age: 1 } });
+    const none = await checkAnswers({ formId });
+
+    expect(fitting.violations).toEqual([]);
+    expect(wrong.violations.map(({ path, code }) => `${path}: ${code}`)).toEqual([
+      'answers.email: invalid_string',
+      'answers.age: unrecognized_keys',
+    ]);
+    expect(none.violations).toEqual([]);
+    expect(await stored(services)).toEqual({ submissions: [], events: [] });
+  });
+
+  it('fails where the form takes no answers, or none from this caller', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(undefined, { allowedOrigins: ['https://shop.example'] });
+    const closed = await services.givenFormOf(undefined, { closesAt: '2020-01-01T00:00:00Z' });
+    const keyless = await services.givenFormOf(undefined, {}, { headers: { authorization: 'none' } });
+    const long = { email: 'ann@example.com', note: 'x'.repeat(65_536) };
+    const { checkAnswers } = services.submissions;
+
+    await expectFailure(checkAnswers({ formId: newId('form', 0) }), Reason.NOT_FOUND);
+    await expectFailure(checkAnswers({ formId: closed }), Reason.CLOSED);
+    await expectFailure(
+      checkAnswers({ formId }, { headers: { origin: 'https://evil.example' } }),
+      Reason.ORIGIN_NOT_ALLOWED,
+    );
+    await expectFailure(checkAnswers({ formId: keyless, answers: long }), Reason.TOO_LARGE);
+    await expectFailure(checkAnswers({ formId, managed: true }), Reason.MISSING_KEY);
+    await expectFailure(
+      checkAnswers({ formId, managed: true }, await services.givenCaller(['*'], 'other')),
+      Reason.NOT_FOUND,
+    );
+  });
+});
+
 describe.each(engines)('CreateDemoSubmission on %s', (engine) => {
   it('stores under the demo form, and checks the answers', async () => {
     await using services = await startServices(engine);

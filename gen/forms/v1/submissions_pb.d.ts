@@ -8,6 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Theme } from "./definition_pb.js";
+import type { Violation } from "./errors_pb.js";
 
 /**
  * Describes the file forms/v1/submissions.proto.
@@ -297,6 +298,60 @@ export declare type CreateSubmissionResponse = Message<"forms.v1.CreateSubmissio
  * Use `create(CreateSubmissionResponseSchema)` to create a new message.
  */
 export declare const CreateSubmissionResponseSchema: GenMessage<CreateSubmissionResponse>;
+
+/**
+ * The request message for `CheckAnswers`.
+ *
+ * @generated from message forms.v1.CheckAnswersRequest
+ */
+export declare type CheckAnswersRequest = Message<"forms.v1.CheckAnswersRequest"> & {
+  /**
+   * Required. The form to answer.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * The answers by field id. Unset: only whether the form takes answers from this caller is checked.
+   *
+   * @generated from field: google.protobuf.Struct answers = 2;
+   */
+  answers?: JsonObject | undefined;
+
+  /**
+   * As in `CreateSubmissionRequest`.
+   *
+   * @generated from field: bool managed = 3;
+   */
+  managed: boolean;
+};
+
+/**
+ * Describes the message forms.v1.CheckAnswersRequest.
+ * Use `create(CheckAnswersRequestSchema)` to create a new message.
+ */
+export declare const CheckAnswersRequestSchema: GenMessage<CheckAnswersRequest>;
+
+/**
+ * The response message for `CheckAnswers`.
+ *
+ * @generated from message forms.v1.CheckAnswersResponse
+ */
+export declare type CheckAnswersResponse = Message<"forms.v1.CheckAnswersResponse"> & {
+  /**
+   * What `CreateSubmission` would refuse; empty if the answers fit.
+   *
+   * @generated from field: repeated forms.v1.Violation violations = 1;
+   */
+  violations: Violation[];
+};
+
+/**
+ * Describes the message forms.v1.CheckAnswersResponse.
+ * Use `create(CheckAnswersResponseSchema)` to create a new message.
+ */
+export declare const CheckAnswersResponseSchema: GenMessage<CheckAnswersResponse>;
 
 /**
  * The request message for `CreateDemoSubmission`.
@@ -663,6 +718,20 @@ export declare const SubmissionsService: GenService<{
     methodKind: "unary";
     input: typeof CreateSubmissionRequestSchema;
     output: typeof CreateSubmissionResponseSchema;
+  },
+  /**
+   * Checks answers against the form and stores nothing.
+   *
+   * Refused answers do not fail the call: they are in `violations`. Fails as `CreateSubmission` does
+   * where the form takes no answers, or none from this caller, and counts as a call of it where rates
+   * are limited.
+   *
+   * @generated from rpc forms.v1.SubmissionsService.CheckAnswers
+   */
+  checkAnswers: {
+    methodKind: "unary";
+    input: typeof CheckAnswersRequestSchema;
+    output: typeof CheckAnswersResponseSchema;
   },
   /**
    * Accepts a submission to the built-in demo form and mails it to the operator. Needs no key.

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { limitsOf } from '../../domain/message-limits.ts';
-import { required, type Violation, violationsOf } from '../../domain/violations.ts';
+import { required, violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { type Checked, customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
+import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 import { present } from '../schemas.ts';
 import { emailBody, formId, formStatus, statusOf, webhookSecret } from './schemas.ts';
 
@@ -51,20 +51,19 @@ async function activate(exchange: Exchange): Promise<void> {
   const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
   const draft = { formId: idOf(request), token };
   if (token === '') await refuseStrangers(exchange, draft);
-  const email = await readEmail(request);
-  if (!email.ok) {
+  const email = await readEmail(request).catch(async (error: unknown) => {
     await refuseStrangers(exchange, draft);
-    throw contentError(email.violations);
-  }
-  const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email: email.value });
+    throw error;
+  });
+  const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email });
   const { id, name, slug, status, currentVersionId } = present(form);
   if (isFormPost(request) && !prefersJson(request)) {
-    const activated = { formId: id, formName: name, email: email.value, webhookSecret };
+    const activated = { formId: id, formName: name, email, webhookSecret };
     return sendPage(request, response, 200, pages.renderActivated(activated, request));
   }
   sendJson(response, 200, {
     form: { id, name, slug, status: statusOf(status), current_version_id: currentVersionId },
-    message: `The form is published. A confirmation was sent to ${email.value}.`,
+    message: `The form is published. A confirmation was sent to ${email}.`,
     ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
   });
 }
@@ -75,18 +74,18 @@ async function refuseStrangers({ call, admit }: Exchange, draft: Draft): Promise
   await call(rpcs.getActivation, draft);
 }
 
-async function readEmail(request: Exchange['request']): Promise<Checked<string>> {
+async function readEmail(request: Exchange['request']): Promise<string> {
   if (isFormPost(request)) {
     const inputs = await readForm(request, async () => undefined);
     const email = inputs.get('email')?.at(-1);
-    return email === undefined ? refused([required('email')]) : { ok: true, value: email };
+    if (email === undefined) throw contentError([required('email')]);
+    return email;
   }
   const { value, problems } = await readJson(request, limitsOf(rpcs.activateForm));
-  if (problems.length > 0) return refused(problems);
+  if (problems.length > 0) throw contentError(problems);
   const body = emailBody.safeParse(value);
-  return body.success ? { ok: true, value: body.data.email } : refused(violationsOf(body.error, value));
+  if (body.error) throw contentError(violationsOf(body.error, value));
+  return body.data.email;
 }
-
-const refused = (violations: Violation[]) => ({ ok: false as const, violations });
 
 type Draft = { formId: string; token: string };

@@ -20,13 +20,10 @@ export const exportRoutes: Route[] = tagged('Submissions', [
 ]);
 
 /** Streams the file as fast as it is read, and stops the service's work when the reader goes. */
-async function sendExport({ transport, admit, request, response }: Exchange): Promise<void> {
+async function sendExport({ transport, request, response }: Exchange): Promise<void> {
   const formId = idOf(request);
   const query = exportQuery.safeParse(request.query);
-  if (query.error) {
-    await admit();
-    throw contentError(violationsOf(query.error, request.query), 'bad_request');
-  }
+  if (query.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
   const { format, type } = formats[query.data.format];
   const gone = new AbortController();
   response.once('close', () => gone.abort());

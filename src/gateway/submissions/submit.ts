@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from '../../domain/json.ts';
 import { limitsOf } from '../../domain/message-limits.ts';
 import { violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
-import { contentError, type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
+import { contentError, HttpError, httpErrorOf } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
@@ -73,7 +73,10 @@ export const submitRoutes: Route[] = tagged('Submissions', [
   }),
 ]);
 
-/** The hot path. It passes the answers on without looking into them. */
+/**
+ * The hot path. It passes the answers on without looking into them. Where the body has other problems they are
+ * only checked, so that all problems are reported at once.
+ */
 async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   const { call, request, response } = exchange;
   const formId = idOf(request);
@@ -82,8 +85,9 @@ async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(value);
   if (body?.success !== true) {
     const own = body ? violationsOf(body.error, value) : problems;
-    const others = await answerProblems(exchange, body && answersIn(value), managed);
-    throw contentError([...own, ...others]);
+    const answers = body && answersIn(value);
+    const { violations } = await call(rpcs.checkAnswers, { formId, managed, ...(answers && { answers }) });
+    throw contentError([...own, ...violations]);
   }
   const { answers, source = '' } = body.data;
   const input = { formId, answers, source, idempotencyKey: key, managed };
@@ -96,36 +100,12 @@ function answersIn(body: unknown): JsonObject | undefined {
   return isObject(body) ? submissionBody.shape.answers.safeParse(body.answers).data : undefined;
 }
 
-/**
- * The problems of answers whose body is refused anyway, so that all problems are reported at once. Throws what
- * precedes them: the form takes no answers, or none from this caller.
- */
-async function answerProblems(
-  { call, request }: Exchange,
-  answers: JsonObject | undefined,
-  managed: boolean,
-): Promise<readonly ErrorDetail[]> {
-  // No field has an empty id, so the service never accepts this.
-  const input = { formId: idOf(request), answers: { ...answers, '': true }, managed };
-  try {
-    await call(rpcs.createSubmission, input);
-    return [];
-  } catch (error) {
-    const { reason, details } = httpErrorOf(error);
-    if (reason !== 'invalid' && reason !== 'bad_request') throw error;
-    return answers === undefined ? [] : details.filter(({ path }) => /^answers\../.test(path));
-  }
-}
-
-async function acceptDemo({ call, admit, request, response }: Exchange): Promise<void> {
+async function acceptDemo({ call, request, response }: Exchange): Promise<void> {
   const { value, problems } = await readJson(request, limitsOf(rpcs.createSubmission));
   const flat = isObject(value) && !Object.hasOwn(value, 'answers');
   const nested = flat ? nestedOf(value) : value;
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
-  if (body?.success !== true) {
-    await admit();
-    throw contentError(body ? violationsOf(body.error, nested) : problems);
-  }
+  if (body?.success !== true) throw contentError(body ? violationsOf(body.error, nested) : problems);
   const { answers, source = '' } = body.data;
   const { submissionId } = await call(rpcs.createDemoSubmission, { answers, source }).catch(
     (error: unknown) => {

@@ -6,6 +6,7 @@ import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
+import { checkSize } from '../submissions/accept-answers.ts';
 import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';
 import { currentAnswers, visibleAnswers } from './hosted-message.ts';
 
@@ -19,7 +20,7 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { fitting, violations } = await separateFitting(context, saving);
 
   const { allowPartial } = form.version.definition.settings;
-  const current = allowPartial ? await keep(context, session, fitting) : session;
+  const current = allowPartial ? await keep(context, saving, fitting) : session;
 
   const whole = compiled.checkAnswers(fitting, { base: savedAnswers(current) });
   const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
@@ -48,12 +49,18 @@ async function separateFitting(context: ServiceContext, { version, given }: Savi
   return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };
 }
 
-async function keep(context: ServiceContext, { id }: Session, fitting: Answers): Promise<Session> {
+async function keep(
+  context: ServiceContext,
+  { form, session: { id } }: Saving,
+  fitting: Answers,
+): Promise<Session> {
   return context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
-    return updateSession(tx, id, { partialAnswers: mergeAnswers(locked.partialAnswers ?? {}, fitting) });
+    const partialAnswers = mergeAnswers(locked.partialAnswers ?? {}, fitting);
+    checkSize(form, partialAnswers);
+    return updateSession(tx, id, { partialAnswers });
   });
 }
 

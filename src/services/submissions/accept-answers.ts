@@ -11,7 +11,7 @@ import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../form
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Idempotency, sameRequest } from '../idempotency.ts';
 import { alreadySubmitted, expired, savedAnswers } from '../sessions/session-access.ts';
-import { claimUploads } from '../uploads/upload-claims.ts';
+import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
 
 /**
  * Checks answers against a form's version and stores them as a submission, in one commit with the event
@@ -23,19 +23,29 @@ import { claimUploads } from '../uploads/upload-claims.ts';
  * with the same session or key, one makes the submission.
  */
 export async function acceptAnswers(context: ServiceContext, entry: Entry): Promise<AcceptedAnswers> {
-  const { form, version, session } = entry;
+  const { form } = entry;
   const now = context.now();
   refuseIfClosed(form, now);
-  const checked = version.compiled.checkAnswers(entry.answers, session && { base: savedAnswers(session) });
-  if (!checked.ok) throw invalid(checked.violations);
-  const { answers, uploadIds, violations } = await claimUploads(context, version, checked.answers);
+  const { answers, uploadIds, violations } = await checkedAnswers(context, entry);
   if (violations.length > 0) throw invalid(violations);
+  // With what a session holds they can be more than came at once.
+  checkSize(form, answers);
 
   const submission = toSubmission(entry, answers, uploadIds, now);
   return { submissionId: await store(context, entry, submission), submission };
 }
 
-/** Refuses more than a form made without a key takes at once. */
+/** Answers as they would be stored, with the uploads that they name, or all that is wrong with them. */
+export async function checkedAnswers(
+  context: ServiceContext,
+  { version, answers, session }: Pick<Entry, 'version' | 'answers' | 'session'>,
+): Promise<ClaimedUploads> {
+  const checked = version.compiled.checkAnswers(answers, session && { base: savedAnswers(session) });
+  if (!checked.ok) return { answers: {}, uploadIds: [], violations: checked.violations };
+  return claimUploads(context, version, checked.answers);
+}
+
+/** Refuses more answers than a form made without a key takes. */
 export function checkSize(form: PublishedForm, content: object): void {
   if (form.createdBy !== 'public') return;
   if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
@@ -95,7 +105,7 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
   }
 }
 
-/** What a form made without a key takes at once. */
+/** What a form made without a key takes in one submission. */
 const MAX_KEYLESS_BYTES = 64 * 1024;
 
 /** What a submission is made of. The answers are as they came. */

@@ -1,6 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
+  type CheckAnswersRequest,
   type CreateDemoSubmissionRequest,
   type CreateSubmissionRequest,
   type DeleteSubmissionRequest,
@@ -22,8 +23,9 @@ import {
 } from '../../store/submissions.ts';
 import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import { publishedForm, requireOwnForm } from '../forms/form-access.ts';
+import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
+import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { completionOf } from './completion.ts';
 import { exportSubmissions } from './export.ts';
 import { allowedRedirect, checkOrigin } from './origins.ts';
@@ -34,6 +36,7 @@ import { acceptRequest, readRequest } from './submission-request.ts';
 export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {
   return {
     createSubmission: (request, call) => createSubmission(context, request, call),
+    checkAnswers: (request, call) => checkAnswers(context, request, call),
     createDemoSubmission: (request) => createDemoSubmission(context, request),
     getSubmission: (request, call) => getSubmission(context, request, callerOf(call)),
     listSubmissions: (request, call) => listSubmissions(context, request, callerOf(call)),
@@ -48,19 +51,40 @@ async function createSubmission(
   request: CreateSubmissionRequest,
   call: HandlerContext,
 ) {
-  const projectId = request.managed ? callerOf(call).projectId : undefined;
-  const form = await publishedForm(context.forms, request.formId, projectId);
+  const form = await answerableForm(context, request, call);
   const { definition } = form.version;
-  const { allowedOrigins } = definition.settings;
-  checkOrigin(call.requestHeader, allowedOrigins, context.settings);
-
   const { submissionId, answers } = await acceptRequest(context, form, readRequest(request, form));
   if (request.inputs.length === 0) return { submissionId };
-  const redirectUrl = allowedRedirect(request.nextUrl, call.requestHeader, allowedOrigins);
+  const redirectUrl = allowedRedirect(
+    request.nextUrl,
+    call.requestHeader,
+    definition.settings.allowedOrigins,
+  );
   return {
     submissionId,
     ending: completionOf(definition, answers, { redirectUrl, requestHeader: call.requestHeader }),
   };
+}
+
+/** The form that a request names, if it takes answers from this caller. */
+async function answerableForm(
+  { forms, settings }: ServiceContext,
+  { formId, managed }: Pick<CreateSubmissionRequest, 'formId' | 'managed'>,
+  call: HandlerContext,
+): Promise<PublishedForm> {
+  const form = await publishedForm(forms, formId, managed ? callerOf(call).projectId : undefined);
+  checkOrigin(call.requestHeader, form.version.definition.settings.allowedOrigins, settings);
+  return form;
+}
+
+async function checkAnswers(context: ServiceContext, request: CheckAnswersRequest, call: HandlerContext) {
+  const form = await answerableForm(context, request, call);
+  refuseIfClosed(form, context.now());
+  const { answers } = request;
+  if (answers === undefined) return {};
+  checkSize(form, { answers });
+  const { violations } = await checkedAnswers(context, { version: form.version, answers });
+  return { violations };
 }
 
 /** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
