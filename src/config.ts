@@ -185,6 +185,12 @@ const settings = z.object({
     defaultSchedule.join(),
     readBy<readonly number[]>(parseSchedule),
   ),
+  maxWebhooks: setting(
+    'MAX_WEBHOOKS',
+    'webhooks of one project; those of forms made without a key are counted apart, up to as many',
+    '100',
+    wholeNumber(1, 100_000),
+  ),
   deliveryWorkers: setting(
     'DELIVERY_WORKERS',
     'deliveries under way at once; 0 turns delivery off in this process',

@@ -8,11 +8,17 @@ import { objectAt, type Service } from './service.ts';
 export async function startDelivering(bench: Bench, count: number, workers: number): Promise<Delivering> {
   const databaseUrl = await bench.databases.create();
   const receivers = await bench.program<{ urls: string[] }>('support/receivers.ts', { count });
-  const service = await bench.service({ DATABASE_URL: databaseUrl, DELIVERY_WORKERS: String(workers) });
+  const service = await bench.service({
+    DATABASE_URL: databaseUrl,
+    DELIVERY_WORKERS: String(workers),
+    MAX_WEBHOOKS: String(count + 1),
+  });
   const { formId } = await service.publish(contactForm('http://127.0.0.1:9/'));
   const webhooks: { id: string; url: string }[] = [];
   for (const url of receivers.ready.urls) {
-    const webhook = { url, events: ['session.expired'], secret: webhookSecret };
+    // Each of a form of its own: a few webhooks at most listen to one form.
+    const { id } = objectAt(await service.call('POST', '/api/forms/create', contactForm(url)), 'form');
+    const webhook = { url, events: ['session.expired'], secret: webhookSecret, form_id: id };
     const created = await service.call('POST', '/v1/webhooks', webhook);
     webhooks.push({ id: String(objectAt(created, 'webhook').id), url });
   }

@@ -37,6 +37,8 @@ export type ServiceSettings = {
   hostedUrl: string;
   /** Lifts the rules that webhooks are https and public. */
   allowPrivateWebhooks: boolean;
+  /** The most webhooks of a project, and of its forms made without a key. */
+  maxWebhooks: number;
   /** False: no rate is limited. */
   rateLimit: boolean;
   /** The most calls a minute with one key; undefined: any number. */

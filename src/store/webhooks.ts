@@ -79,6 +79,23 @@ export async function findDefinitionWebhook(db: Queries, formId: string): Promis
   return db.read((em) => em.findOne(WebhookEntity, { formId, fromDefinition: true, deletedAt: null }));
 }
 
+/**
+ * Counts a project's webhooks by the form that they are bound to, null for those of all forms: either those
+ * of forms made without a key, as far as they are active, or all others.
+ */
+export async function countWebhooks(
+  db: Queries,
+  { projectId, keyless }: Pick<Webhook, 'projectId' | 'keyless'>,
+): Promise<Map<string | null, number>> {
+  const rows = await db.select(
+    `select form_id, count(*)::int as count from webhooks
+     where project_id = $1 and keyless = $2 and (active or not keyless) and deleted_at is null
+     group by form_id`,
+    [projectId, keyless],
+  );
+  return new Map(rows.map((row) => [textOrNull(row.form_id), Number(row.count)]));
+}
+
 /** Lists a project's webhooks, newest first. */
 export async function listWebhooks(
   db: Queries,

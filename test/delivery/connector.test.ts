@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { describeConnectionError } from '../../src/delivery/webhook/client.ts';
-import { publicConnector, resolveWith } from '../../src/delivery/webhook/connector.ts';
+import { admittingConnector, publicConnector, resolveWith } from '../../src/delivery/webhook/connector.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startReceiver } from '../support/receiver.ts';
 
@@ -73,6 +73,42 @@ describe('the connector for public addresses', () => {
     expect(asked).toBe(1);
     expect(second).toBe('The host has no public address.');
     expect(canary.connections()).toBe(0);
+    await agent.destroy();
+  });
+
+  it('asks about the address that a name leads to, whatever the name', async () => {
+    await using receiver = await startReceiver();
+    const asked: string[] = [];
+    const admit = async (address: string) => {
+      asked.push(address);
+      if (asked.length > 1) throw Object.assign(new Error(), { code: 'ETIMEDOUT' });
+    };
+    const options = { resolve: async () => [], allowPrivate: true, timeoutMs: 2_000, admit };
+    const agent = new Agent({ connect: admittingConnector(options) });
+
+    const outcomes: string[] = [];
+    for (const host of ['127.0.0.1', 'localhost']) {
+      outcomes.push(await reach(agent, `http://${host}:${receiver.port}/`));
+    }
+
+    expect(asked).toEqual(['127.0.0.1', expect.stringMatching(/^(127\.0\.0\.1|::1)$/)]);
+    expect(outcomes).toEqual(['reached', 'No connection within 10 s.']);
+    await agent.destroy();
+  });
+
+  it('refuses what is not public before it asks about it', async () => {
+    await using dns = await startDnsServer(() => ['127.0.0.1']);
+    const asked: string[] = [];
+    const resolve = resolveWith(dns.resolver);
+    const admit = async (address: string) => void asked.push(address);
+    const options = { resolve, allowPrivate: false, timeoutMs: 2_000, admit };
+    const agent = new Agent({ connect: admittingConnector(options) });
+
+    for (const host of ['127.0.0.1', '[::1]', 'loopback.test']) {
+      expect(await reach(agent, `http://${host}/`)).toBe('The host has no public address.');
+    }
+
+    expect(asked).toEqual([]);
     await agent.destroy();
   });
 

@@ -56,14 +56,12 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     expect(receiver.received).toHaveLength(10);
   });
 
-  it('calls one host sixty times a minute for all forms made without a key; the rest waits', async () => {
+  it('calls one address sixty times a minute for all forms made without a key, at any port; the rest waits', async () => {
     await using database = await openTestDatabase(engine);
-    await using receiver = await startReceiver();
-    const forms = [
-      await givenForm(database, deliveredByWebhook),
-      await givenForm(database, deliveredByWebhook),
-    ];
-    for (const form of forms) {
+    await using first = await startReceiver();
+    await using second = await startReceiver();
+    for (const receiver of [first, second]) {
+      const form = await givenForm(database, deliveredByWebhook);
       await givenWebhook(database, form, { url: receiver.url, formId: form.id, keyless: true });
       await givenSubmissions(
         database,
@@ -78,7 +76,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     await until(async () => (await waiting()).length === 20);
 
     await until(async () => (await finished(database)) === 60);
-    expect(receiver.received).toHaveLength(60);
+    expect(first.received.length + second.received.length).toBe(60);
   });
 
   it('turns a webhook off after five days without a success, and mails the owners', async () => {

@@ -56,9 +56,11 @@ async function writeUntilDead(call: Call, form: string, acknowledged: string[]):
       return `/v1/sessions/${json.session.id}`;
     },
     async () => {
+      const created = await call('POST', '/api/forms/create', definition);
       const { json } = await call('POST', '/v1/webhooks', {
         url: 'https://example.com/hook',
         events: ['session.expired'],
+        form_id: created.json.form.id,
       });
       return `/v1/webhooks/${json.webhook.id}`;
     },
@@ -105,6 +107,7 @@ async function settings(folder: string, databaseUrl: string | undefined) {
     SECRET_KEY: 'ab'.repeat(32),
     BOOTSTRAP_API_KEY: KEY,
     RATE_LIMIT: 'off',
+    MAX_WEBHOOKS: '100000',
     ...(databaseUrl !== undefined && { DATABASE_URL: databaseUrl }),
   };
 }

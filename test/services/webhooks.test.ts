@@ -28,8 +28,8 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
 
   const webhooks = (key?: string) => createClient(WebhooksService, rpc.as(key));
 
-  async function givenWebhook(key = rpc.key): Promise<string> {
-    const { webhook } = await webhooks(key).createWebhook({ url, events });
+  async function givenWebhook(key = rpc.key, formId = ''): Promise<string> {
+    const { webhook } = await webhooks(key).createWebhook({ url, events, formId });
     return webhook?.id ?? '';
   }
 
@@ -133,10 +133,11 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
 
   it('lists the webhooks of the project page by page, newest first', async () => {
     const key = await rpc.givenKey();
+    const forms = await Promise.all([1, 2, 3].map(() => rpc.givenForm(key)));
     const ids: string[] = [];
     for (let count = 1; count <= 21; count += 1) {
       now += 1;
-      ids.unshift(await givenWebhook(key));
+      ids.unshift(await givenWebhook(key, forms[count % forms.length]?.id));
     }
     const list = (request: object) => webhooks(key).listWebhooks(request);
 

@@ -12,6 +12,7 @@ import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { type Api, createApi } from '../../src/api.ts';
 import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets.ts';
 import { contextOfClient } from '../../src/rpc/context.ts';
@@ -148,6 +149,7 @@ function clientsOf(transport: Transport) {
     hosted: createClient(HostedService, transport),
     uploads: createClient(UploadsService, transport),
     keys: createClient(KeysService, transport),
+    webhooks: createClient(WebhooksService, transport),
   };
 }
 
@@ -180,6 +182,7 @@ const defaultSettings: ServiceSettings = {
   baseUrl: 'https://api.test',
   hostedUrl: 'https://forms.test',
   allowPrivateWebhooks: false,
+  maxWebhooks: 100,
   rateLimit: false,
   rateLimitPerKey: undefined,
 };

@@ -1092,6 +1092,9 @@ export declare const WebhooksService: GenService<{
   /**
    * Registers an endpoint. Scope `webhooks:write`.
    *
+   * Fails with `INVALID_ARGUMENT` at `url` if the project has as many webhooks as its settings
+   * allow (100 by default), or if 10 listen to the form already, those of all forms included.
+   *
    * @generated from rpc forms.v1.WebhooksService.CreateWebhook
    */
   createWebhook: {

@@ -1,28 +1,56 @@
 import type { Readable } from 'node:stream';
 import { Agent, type Dispatcher } from 'undici';
+import { DatabaseUnavailable } from '../../store/database/faults.ts';
+import type { CallCount } from '../../store/rate-limits.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
-import { publicConnector, systemResolver } from './connector.ts';
+import { admittingConnector, publicConnector, systemResolver } from './connector.ts';
 
 /**
  * Opens the HTTP client of webhooks, which calls public addresses only unless the settings allow others,
  * and follows no redirects. It keeps connections open for a few seconds; `close` ends them.
+ *
+ * Calls for forms made without a key are limited by the address that they go to, over all such forms, so that
+ * those can't be used to flood it. Each has a connection of its own, so that each is counted.
  */
 export function openWebhookClient({
-  settings,
-  resolveHost = systemResolver(),
+  settings: { allowPrivate },
+  resolveHost: resolve = systemResolver(),
+  countCall,
 }: ClientOptions): WebhookClient {
+  const shared = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS, pipelining: 1 };
   const agent = new Agent({
-    connect: settings.allowPrivate ? { timeout: TIMEOUT_MS } : publicConnector(resolveHost, TIMEOUT_MS),
-    headersTimeout: TIMEOUT_MS,
-    bodyTimeout: TIMEOUT_MS,
+    ...shared,
+    connect: allowPrivate ? { timeout: TIMEOUT_MS } : publicConnector(resolve, TIMEOUT_MS),
     keepAliveTimeout: KEEP_ALIVE_MS,
-    pipelining: 1,
+  });
+  async function admit(address: string): Promise<void> {
+    const { hits, endsInMs } = await countCall(`webhook:${address}`, 60);
+    if (hits > KEYLESS_CALLS_A_MINUTE) throw new TooManyCalls(endsInMs);
+  }
+  const keylessAgent = new Agent({
+    ...shared,
+    connect: admittingConnector({ resolve, allowPrivate, timeoutMs: TIMEOUT_MS, admit }),
   });
   return {
-    post: (request, signal) => post(agent, request, signal),
-    close: () => agent.destroy(),
+    post: (request, signal) => post(request.keyless ? keylessAgent : agent, request, signal),
+    close: async () => {
+      await Promise.all([agent.destroy(), keylessAgent.destroy()]);
+    },
   };
+}
+
+/** To one address, over all forms made without a key. */
+const KEYLESS_CALLS_A_MINUTE = 60;
+
+/** The address has been called as often as it may be for now. */
+class TooManyCalls extends Error {
+  readonly waitMs: number;
+
+  constructor(waitMs: number) {
+    super('Too many calls to this address');
+    this.waitMs = waitMs;
+  }
 }
 
 /**
@@ -58,11 +86,15 @@ async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal):
       method: 'POST',
       headers: request.headers,
       body: request.body,
+      reset: request.keyless,
       signal: ending.signal,
     });
     return outcomeOf(response, await readBodyStart(response.body));
   } catch (error) {
-    if (signal.aborted) throw error;
+    if (signal.aborted || error instanceof DatabaseUnavailable) throw error;
+    if (error instanceof TooManyCalls) {
+      return { outcome: 'waits', error: 'Waits: too many calls to this address.', waitMs: error.waitMs };
+    }
     return {
       outcome: 'failed',
       error: ending.signal.aborted ? 'No answer within 10 s.' : describeConnectionError(error),
@@ -142,11 +174,17 @@ const connectionErrors = new Map([
 ]);
 
 export type WebhookClient = {
-  /** Posts once. Throws only if `signal` is aborted; whatever the receiver does is an outcome. */
+  /**
+   * Posts once. Throws only if `signal` is aborted or the database fails; whatever the receiver does is an
+   * outcome.
+   */
   post(request: WebhookRequest, signal: AbortSignal): Promise<Outcome>;
   close(): Promise<void>;
 };
 
-type WebhookRequest = { url: string; headers: Record<string, string>; body: string };
+type WebhookRequest = { url: string; headers: Record<string, string>; body: string; keyless: boolean };
 
-type ClientOptions = Pick<DeliveryOptions, 'settings' | 'resolveHost'>;
+type ClientOptions = Pick<DeliveryOptions, 'settings' | 'resolveHost'> & {
+  /** Counts a call under a key, in windows of so many seconds that hold over all processes. */
+  countCall: (key: string, seconds: number) => Promise<CallCount>;
+};

@@ -1,4 +1,4 @@
-import { Resolver } from 'node:dns/promises';
+import { lookup, Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
 import { isPublicAddress } from '../../domain/delivery/public-address.ts';
@@ -13,10 +13,46 @@ export function publicConnector(resolve: ResolveHost, timeoutMs: number): buildC
   const connect = buildConnector({ lookup: publicLookup(resolve), timeout: timeoutMs });
   return (options, callback) => {
     // `lookup` is not called for IP addresses.
-    const host = options.hostname.replace(/^\[|\]$/g, '');
+    const host = withoutBrackets(options.hostname);
     if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new NotPublicError(), null);
     else connect(options, callback);
   };
+}
+
+/**
+ * Connects to one address of a host, after `admit` has been asked about that very address: how a host is named
+ * changes nothing. What `admit` throws is the connection's error. Other addresses than public ones are refused
+ * as by `publicConnector`, unless `allowPrivate`.
+ */
+export function admittingConnector(options: AdmittingOptions): buildConnector.connector {
+  const { resolve, allowPrivate, timeoutMs, admit } = options;
+  const connect = buildConnector({ timeout: timeoutMs });
+
+  async function admittedAddress(host: string): Promise<string> {
+    const addresses = isIP(host) !== 0 ? [host] : allowPrivate ? await lookUp(host) : await resolve(host);
+    const [address] = addresses;
+    if (address === undefined) throw new UnknownHostError();
+    if (!allowPrivate && !addresses.every(isPublicAddress)) throw new NotPublicError();
+    await admit(address);
+    return address;
+  }
+
+  return (target, callback) => {
+    // TLS still checks the host's name: undici takes it from `target.host`.
+    admittedAddress(withoutBrackets(target.hostname)).then(
+      (hostname) => connect({ ...target, hostname }, callback),
+      (error: Error) => callback(error, null),
+    );
+  };
+}
+
+/** As sockets do by themselves, the hosts file included. */
+async function lookUp(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}
+
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '');
 }
 
 /** Asks the system's name servers. Ignores the hosts file, and blocks no thread of libuv's pool. */
@@ -65,3 +101,11 @@ function publicLookup(resolve: ResolveHost): LookupFunction {
 
 /** The addresses of a host, of both families; none if there is no such host. */
 export type ResolveHost = (host: string) => Promise<string[]>;
+
+type AdmittingOptions = {
+  resolve: ResolveHost;
+  allowPrivate: boolean;
+  timeoutMs: number;
+  /** Throws if no connection may be made to the address now. */
+  admit: (address: string) => Promise<void>;
+};

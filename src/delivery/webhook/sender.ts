@@ -12,7 +12,10 @@ import { openWebhookClient } from './client.ts';
 /** Opens what sends webhooks: signed, and only where and as often as is still allowed. */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
   const { database, secrets, settings, now } = options;
-  const client = openWebhookClient(options);
+  const client = openWebhookClient({
+    ...options,
+    countCall: (key, seconds) => countCall(database, key, seconds),
+  });
   const openSecret = createSecretCache(secrets);
 
   function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, body: string) {
@@ -44,20 +47,12 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       if (checkWebhookUrl(url, settings) !== undefined) {
         return { outcome: 'dropped', error: 'The URL may not be called.' };
       }
-      if (webhook.keyless) {
-        const { hits, endsInMs } = await countCall(database, `webhook:${new URL(url).host}`, 60);
-        if (hits > KEYLESS_CALLS_A_MINUTE) {
-          return { outcome: 'waits', error: 'Waits: too many calls to this host.', waitMs: endsInMs };
-        }
-      }
-      return client.post({ url, headers: headersOf(content, webhook, body), body }, signal);
+      const { keyless } = webhook;
+      return client.post({ url, headers: headersOf(content, webhook, body), body, keyless }, signal);
     },
     close: () => client.close(),
   };
 }
-
-/** To one host, over all forms made without a key, so that they can't be used to flood it. */
-const KEYLESS_CALLS_A_MINUTE = 60;
 
 /** Opens sealed secrets, and keeps a bounded number of opened ones. */
 function createSecretCache(box: SecretBox): (sealed: string) => string {

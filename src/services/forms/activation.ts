@@ -58,7 +58,7 @@ async function draftOf(database: Database, formId: string, token: string): Promi
  */
 async function publishDraft(
   tx: Transaction,
-  { secrets }: ServiceContext,
+  { secrets, settings: { maxWebhooks } }: ServiceContext,
   { formId, token, email }: ActivateFormRequest,
   now: number,
 ): Promise<string> {
@@ -82,7 +82,7 @@ async function publishDraft(
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
   ]);
   const secret = form.draftSecret === null ? undefined : secrets.open(form.draftSecret);
-  return syncDefinitionWebhook(tx, { form, delivery, secret, secrets, at });
+  return syncDefinitionWebhook(tx, { form, delivery, secret, secrets, maxWebhooks, at });
 }
 
 function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {

@@ -50,7 +50,8 @@ export async function publishFormVersion(
     const { delivery } = definition;
     const added = recipientsOf(delivery).filter((address) => !recipientsOf(delivered).includes(address));
     if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
-    const change = { form: before, delivery, secret: deliverySecret, secrets, at };
+    const { maxWebhooks } = settings;
+    const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
     return { version: outcome.version, webhookSecret: await syncDefinitionWebhook(tx, change) };
   });
   context.forms.forget(formId);

@@ -4,17 +4,19 @@ import { newWebhookSecret, type SecretBox } from '../../domain/secrets.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms.ts';
 import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
-import { findDefinitionWebhook, insertWebhook, updateWebhook, type Webhook } from '../../store/webhooks.ts';
+import { findDefinitionWebhook, updateWebhook, type Webhook } from '../../store/webhooks.ts';
+import { insertWithinLimits } from './webhook-limits.ts';
 
 /**
  * Brings the form's own webhook in line with its definition, as part of the transaction that makes
  * the definition current. Deliveries made before keep their URL.
  *
  * Returns the signing secret if one was made, which is to be shown this once; else ''. `secret` is
- * the one that came with the definition.
+ * the one that came with the definition. Throws `INVALID_ARGUMENT` at `delivery.url` if there are too many
+ * webhooks for one more.
  */
 export async function syncDefinitionWebhook(tx: Transaction, change: DeliveryChange): Promise<string> {
-  const { form, delivery, secret, secrets, at } = change;
+  const { form, delivery, secret, secrets, maxWebhooks, at } = change;
   const webhook = await findDefinitionWebhook(tx, form.id);
   if (delivery.type === 'email') {
     if (webhook?.active) await turnOff(tx, webhook, at);
@@ -22,7 +24,8 @@ export async function syncDefinitionWebhook(tx: Transaction, change: DeliveryCha
   }
   if (webhook === null) {
     const signing = secret ?? newWebhookSecret();
-    await insertWebhook(tx, newWebhook(form, delivery.url, secrets.seal(signing), at));
+    const added = newWebhook(form, delivery.url, secrets.seal(signing), at);
+    await insertWithinLimits(tx, added, { maxWebhooks, path: 'delivery.url' });
     return secret === undefined ? signing : '';
   }
   const { id, projectId } = webhook;
@@ -85,5 +88,6 @@ export type DeliveryChange = {
   delivery: Delivery;
   secret: string | undefined;
   secrets: SecretBox;
+  maxWebhooks: number;
   at: Date;
 };

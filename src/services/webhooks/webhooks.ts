@@ -19,7 +19,6 @@ import { dropPendingDeliveries } from '../../store/deliveries.ts';
 import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
 import {
   deleteWebhook,
-  insertWebhook,
   listWebhooks,
   updateWebhook,
   type Webhook,
@@ -31,6 +30,7 @@ import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
 import { createListen } from './listen.ts';
+import { insertWithinLimits } from './webhook-limits.ts';
 import { eventName, webhookToMessage } from './webhook-message.ts';
 import { eventProblems, ownWebhook, secretProblems, urlProblems } from './webhook-request.ts';
 
@@ -94,7 +94,8 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     fromDefinition: false,
     createdAt: new Date(now()),
   };
-  await insertWebhook(database, webhook);
+  const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
+  await database.transaction((tx) => insertWithinLimits(tx, webhook, limits));
   return { webhook: webhookToMessage(webhook), secret: secret === '' ? signing : '' };
 }
 
