@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { scopes } from '../domain/scopes.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
@@ -20,7 +21,10 @@ const { method: rpcs } = KeysService;
 const createKeyBody = z
   .strictObject({
     name: z.string().describe('1 to 200 characters.'),
-    scopes: z.array(z.string()).describe('What it may do, such as `forms:write`; `*` is everything.'),
+    scopes: z
+      .array(z.string())
+      .meta({ minItems: 1, maxItems: scopes.length, uniqueItems: true })
+      .describe('What it may do, such as `forms:write`; `*` is everything.'),
     project: z.string().min(1).exactOptional().describe('Absent: the caller’s own.'),
     expires_in: seconds({ min: 1 }).exactOptional().describe('Seconds; absent: it never expires.'),
   })

@@ -47,6 +47,7 @@ describe.each(engines)('KeysService on %s', (engine) => {
       ['scopes.1', 'invalid_enum_value'],
       ['scopes.2', 'custom'],
     ]);
+    expect(await refused({ scopes: Array(12).fill('forms:read') })).toEqual([['scopes', 'too_big']]);
     expect(await refused({ project: 'no spaces' })).toEqual([['project', 'invalid_string']]);
     expect(await refused({ expiresIn: { seconds: 1n, nanos: 1 } })).toEqual([['expires_in', 'invalid_type']]);
     expect(await refused({ expiresIn: { seconds: 10n ** 18n } })).toEqual([['expires_in', 'too_big']]);

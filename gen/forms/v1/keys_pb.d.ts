@@ -96,7 +96,7 @@ export declare type CreateKeyRequest = Message<"forms.v1.CreateKeyRequest"> & {
   name: string;
 
   /**
-   * Required. What it may do, at least one scope and none that the caller's key lacks.
+   * Required. What it may do, at least one scope, each once, and none that the caller's key lacks.
    *
    * @generated from field: repeated string scopes = 2;
    */

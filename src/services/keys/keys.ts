@@ -122,6 +122,9 @@ function scopeProblems(scopes: string[], caller: Caller): Violation[] {
   if (scopes.length === 0) {
     return [{ path: 'scopes', code: 'too_small', message: 'Expected at least one scope' }];
   }
+  if (scopes.length > allScopes.length) {
+    return [{ path: 'scopes', code: 'too_big', message: `Expected at most ${allScopes.length} scopes` }];
+  }
   return scopes.flatMap((scope, index): Violation[] => {
     const path = `scopes.${index}`;
     if (!isScope(scope)) return [{ path, code: 'invalid_enum_value', message: oneOf(allScopes, scope) }];
