@@ -228,6 +228,18 @@ const settings = z.object({
     '',
     wholeNumber(1, 1_000_000),
   ),
+  maxStreams: setting(
+    'MAX_STREAMS',
+    'streams of events that a project may have open in one process',
+    '30',
+    wholeNumber(1, 100),
+  ),
+  maxStreamsPerKey: setting(
+    'MAX_STREAMS_PER_KEY',
+    'streams of events that one key may have open in one process',
+    '10',
+    wholeNumber(1, 100),
+  ),
   trustProxy: setting(
     'TRUST_PROXY',
     'how many proxies to believe in `X-Forwarded-For`, or their addresses and ranges',

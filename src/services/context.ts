@@ -43,6 +43,9 @@ export type ServiceSettings = {
   rateLimit: boolean;
   /** The most calls a minute with one key; undefined: any number. */
   rateLimitPerKey?: number | undefined;
+  /** How many streams of events a project, and one key of it, may have open in this process. */
+  maxStreams: number;
+  maxStreamsPerKey: number;
 };
 
 /** What services share with each other, beside the options. */

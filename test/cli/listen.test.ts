@@ -107,6 +107,28 @@ describe('listening', () => {
     expect(codes).toEqual([Code.Unauthenticated, Code.PermissionDenied, Code.NotFound, Code.InvalidArgument]);
   });
 
+  it('has places for each key and project, which closed streams free', async () => {
+    await using service = await startService({ env: { MAX_STREAMS: '3', MAX_STREAMS_PER_KEY: '2' } });
+    const [second, third] = [await service.givenKey(['*']), await service.givenKey(['*'])];
+    const stranger = await service.givenKey(['*'], 'elsewhere');
+    const codeFor = (key: string) =>
+      startListening(service, {}, 'grpc', key).catch((error: unknown) => ConnectError.from(error).code);
+    const first = await startListening(service);
+    await using _first = await startListening(service, {}, 'grpc');
+
+    const oneMoreOfKey = await codeFor(service.key);
+    await using _second = await startListening(service, {}, 'connect', second);
+    const oneMoreOfProject = await codeFor(third);
+    await using _stranger = await startListening(service, {}, 'connect', stranger);
+    await first[Symbol.asyncDispose]();
+
+    await using _third = await until(async () => {
+      const stream = await codeFor(third);
+      return typeof stream === 'object' && stream;
+    });
+    expect([oneMoreOfKey, oneMoreOfProject]).toEqual([Code.ResourceExhausted, Code.ResourceExhausted]);
+  });
+
   it('ends when its key is revoked', async () => {
     await using service = await startService();
     const key = await service.givenKey(['webhooks:write']);

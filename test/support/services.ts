@@ -185,6 +185,8 @@ const defaultSettings: ServiceSettings = {
   maxWebhooks: 100,
   rateLimit: false,
   rateLimitPerKey: undefined,
+  maxStreams: 30,
+  maxStreamsPerKey: 10,
 };
 
 export type ServicesOptions = {

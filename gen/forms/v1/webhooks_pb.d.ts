@@ -1219,6 +1219,8 @@ export declare const WebhooksService: GenService<{
    * go on with the last `cursor` then. An event is sent at least once: after a break, those of the
    * last seconds come again, with the same id.
    *
+   * A key and a project may have only so many streams open: one more fails with `RESOURCE_EXHAUSTED`.
+   *
    * @generated from rpc forms.v1.WebhooksService.Listen
    */
   listen: {

@@ -5,7 +5,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { ListenRequest, ListenResponseSchema } from '../../../gen/forms/v1/webhooks_pb.js';
 import { isId } from '../../domain/ids.ts';
-import { bearerOf, callerOf, clientAddressOf } from '../../rpc/context.ts';
+import { bearerOf, type Caller, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
@@ -15,33 +15,52 @@ import { createEventTail } from './event-tail.ts';
 
 /**
  * Makes the stream of events for whoever listens. It polls the events twice a second while somebody
- * does; ends when the service stops; and fails once the caller's key is no longer valid.
+ * does; ends when the service stops; and fails once the caller's key is no longer valid. Throws RATE_LIMITED
+ * where the key, the project or the process has its number of streams open.
  */
 export function createListen(context: ServiceContext): Listen {
-  let streams = 0;
-  return async function* listen(request, call) {
-    const tail = await tailOf(context, request, call);
-    if (streams >= MAX_STREAMS) {
-      throw failed(Reason.RATE_LIMITED, 'Too many listen already', { retryAfter: RETRY_AFTER_SECONDS });
+  const { maxStreams, maxStreamsPerKey } = context.settings;
+  const open = new Map<string, number>();
+
+  /** Counts a stream to everything it belongs to. */
+  function openStream({ projectId, keyId = '' }: Caller): Disposable {
+    const counts: Count[] = [
+      { of: keyId, most: maxStreamsPerKey, who: 'This key' },
+      { of: projectId, most: maxStreams, who: 'This project' },
+      { of: 'process', most: MAX_STREAMS, who: 'This service' },
+    ];
+    for (const { of, most, who } of counts) {
+      if ((open.get(of) ?? 0) < most) continue;
+      const message = `${who} has ${most} streams open already`;
+      throw failed(Reason.RATE_LIMITED, message, { retryAfter: RETRY_AFTER_SECONDS });
     }
-    streams += 1;
-    try {
-      const ended = AbortSignal.any([call.signal, context.stopping]);
-      yield { cursor: await tail.begin() };
-      for (let quietSince = context.now(); !ended.aborted; ) {
-        await checkKey(context, call);
-        for await (const { event, cursor } of tail.poll()) {
-          yield { cursor, event: eventToMessage(event) };
-          quietSince = context.now();
-        }
-        if (context.now() - quietSince >= QUIET_MS) {
-          yield { cursor: tail.cursor() };
-          quietSince = context.now();
-        }
-        await sleep(POLL_MS, undefined, { signal: ended }).catch(() => undefined);
+    const add = (change: 1 | -1) => {
+      for (const { of } of counts) {
+        const count = (open.get(of) ?? 0) + change;
+        if (count === 0) open.delete(of);
+        else open.set(of, count);
       }
-    } finally {
-      streams -= 1;
+    };
+    add(1);
+    return { [Symbol.dispose]: () => add(-1) };
+  }
+
+  return async function* listen(request, call) {
+    using _ = openStream(callerOf(call));
+    const tail = await tailOf(context, request, call);
+    const ended = AbortSignal.any([call.signal, context.stopping]);
+    yield { cursor: await tail.begin() };
+    for (let quietSince = context.now(); !ended.aborted; ) {
+      await checkKey(context, call);
+      for await (const { event, cursor } of tail.poll()) {
+        yield { cursor, event: eventToMessage(event) };
+        quietSince = context.now();
+      }
+      if (context.now() - quietSince >= QUIET_MS) {
+        yield { cursor: tail.cursor() };
+        quietSince = context.now();
+      }
+      await sleep(POLL_MS, undefined, { signal: ended }).catch(() => undefined);
     }
   };
 }
@@ -52,7 +71,7 @@ const POLL_MS = 500;
 /** Proxies end connections that are silent for a minute. */
 const QUIET_MS = 15_000;
 
-/** Of one process; each costs two cheap queries a second. */
+/** Of one process, whoever holds them; each costs two cheap queries a second. */
 const MAX_STREAMS = 100;
 const RETRY_AFTER_SECONDS = 10;
 
@@ -81,6 +100,9 @@ async function checkKey({ keys }: ServiceContext, call: HandlerContext): Promise
 function eventToMessage({ id, type, formId, body, createdAt }: StoredEvent) {
   return { id, type, formId, body, createTime: timestampFromDate(createdAt) };
 }
+
+/** The open streams of a key, a project or the process. */
+type Count = { of: string; most: number; who: string };
 
 type Listen = (
   request: ListenRequest,
