@@ -28,10 +28,9 @@ export function createWindowCounter({ now, capacity = 100_000 }: WindowCounterOp
       window.hits += 1;
       return { hits: window.hits, endsInMs: window.endsAt - time };
     },
-    peek(key) {
+    takeBack(key) {
       const window = windows.get(key);
-      const left = window === undefined ? 0 : window.endsAt - now();
-      return left > 0 ? { hits: window?.hits ?? 0, endsInMs: left } : { hits: 0, endsInMs: 0 };
+      if (window !== undefined && window.hits > 0) window.hits -= 1;
     },
   };
 }
@@ -41,8 +40,8 @@ const WINDOW_MS = 60_000;
 export type WindowCounter = {
   /** Counts one call. `hits` includes it. */
   count(key: string): WindowState;
-  /** Returns the count without adding to it. */
-  peek(key: string): WindowState;
+  /** Undoes a count that has turned out not to be one. In a window that has begun since, it takes away one of that. */
+  takeBack(key: string): void;
 };
 
 export type WindowState = { hits: number; endsInMs: number };

@@ -47,7 +47,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
       if (age >= RELOAD_AGE_MS && !loading.has(key)) startLoad(key).catch(() => {});
       return entry.value;
     },
-    has: (key) => entries.has(key),
+    peek: (key) => entries.get(key)?.value,
     forget(key) {
       entries.delete(key);
       loading.delete(key);
@@ -66,8 +66,8 @@ const RELOAD_AGE_MS = 500;
 export type FreshCache<V> = {
   /** The value itself if it is at hand, else a promise of it. */
   get(key: string): V | Promise<V>;
-  /** Whether a value is remembered, even one too old to use. */
-  has(key: string): boolean;
+  /** The value that is kept, even one too old to use. Loads nothing. */
+  peek(key: string): V | undefined;
   /** Drops a value, and whatever load of it has begun already. */
   forget: (key: string) => void;
   clear(): void;

@@ -1,4 +1,5 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import DataLoader from 'dataloader';
 import { id, text, time } from './database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from './database/queries.ts';
 
@@ -43,6 +44,21 @@ export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean
 export async function findKeyByHash(db: Queries, secretHash: string): Promise<Key | null> {
   const valid = { secretHash, $or: [{ expiresAt: null }, { expiresAt: { $gt: raw('now()') } }] };
   return db.read((em) => em.findOne(KeyEntity, valid));
+}
+
+/** Makes a look-up of whether there is a key with this SHA-256 (hex), expired or not: one query each tenth of a second. */
+export function createKeyCheck(db: Queries): (secretHash: string) => Promise<boolean> {
+  const loader = new DataLoader<string, boolean>(
+    async (hashes) => {
+      const rows = await db.select('select secret_hash from api_keys where secret_hash = any($1::text[])', [
+        hashes,
+      ]);
+      const known = new Set(rows.map(({ secret_hash }) => secret_hash));
+      return hashes.map((hash) => known.has(hash));
+    },
+    { cache: false, maxBatchSize: 1_000, batchScheduleFn: (load) => setTimeout(load, 100) },
+  );
+  return (secretHash) => loader.load(secretHash);
 }
 
 /** Lists a project's keys, newest first, expired ones too. */

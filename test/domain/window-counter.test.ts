@@ -15,7 +15,20 @@ it('counts each key by itself, and begins again after a minute', () => {
   expect(second).toEqual({ hits: 2, endsInMs: 30_000 });
   expect(other).toEqual({ hits: 1, endsInMs: 60_000 });
   expect(renewed).toEqual({ hits: 1, endsInMs: 60_000 });
-  expect(counter.peek('b')).toEqual({ hits: 1, endsInMs: 30_000 });
+  expect(counter.count('b')).toEqual({ hits: 2, endsInMs: 30_000 });
+});
+
+it('takes back what was counted, and never more', () => {
+  const counter = createWindowCounter({ now: () => 0 });
+
+  for (let call = 0; call < 3; call += 1) counter.count('a');
+  counter.takeBack('a');
+  counter.takeBack('b');
+
+  expect(counter.count('a').hits).toBe(3);
+  expect(counter.count('b').hits).toBe(1);
+  for (let call = 0; call < 5; call += 1) counter.takeBack('b');
+  expect(counter.count('b').hits).toBe(1);
 });
 
 it('holds a bounded number of keys, and forgets the oldest windows first', () => {
@@ -23,7 +36,7 @@ it('holds a bounded number of keys, and forgets the oldest windows first', () =>
 
   for (let client = 0; client < 5000; client += 1) counter.count(`client ${client}`);
 
-  expect(counter.peek('client 0').hits).toBe(0);
-  expect(counter.peek('client 4999').hits).toBe(1);
-  expect(counter.peek('client 4001').hits).toBe(1);
+  expect(counter.count('client 4999').hits).toBe(2);
+  expect(counter.count('client 4001').hits).toBe(2);
+  expect(counter.count('client 0').hits).toBe(1);
 });

@@ -197,17 +197,45 @@ describe.each(engines)('every call on %s', (engine) => {
     await createClient(WebhooksService, limited.as(await rpc.givenKey())).listWebhooks({});
   });
 
-  it('looks at no more unknown keys from an address after a minute’s worth of guesses, but at known ones', async () => {
+  it('refuses more than 60 failures a minute from an address, however they come, but no valid key', async () => {
     const headers = { 'x-forwarded-for': '203.0.113.77' };
-    const known = await rpc.givenKey();
-    await createClient(WebhooksService, limited.as(known, headers)).listWebhooks({});
-    const guess = (text: string) =>
-      failureOf(createClient(WebhooksService, limited.as(text, headers)).listWebhooks({}));
+    const call = (key: string) => createClient(WebhooksService, limited.as(key, headers)).listWebhooks({});
+    const guess = async (text: string) => (await failureOf(call(text))).reason;
+    const valid = await rpc.givenKey();
 
-    for (let call = 1; call <= 60; call += 1) expect((await guess(`hfs_${call}`)).reason).toBe('INVALID_KEY');
+    for (let round = 0; round < 3; round += 1) await call(await rpc.givenKey());
+    const once = await Promise.all(Array.from({ length: 200 }, (_, index) => guess(`hfs_${index}`)));
+    const late = [await guess('hfs_late'), await guess('hfs_0')];
 
-    expect((await guess('hfs_61')).reason).toBe('RATE_LIMITED');
-    await createClient(WebhooksService, limited.as(known, headers)).listWebhooks({});
+    expect(once.filter((reason) => reason === 'INVALID_KEY')).toHaveLength(60);
+    expect(once.filter((reason) => reason === 'RATE_LIMITED')).toHaveLength(140);
+    expect(late).toEqual(['RATE_LIMITED', 'RATE_LIMITED']);
+    await call(valid);
+  });
+
+  it('asks the database about a thousand wrong keys once, beyond those failures', async () => {
+    const queries: string[] = [];
+    const counted: Database = {
+      ...rpc.database,
+      read: (work) => {
+        queries.push('read');
+        return rpc.database.read(work);
+      },
+      select: (sql, ...rest) => {
+        queries.push('select');
+        return rpc.database.select(sql, ...rest);
+      },
+    };
+    const other = await servicesOn(counted, { settings: { rateLimit: true } });
+    const call = (key: string) =>
+      createClient(WebhooksService, other.as(key, { 'x-forwarded-for': '203.0.113.78' })).listWebhooks({});
+    for (let guess = 0; guess < 60; guess += 1) await failureOf(call(`hfs_${guess}`));
+    queries.length = 0;
+
+    await Promise.all(Array.from({ length: 1_000 }, (_, index) => failureOf(call(`hfs_a${index}`))));
+
+    expect(queries.length).toBeLessThanOrEqual(3);
+    await other.close();
   });
 
   it('is logged by method, code and request id, without key, token or answers', async () => {

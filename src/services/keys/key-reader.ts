@@ -1,11 +1,12 @@
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { networkOf } from '../../domain/client-network.ts';
 import { newId } from '../../domain/ids.ts';
 import { hashSecret } from '../../domain/secrets.ts';
 import { createWindowCounter } from '../../domain/window-counter.ts';
 import { type Caller, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
-import { findKeyByHash, touchKey } from '../../store/keys.ts';
+import { createKeyCheck, findKeyByHash, touchKey } from '../../store/keys.ts';
 import { findProject, getOrCreateProject, type Project } from '../../store/projects.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createFreshCache } from '../fresh-cache.ts';
@@ -13,12 +14,13 @@ import { createFreshCache } from '../fresh-cache.ts';
 /**
  * Finds the owner of a key, by data that is a second old at most, over any number of processes.
  *
- * Guessed keys must not load the database: unknown keys are counted by client address, and past the
- * limit only keys that are cached already are accepted.
+ * Guessed keys must not load the database: past the limit of failures of an address, keys from there that are
+ * not cached as valid are first looked up together, some times a second. A valid one waits for that once.
  */
 export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderOptions): KeyReader {
   const callers = createFreshCache<Caller | undefined>({ load, now, capacity: MAX_REMEMBERED_KEYS });
-  const guesses = createWindowCounter({ now });
+  const failures = createWindowCounter({ now });
+  const isKey = createKeyCheck(database);
   let callerWithoutKey: Caller | undefined;
 
   async function load(hash: string): Promise<Caller | undefined> {
@@ -37,14 +39,14 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
     async find(text, clientAddress) {
       if (text.length > MAX_KEY_LENGTH) return undefined;
       const hash = hashSecret(text);
-      if (!callers.has(hash) && limitGuesses) {
-        const { hits, endsInMs } = guesses.peek(clientAddress);
-        if (hits >= MAX_GUESSES) throw tooManyGuesses(endsInMs);
-        const caller = await callers.get(hash);
-        if (caller === undefined) guesses.count(clientAddress);
-        return caller;
-      }
-      return callers.get(hash);
+      if (!limitGuesses || callers.peek(hash) !== undefined) return callers.get(hash);
+      // Counted before the look-up, so that a thousand at once are counted.
+      const network = networkOf(clientAddress);
+      const { hits, endsInMs } = failures.count(network);
+      if (hits > MAX_FAILURES && !(await isKey(hash))) throw tooManyFailures(endsInMs);
+      const caller = await callers.get(hash);
+      if (caller !== undefined) failures.takeBack(network);
+      return caller;
     },
     async withoutKey() {
       if (callerWithoutKey === undefined) {
@@ -62,7 +64,7 @@ export function projectNamed(queries: Queries, name: string, now: number): Promi
   return getOrCreateProject(queries, { id: newId('prj', now), name, createdAt: new Date(now) });
 }
 
-function tooManyGuesses(endsInMs: number) {
+function tooManyFailures(endsInMs: number) {
   return failed(Reason.RATE_LIMITED, 'Too many unknown API keys from this address', {
     retryAfter: Math.ceil(endsInMs / 1000),
   });
@@ -71,7 +73,7 @@ function tooManyGuesses(endsInMs: number) {
 const MAX_REMEMBERED_KEYS = 10_000;
 
 /** Unknown keys a minute and client address: far above a mistyped key in a running program's retries. */
-const MAX_GUESSES = 60;
+const MAX_FAILURES = 60;
 
 /** `last_used_at` is kept to about a minute, so that a busy key is not written on each call. */
 const LAST_USE_PRECISION_MS = 60_000;
