@@ -80,7 +80,7 @@ export const AttemptEntity = defineEntity({
 
 export type Attempt = InferEntity<typeof AttemptEntity>;
 
-/** Lists a webhook's or a form's deliveries, newest first. */
+/** Lists a webhook's or a form's deliveries, newest first. A page ends early at `MAX_PAGE_ATTEMPTS`. */
 export async function listDeliveries(
   db: Queries,
   filter: DeliveryFilter,
@@ -93,7 +93,7 @@ export async function listDeliveries(
       orderBy: { id: 'desc' },
       limit: limit + 1,
     });
-    const { items, nextCursor } = pageOf(found, limit);
+    const { items, nextCursor } = endedByAttempts(pageOf(found, limit));
     return { items: await addAttempts(em, items), nextCursor };
   });
 }
@@ -114,10 +114,32 @@ export async function findDelivery(
 /** A mail can be long, and no list shows it. */
 const withoutMail = { exclude: ['mail'] } as const;
 
+/** Ends a page before the delivery with which it would have too many attempts. */
+function endedByAttempts(page: Page<DeliverySummary>): Page<DeliverySummary> {
+  let attempts = 0;
+  const end = page.items.findIndex(({ attemptCount }, index) => {
+    attempts += Math.min(attemptCount, MAX_ATTEMPTS);
+    return attempts > MAX_PAGE_ATTEMPTS && index > 0;
+  });
+  if (end === -1) return page;
+  const items = page.items.slice(0, end);
+  return { items, nextCursor: items.at(-1)?.id ?? null };
+}
+
 async function addAttempts(em: EntityManager, deliveries: DeliverySummary[]): Promise<LoggedDelivery[]> {
+  const isShort = ({ attemptCount }: DeliverySummary) => attemptCount <= MAX_ATTEMPTS;
+  const long = deliveries.filter((delivery) => !isShort(delivery));
   const attempts = await em.find(
     AttemptEntity,
-    { deliveryId: { $in: deliveries.map((delivery) => delivery.id) } },
+    {
+      $or: [
+        { deliveryId: { $in: deliveries.filter(isShort).map(({ id }) => id) } },
+        ...long.map(({ id, attemptCount }) => ({
+          deliveryId: id,
+          number: { $gt: attemptCount - MAX_ATTEMPTS },
+        })),
+      ],
+    },
     { orderBy: { deliveryId: 'asc', number: 'asc' } },
   );
   const byDelivery = Map.groupBy(attempts, (attempt) => attempt.deliveryId);
@@ -242,6 +264,12 @@ const replayable = `channel = 'webhook'
 
 /** Rows of one statement: some milliseconds of row locks. */
 const REPLAY_GROUP = 1000;
+
+/** How many attempts of one delivery are shown, the last ones: it can be replayed any number of times. */
+const MAX_ATTEMPTS = 100;
+
+/** An attempt holds up to 2 KiB of an answer, three times that in UTF-8; gRPC clients take 4 MiB by default. */
+const MAX_PAGE_ATTEMPTS = 500;
 
 /** A delivery as the log shows it, with its attempts, oldest first. */
 export type LoggedDelivery = { delivery: DeliverySummary; attempts: Attempt[] };

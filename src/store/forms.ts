@@ -52,6 +52,9 @@ export const FormEntity = defineEntity({
 
 export type Form = InferEntity<typeof FormEntity>;
 
+/** A form without what its draft asks. */
+export type FormSummary = Pick<Form, Exclude<Extract<keyof Form, string>, 'draftDefinition' | 'draftSecret'>>;
+
 /** Stores a form. */
 export async function insertForm(db: Queries, form: Form): Promise<void> {
   await db.write((em) => em.insert(FormEntity, form));
@@ -67,17 +70,25 @@ export async function findForm(db: Queries, projectId: string, formId: string): 
   return db.read((em) => em.findOne(FormEntity, { id: formId, projectId, deletedAt: null }));
 }
 
-/** Lists a project's forms, newest first. */
-export async function listForms(db: Queries, projectId: string, page: PageRequest): Promise<Page<Form>> {
+/** Lists a project's forms, newest first, without what their drafts ask. */
+export async function listForms(
+  db: Queries,
+  projectId: string,
+  page: PageRequest,
+): Promise<Page<FormSummary>> {
   const where = {
     projectId,
     deletedAt: null,
     ...(page.cursor !== undefined && { id: { $lt: page.cursor } }),
   };
   const rows = await db.read((em) =>
-    em.find(FormEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
+    em.find(FormEntity, where, {
+      exclude: ['draftDefinition', 'draftSecret'],
+      orderBy: { id: 'desc' },
+      limit: page.limit + 1,
+    }),
   );
-  return pageOf(rows, page.limit);
+  return pageOf<FormSummary>(rows, page.limit);
 }
 
 /** The forms with these ids. */

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, type JsonObject, json, objectOf, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { createLoader } from './database/loader.ts';
-import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
+import type { Queries, Row } from './database/queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({
@@ -77,30 +77,6 @@ const findAnySubmission = createLoader(async (db, ids) => {
 });
 
 /**
- * Lists a form's submissions, newest first. The cost grows with `offset` alone.
- *
- * The form is one the caller may read: nothing here asks for its project.
- */
-export async function listSubmissions(
-  db: Queries,
-  formId: string,
-  filter: SubmissionFilter,
-  page: PageRequest & { offset?: number },
-): Promise<Page<Submission>> {
-  const { conditions, params } = conditionsOf(formId, filter);
-  if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
-  const limit = params.push(page.limit + 1);
-  const offset = params.push(page.offset ?? 0);
-  const rows = await db.select(
-    `select ${columns} from submissions where ${conditions.join(' and ')}
-     order by id desc limit $${limit} offset $${offset}`,
-    params,
-    { prepared: true },
-  );
-  return pageOf(rows.map(toSubmission), page.limit);
-}
-
-/**
  * The first submission with an idempotency key, if there is one: what a call that is refused by now may
  * have been answered before.
  *
@@ -122,40 +98,11 @@ export async function findRepeatedSubmission(
     : { id: String(row.id), requestFingerprint: textOrNull(row.request_fingerprint) };
 }
 
-/** Goes through a form's submissions, oldest first, up to `limit` of them after the id `after`. */
-export async function exportSubmissions(
-  db: Queries,
-  formId: string,
-  filter: SubmissionFilter,
-  range: { after: string; limit: number },
-): Promise<Submission[]> {
-  const { conditions, params } = conditionsOf(formId, filter);
-  const after = params.push(range.after);
-  const limit = params.push(range.limit);
-  const rows = await db.select(
-    `select ${columns} from submissions where ${conditions.join(' and ')} and id > $${after}
-     order by id limit $${limit}`,
-    params,
-    { prepared: true },
-  );
-  return rows.map(toSubmission);
-}
-
 const columns = `id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
   idempotency_key, request_fingerprint, created_at`;
 
-/** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
-function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: string[]; params: unknown[] } {
-  const params: unknown[] = [formId, filter.status ?? 'accepted'];
-  const conditions = ['form_id = $1', 'status = $2'];
-  if (filter.sessionId !== undefined) conditions.push(`session_id = $${params.push(filter.sessionId)}`);
-  if (filter.source !== undefined) conditions.push(`source = $${params.push(filter.source)}`);
-  if (filter.afterId !== undefined) conditions.push(`id > $${params.push(filter.afterId)}`);
-  if (filter.beforeId !== undefined) conditions.push(`id < $${params.push(filter.beforeId)}`);
-  return { conditions, params };
-}
-
-function toSubmission(row: Row): Submission {
+/** A submission out of a statement's row. */
+export function toSubmission(row: Row): Submission {
   return {
     id: String(row.id),
     projectId: String(row.project_id),
@@ -171,13 +118,3 @@ function toSubmission(row: Row): Submission {
     createdAt: timeOf(row.created_at),
   };
 }
-
-/** Which of a form's submissions; accepted ones if no status is named. */
-export type SubmissionFilter = {
-  status?: 'accepted' | 'spam';
-  sessionId?: string;
-  source?: string;
-  /** Bounds of time as the smallest id of the instant: later than `afterId`, earlier than `beforeId`. */
-  afterId?: string;
-  beforeId?: string;
-};

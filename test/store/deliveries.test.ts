@@ -43,6 +43,29 @@ describe.each(engines)('deliveries on %s', (engine) => {
     expect(await list('failed')).toEqual([]);
   });
 
+  it('are listed with the last 100 attempts of each, and end a page at 500', async () => {
+    await using database = await openTestDatabase(engine);
+    const ids: string[] = [];
+    for (let n = 0; n < 6; n += 1) ids.push(await givenMail(database));
+    await database.execute(
+      `insert into attempts select 'att_' || d.id || n, d.id, n, 'failed', null, null, repeat('x', 2048), 1, now()
+       from deliveries d, generate_series(1, 150) n`,
+    );
+    await database.execute('update deliveries set attempt_count = 150');
+
+    const first = await listDeliveries(database, { formId: 'form_one' }, { limit: 100 });
+    const cursor = first.nextCursor ?? '';
+    const second = await listDeliveries(database, { formId: 'form_one' }, { limit: 100, cursor });
+
+    const listed = [...first.items, ...second.items];
+    expect(listed.map(({ delivery }) => delivery.id)).toEqual(ids.toReversed());
+    expect(first.items).toHaveLength(5);
+    expect(second.nextCursor).toBeNull();
+    const numbers = listed.map(({ attempts }) => attempts.map(({ number }) => number));
+    expect(new Set(numbers.map((of) => of.length))).toEqual(new Set([100]));
+    expect([numbers[0]?.[0], numbers[0]?.at(-1)]).toEqual([51, 150]);
+  });
+
   it('are removed with their attempts once they are finished and old, in groups', async () => {
     await using database = await openTestDatabase(engine);
     const ids = [await givenMail(database), await givenMail(database), await givenMail(database)];

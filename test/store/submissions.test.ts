@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findSession, updateSession } from '../../src/store/sessions.ts';
+import { listSubmissions } from '../../src/store/submission-pages.ts';
 import { removeSubmission, removeSubmissionsBefore } from '../../src/store/submission-removal.ts';
 import { createSubmissionWriter, type SubmissionWriter } from '../../src/store/submission-writer.ts';
-import { exportSubmissions, findSubmission, listSubmissions } from '../../src/store/submissions.ts';
+import { findSubmission } from '../../src/store/submissions.ts';
 import { insertUpload } from '../../src/store/uploads.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aSubmission, countSubmissions, givenSession } from './given.ts';
@@ -22,65 +23,6 @@ describe.each(engines)('submissions on %s', (engine) => {
 
     expect(await findSubmission(database, 'prj_one', row.id)).toMatchObject({ answers: row.answers });
     expect(await findSubmission(database, 'prj_two', row.id)).toBeNull();
-  });
-
-  it('are listed newest first, by cursor or offset, without spam', async () => {
-    const ids = await given('form_listed', 7);
-    await writer.write(
-      aSubmission({ formId: 'form_listed', id: 'sub_05_spam', status: 'spam', event: null }),
-    );
-
-    const first = await listSubmissions(database, 'form_listed', {}, { limit: 3 });
-    const second = await listSubmissions(
-      database,
-      'form_listed',
-      {},
-      { limit: 3, cursor: first.nextCursor ?? '' },
-    );
-    const third = await listSubmissions(database, 'form_listed', {}, { limit: 3, offset: 6 });
-    const spam = await listSubmissions(database, 'form_listed', { status: 'spam' }, { limit: 3 });
-
-    const newest = ids.toReversed();
-    expect(first.items.map(({ id }) => id)).toEqual(newest.slice(0, 3));
-    expect(second.items.map(({ id }) => id)).toEqual(newest.slice(3, 6));
-    expect(third.items.map(({ id }) => id)).toEqual(newest.slice(6));
-    expect([first.nextCursor, third.nextCursor]).toEqual([newest[2], null]);
-    expect(spam.items.map(({ id }) => id)).toEqual(['sub_05_spam']);
-  });
-
-  it('are filtered by session, source and bounds of time', async () => {
-    const session = await givenSession(database, { id: 'sess_filter' });
-    const ids = await given('form_filtered', 4);
-    const ofSession = aSubmission({
-      id: 'sub_90',
-      formId: 'form_filtered',
-      sessionId: session.id,
-      source: 'hosted',
-    });
-    await writer.write(ofSession);
-    const list = async (filter: Parameters<typeof listSubmissions>[2]) => {
-      const page = await listSubmissions(database, 'form_filtered', filter, { limit: 10 });
-      return page.items.map(({ id }) => id);
-    };
-
-    expect(await list({ sessionId: session.id })).toEqual(['sub_90']);
-    expect(await list({ source: 'hosted' })).toEqual(['sub_90']);
-    expect(await list({ source: 'hosted', sessionId: 'sess_other' })).toEqual([]);
-    expect(await list({ afterId: ids[1] ?? '', beforeId: ids[3] ?? '' })).toEqual([ids[2]]);
-  });
-
-  it('are exported oldest first in groups', async () => {
-    const ids = await given('form_exported', 5);
-
-    const first = await exportSubmissions(database, 'form_exported', {}, { after: '', limit: 3 });
-    const rest = await exportSubmissions(
-      database,
-      'form_exported',
-      {},
-      { after: first[2]?.id ?? '', limit: 3 },
-    );
-
-    expect([...first, ...rest].map(({ id }) => id)).toEqual(ids);
   });
 
   it('go with all that holds their answers, and leave their neighbours', async () => {
@@ -134,23 +76,6 @@ describe.each(engines)('submissions on %s', (engine) => {
     const left = await listSubmissions(database, 'form_retained', {}, { limit: 10 });
     expect(left.items.map(({ id }) => id)).toEqual([ids[4]]);
     expect(await countSubmissions(database, 'form_retained')).toEqual({ accepted: 1, spam: 0 });
-  });
-
-  it('are listed through an index by every filter', async () => {
-    await database.execute(`insert into submissions
-      select 'sub_plan_' || n, 'prj_one', 'form_plan', 'ver', case when n % 9 = 0 then 'sess_' || n end,
-        's' || n % 50, '{}', '{}', 'accepted', null, null, now() from generate_series(1, 20000) n`);
-    await database.execute('analyze submissions');
-    const plan = async (condition: string) => {
-      const rows = await database.select(`explain select * from submissions
-        where form_id = 'form_plan' and status = 'accepted' ${condition} order by id desc limit 20`);
-      return rows.map((row) => String(row['QUERY PLAN'])).join('\n');
-    };
-
-    for (const condition of ['', "and id < 'sub_plan_5'", "and source = 's7'", "and session_id = 'sess_9'"]) {
-      expect(await plan(condition)).toMatch(/Index Scan/);
-      expect(await plan(condition)).not.toMatch(/Seq Scan/);
-    }
   });
 
   /** Stores so many submissions of a form, and returns their ids, oldest first. */

@@ -756,6 +756,8 @@ export declare const SubmissionsService: GenService<{
   /**
    * Lists a form's submissions, newest first. Scope `submissions:read`.
    *
+   * A page ends early, with a token for the next one, before it is larger than about 2 MiB.
+   *
    * @generated from rpc forms.v1.SubmissionsService.ListSubmissions
    */
   listSubmissions: {

@@ -188,7 +188,7 @@ export declare type Delivery = Message<"forms.v1.Delivery"> & {
   error: string;
 
   /**
-   * The attempts, oldest first.
+   * The last 100 attempts, oldest first.
    *
    * @generated from field: repeated forms.v1.Attempt attempts = 15;
    */
@@ -1169,6 +1169,8 @@ export declare const WebhooksService: GenService<{
   /**
    * Lists a webhook's deliveries with their attempts, newest first. Scope `webhooks:read`.
    *
+   * A page ends early, with a token for the next one, before it has more than 500 attempts.
+   *
    * @generated from rpc forms.v1.WebhooksService.ListDeliveries
    */
   listDeliveries: {
@@ -1179,6 +1181,8 @@ export declare const WebhooksService: GenService<{
   /**
    * Lists a form's deliveries with their attempts, mails too, newest first. Scope
    * `submissions:read`.
+   *
+   * A page ends early, with a token for the next one, before it has more than 500 attempts.
    *
    * @generated from rpc forms.v1.WebhooksService.ListFormDeliveries
    */

@@ -3,11 +3,14 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type FormSchema, FormStatus, type FormVersionSchema } from '../../../gen/forms/v1/forms_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
-import type { Form } from '../../store/forms.ts';
+import type { Form, FormSummary } from '../../store/forms.ts';
 import type { VersionSummary } from '../../store/versions.ts';
 
 /** A form as callers see it; lists leave the definition out. */
-export function formToMessage(form: Form, definition?: FormDefinition): MessageInitShape<typeof FormSchema> {
+export function formToMessage(
+  form: FormSummary,
+  definition?: FormDefinition,
+): MessageInitShape<typeof FormSchema> {
   const { id, name, slug, status, currentVersionId, createdBy, ownerEmail } = form;
   return {
     id,

@@ -3,7 +3,7 @@ import { stringify } from 'csv-stringify/sync';
 import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/forms/v1/submissions_pb.js';
 import { isObject } from '../../domain/json.ts';
 import type { Caller } from '../../rpc/context.ts';
-import { exportSubmissions as storedPage } from '../../store/submissions.ts';
+import { exportSubmissions as storedPage } from '../../store/submission-pages.ts';
 import { listFieldIds } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireOwnForm } from '../forms/form-access.ts';
@@ -29,13 +29,15 @@ export async function* exportSubmissions(
 
   for (let after = '', limit = FIRST_ROWS; ; ) {
     signal.throwIfAborted();
-    const rows = await storedPage(context.database, request.formId, {}, { after, limit });
-    const last = rows.at(-1);
-    if (last === undefined) return;
-    const data = encoder.encode(format.lines(rows));
-    yield { data };
-    after = last.id;
-    limit = rowsThatFit(data.length / rows.length);
+    const range = { after, limit, bytes: PAGE_BYTES };
+    const { items, nextCursor } = await storedPage(context.database, request.formId, {}, range);
+    if (nextCursor === null) return;
+    after = nextCursor;
+    if (items.length > 0) {
+      const data = encoder.encode(format.lines(items));
+      yield { data };
+      limit = rowsThatFit(data.length / items.length);
+    }
     // The embedded database answers within the turn: without this, nothing else would run until the end.
     await nextTurn();
   }

@@ -14,13 +14,9 @@ import { demoFormId, isId, smallestIdAt } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/text.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
+import { listSubmissions as listStored, type SubmissionFilter } from '../../store/submission-pages.ts';
 import { removeSubmission } from '../../store/submission-removal.ts';
-import {
-  findSubmission,
-  listSubmissions as listStored,
-  type Submission,
-  type SubmissionFilter,
-} from '../../store/submissions.ts';
+import { findSubmission, type Submission } from '../../store/submissions.ts';
 import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';

@@ -1,0 +1,144 @@
+import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
+import { type Submission, toSubmission } from './submissions.ts';
+
+/**
+ * Lists a form's submissions, newest first, as many as `page.bytes` allows, but at least one. The cost grows with
+ * `offset` alone.
+ *
+ * The form is one the caller may read: nothing here asks for its project.
+ */
+export async function listSubmissions(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  page: PageRequest & { offset?: number; bytes?: number },
+): Promise<Page<Submission>> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
+  const limit = params.push(page.limit + 1);
+  const offset = params.push(page.offset ?? 0);
+  const rows = await db.select(
+    `select ${columns} from submissions where ${conditions.join(' and ')}
+     order by id desc limit $${limit} offset $${offset}`,
+    params,
+    { prepared: true },
+  );
+  return withinBytes(db, pageOf(rows.map(toListed), page.limit), page.bytes);
+}
+
+/**
+ * Goes through a form's submissions, oldest first: up to `limit` of them after the id `after`, as many as `bytes`
+ * allows, but at least one. There are none left when the page has no cursor.
+ */
+export async function exportSubmissions(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  range: { after: string; limit: number; bytes?: number },
+): Promise<Page<Submission>> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  const after = params.push(range.after);
+  const limit = params.push(range.limit);
+  const rows = await db.select(
+    `select ${columns} from submissions where ${conditions.join(' and ')} and id > $${after}
+     order by id limit $${limit}`,
+    params,
+    { prepared: true },
+  );
+  const items = rows.map(toListed);
+  return withinBytes(db, { items, nextCursor: items.at(-1)?.id ?? null }, range.bytes);
+}
+
+/**
+ * Ends a page before the submission that would make it larger than `limit` bytes. Submissions with large answers
+ * come without them: they are read here, a few at a time.
+ */
+async function withinBytes(
+  db: Queries,
+  page: Page<Listed>,
+  limit: number = MAX_PAGE_BYTES,
+): Promise<Page<Submission>> {
+  const items: Submission[] = [];
+  const large = new Map<string, Submission>();
+  let bytes = 0;
+  for (const [index, { id, small }] of page.items.entries()) {
+    if (small === undefined && !large.has(id)) {
+      const average = items.length === 0 ? MAX_SUBMISSION_BYTES : bytes / items.length;
+      const count = Math.min(MAX_LARGE_AT_ONCE, Math.max(1, Math.floor((limit - bytes) / average)));
+      for (const read of await readLarge(db, page.items.slice(index), count)) large.set(read.id, read);
+    }
+    const submission = small ?? large.get(id);
+    // One that was deleted in between is left out.
+    if (submission === undefined) continue;
+    bytes += bytesOf(submission, small === undefined);
+    if (bytes > limit && items.length > 0) return { items, nextCursor: items.at(-1)?.id ?? null };
+    items.push(submission);
+  }
+  return { items, nextCursor: page.nextCursor };
+}
+
+/** Reads the next `count` submissions that a page has without their answers. */
+async function readLarge(db: Queries, following: readonly Listed[], count: number): Promise<Submission[]> {
+  const ids = following.filter(({ small }) => small === undefined).map(({ id }) => id);
+  const rows = await db.select(
+    `select ${otherColumns}, answers from submissions where id = any($1)`,
+    [ids.slice(0, count)],
+    { prepared: true },
+  );
+  return rows.map(toSubmission);
+}
+
+/** About what a submission takes in a message. */
+function bytesOf({ answers, metadata }: Submission, isLarge: boolean): number {
+  const ofAnswers = isLarge ? Buffer.byteLength(JSON.stringify(answers)) : SMALL_BYTES;
+  // Most have none, and what there is may be numbers throughout: `1,` takes 11 bytes in a message.
+  const ofMetadata = Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
+  return ofAnswers + ofMetadata;
+}
+
+/** The most bytes of a page, unless it has only one item: gRPC clients take messages of 4 MiB by default. */
+const MAX_PAGE_BYTES = 2 * 1024 * 1024;
+
+/** A request of the largest size, with the metadata of its session. */
+const MAX_SUBMISSION_BYTES = 288 * 1024;
+
+/** At most three times the bytes of a page are read in vain. */
+const MAX_LARGE_AT_ONCE = 24;
+
+const otherColumns = `id, project_id, form_id, version_id, session_id, source, metadata, status,
+  idempotency_key, request_fingerprint, created_at`;
+
+/** Where PostgreSQL begins to compress values, or to store them outside of the row. */
+const SMALL_BYTES = 2048;
+
+/** Large answers, which few submissions have, are null. To tell which are does not read them. */
+const columns = `${otherColumns}, case when pg_column_size(answers) <= ${SMALL_BYTES}
+  and pg_column_compression(answers) is null then answers end as answers`;
+
+/** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
+function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: string[]; params: unknown[] } {
+  const params: unknown[] = [formId, filter.status ?? 'accepted'];
+  const conditions = ['form_id = $1', 'status = $2'];
+  if (filter.sessionId !== undefined) conditions.push(`session_id = $${params.push(filter.sessionId)}`);
+  if (filter.source !== undefined) conditions.push(`source = $${params.push(filter.source)}`);
+  if (filter.afterId !== undefined) conditions.push(`id > $${params.push(filter.afterId)}`);
+  if (filter.beforeId !== undefined) conditions.push(`id < $${params.push(filter.beforeId)}`);
+  return { conditions, params };
+}
+
+function toListed(row: Row): Listed {
+  return { id: String(row.id), small: row.answers === null ? undefined : toSubmission(row) };
+}
+
+/** A row of a page; without the submission if its answers are large. */
+type Listed = { id: string; small: Submission | undefined };
+
+/** Which of a form's submissions; accepted ones if no status is named. */
+export type SubmissionFilter = {
+  status?: 'accepted' | 'spam';
+  sessionId?: string;
+  source?: string;
+  /** Bounds of time as the smallest id of the instant: later than `afterId`, earlier than `beforeId`. */
+  afterId?: string;
+  beforeId?: string;
+};
