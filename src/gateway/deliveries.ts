@@ -7,18 +7,9 @@ import {
   DeliveryStatus,
   WebhooksService,
 } from '../../gen/forms/v1/webhooks_pb.js';
+import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import {
-  nextCursor,
-  pageOf,
-  pageQuery,
-  present,
-  textOrNull,
-  timeInput,
-  timeOf,
-  timeOrNull,
-  timeReply,
-} from './schemas.ts';
+import { pageQuery, present, textOrNull, timeInput, timeOf, timeOrNull, timeReply } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 
@@ -73,25 +64,22 @@ const delivery = z
     delivered_at: timeReply.nullable(),
     response_status: z.int().nullable(),
     error: z.string().nullable(),
-    attempts: z.array(attempt),
+    attempts: z.array(attempt).describe('The last 100, oldest first.'),
   })
   .meta({ id: 'DeliveryLog' });
 
-const deliveriesReply = z.object({ deliveries: z.array(delivery), next_cursor: nextCursor });
 const deliveryReply = z.object({ ok: z.literal(true), delivery });
 const replayedReply = z.object({ ok: z.literal(true), count: z.int() });
 
 /** The routes of what was sent: the interface's, in its order, and those added to them. */
 export const deliveryRoutes: Route[] = tagged('Deliveries', [
-  route('get', '/v1/webhooks/:id/deliveries', rpcs.listDeliveries, {
+  listRoute('/v1/webhooks/:id/deliveries', rpcs.listDeliveries, {
     summary: 'List a webhook’s deliveries with their attempts, newest first',
+    name: 'deliveries',
     query: deliveriesQuery,
-    input: ({ id, query }) => ({ webhookId: id, ...pageOf(query), status: filterOf(query.status) }),
-    reply: deliveriesReply,
-    answer: ({ deliveries, nextPageToken }) => ({
-      deliveries: deliveries.map(deliveryOf),
-      next_cursor: textOrNull(nextPageToken),
-    }),
+    input: ({ id, query, page }) => ({ webhookId: id, ...page, status: filterOf(query.status) }),
+    item: delivery,
+    answer: ({ deliveries, nextPageToken }) => ({ items: deliveries.map(deliveryOf), nextPageToken }),
   }),
   route('post', '/v1/webhook-deliveries/:id/replay', rpcs.replayDelivery, {
     summary: 'Send a failed or delivered delivery again',
@@ -123,15 +111,13 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     reply: deliveryReply,
     answer: ({ delivery }) => ({ ok: true as const, delivery: deliveryOf(delivery) }),
   }),
-  route('get', '/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
+  listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, mails too, newest first',
+    name: 'deliveries',
     query: deliveriesQuery,
-    input: ({ id, query }) => ({ formId: id, ...pageOf(query), status: filterOf(query.status) }),
-    reply: deliveriesReply,
-    answer: ({ deliveries, nextPageToken }) => ({
-      deliveries: deliveries.map(deliveryOf),
-      next_cursor: textOrNull(nextPageToken),
-    }),
+    input: ({ id, query, page }) => ({ formId: id, ...page, status: filterOf(query.status) }),
+    item: delivery,
+    answer: ({ deliveries, nextPageToken }) => ({ items: deliveries.map(deliveryOf), nextPageToken }),
   }),
 ]);
 

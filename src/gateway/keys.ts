@@ -1,16 +1,15 @@
 import { z } from 'zod';
 import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { pageSizes } from '../domain/limits.ts';
 import { scopes } from '../domain/scopes.ts';
+import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
   largePageQuery,
-  nextCursor,
   okReply,
-  pageOf,
   present,
   seconds,
-  textOrNull,
   timeOf,
   timeOrNull,
   timeReply,
@@ -44,7 +43,6 @@ const key = z
   .meta({ id: 'Key' });
 
 const keyCreatedReply = z.object({ key, secret: z.string().describe('Shown only here.') });
-const keysReply = z.object({ keys: z.array(key), next_cursor: nextCursor });
 
 /** The routes of API keys. */
 export const keyRoutes: Route[] = tagged('Keys', [
@@ -61,12 +59,14 @@ export const keyRoutes: Route[] = tagged('Keys', [
     reply: keyCreatedReply,
     answer: ({ key, secret }) => ({ key: keyOf(key), secret }),
   }),
-  route('get', '/v1/keys', rpcs.listKeys, {
+  listRoute('/v1/keys', rpcs.listKeys, {
     summary: 'List the project’s API keys, newest first',
+    name: 'keys',
     query: largePageQuery,
-    input: ({ query }) => pageOf(query),
-    reply: keysReply,
-    answer: ({ keys, nextPageToken }) => ({ keys: keys.map(keyOf), next_cursor: textOrNull(nextPageToken) }),
+    pageSize: pageSizes.max,
+    input: ({ page }) => page,
+    item: key,
+    answer: ({ keys, nextPageToken }) => ({ items: keys.map(keyOf), nextPageToken }),
   }),
   route('delete', '/v1/keys/:id', rpcs.deleteKey, {
     summary: 'Revoke an API key',

@@ -33,18 +33,24 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   const operation = { ...spec, ...(body === undefined ? {} : { body }) };
   const handle = async (exchange: Exchange) => {
     const { request, response } = exchange;
-    const query = spec.query?.safeParse(request.query);
-    if (query?.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
+    // A route without a schema for its query does not read it.
+    const query = (spec.query && readQuery(request, spec.query)) as Query;
     const { value: raw, problems } = body === undefined ? noBody : await readJson(request, limitsOf(rpc));
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
     if (!checked.ok) throw contentError(checked.violations);
-    // A route without a schema for its query does not read it.
-    const input = { id: idOf(request), query: query?.data as Query, body: checked.value };
+    const input = { id: idOf(request), query, body: checked.value };
     const output = await exchange.call(rpc, spec.input(input, exchange));
     sendJson(response, status, spec.answer(output, exchange));
   };
   return customRoute(method, path, rpc, { ...operation, handle });
+}
+
+/** The query of a request. Throws an `HttpError` with all that is wrong with it. */
+export function readQuery<Query>(request: Request, schema: z.ZodType<Query>): Query {
+  const query = schema.safeParse(request.query);
+  if (query.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
+  return query.data;
 }
 
 /** A route with a handler of its own. The access and the limits are those of `rpc`. */

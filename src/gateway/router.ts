@@ -84,9 +84,9 @@ export function createGateway(options: GatewayOptions): Router {
   function exchangeOf(request: Request, response: Response, { rpc, managed = false }: Operation): Exchange {
     const calls = callsFor(transport, request, response, 'api');
     let asked = false;
-    const call: Call = (method, input) => {
+    const call: Call = (method, input, further) => {
       asked = true;
-      return calls(method, input);
+      return calls(method, input, further);
     };
     async function admit() {
       if (asked) return;

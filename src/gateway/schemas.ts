@@ -81,11 +81,6 @@ export function textOrNull(text: string): string | null {
   return text === '' ? null : text;
 }
 
-/** The page that a list request asks for. */
-export function pageOf({ limit, cursor }: { limit?: number; cursor?: string }) {
-  return { pageSize: limit ?? 0, pageToken: cursor ?? '' };
-}
-
 /** A part of a response that its service always sets. Throws if it did not. */
 export function present<T>(part: T | undefined): T {
   if (part === undefined) throw new TypeError('A response lacks a part that is always set');

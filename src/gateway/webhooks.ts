@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { type Webhook, type WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
-import { secretDelaySeconds, secretLength } from '../domain/limits.ts';
+import { pageSizes, secretDelaySeconds, secretLength } from '../domain/limits.ts';
+import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
   largePageQuery,
-  nextCursor,
   okReply,
-  pageOf,
   present,
   seconds,
   textOrNull,
@@ -69,7 +68,6 @@ const webhook = z
   .meta({ id: 'Webhook' });
 
 const webhookReply = z.object({ webhook });
-const webhooksReply = z.object({ webhooks: z.array(webhook), next_cursor: nextCursor });
 
 const webhookCreatedReply = z.object({
   webhook,
@@ -94,15 +92,14 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     reply: webhookCreatedReply,
     answer: ({ webhook, secret }) => ({ webhook: webhookOf(webhook), ...(secret === '' ? {} : { secret }) }),
   }),
-  route('get', '/v1/webhooks', rpcs.listWebhooks, {
+  listRoute('/v1/webhooks', rpcs.listWebhooks, {
     summary: 'List the project’s webhooks, newest first',
+    name: 'webhooks',
     query: largePageQuery,
-    input: ({ query }) => pageOf(query),
-    reply: webhooksReply,
-    answer: ({ webhooks, nextPageToken }) => ({
-      webhooks: webhooks.map(webhookOf),
-      next_cursor: textOrNull(nextPageToken),
-    }),
+    pageSize: pageSizes.max,
+    input: ({ page }) => page,
+    item: webhook,
+    answer: ({ webhooks, nextPageToken }) => ({ items: webhooks.map(webhookOf), nextPageToken }),
   }),
   route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',

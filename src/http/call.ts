@@ -8,9 +8,10 @@ import { requestIdFrom } from '../domain/request-id.ts';
  */
 export function callsFor(transport: Transport, request: Request, response: Response, from: Source): Call {
   let options: HttpCallOptions | undefined;
-  return async (method, input) => {
+  return async (method, input, { continued = false } = {}) => {
     options ??= callOptions(request, response, from);
-    const reply = await transport.unary(method, undefined, undefined, options.headers, input);
+    const headers = continued ? { ...options.headers, ...continuation } : options.headers;
+    const reply = await transport.unary(method, undefined, undefined, headers, input);
     options.onHeader(reply.header);
     return reply.message;
   };
@@ -38,6 +39,9 @@ export function requestIdOf({ headers }: Request): string {
   return id;
 }
 
+/** Marks a call that goes on with what another call of the same request began: the two count as one. */
+const continuation = { 'x-continuation': 'true' };
+
 /** The headers that services get. The credential of a page is its address, so a page passes no other on. */
 const passedOn = {
   api: ['authorization', 'origin', 'referer', 'accept-language'],
@@ -57,10 +61,11 @@ function passBack(received: Headers, response: Response): void {
 /** Whether a request came to the documented interface or to a page. */
 type Source = keyof typeof passedOn;
 
-/** Calls one RPC with one message. */
+/** Calls one RPC with one message. `continued`: it counts as one call with the one before. */
 export type Call = <I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   input: MessageInitShape<I>,
+  options?: { continued?: boolean },
 ) => Promise<MessageShape<O>>;
 
 type HttpCallOptions = Required<Pick<CallOptions, 'onHeader'>> & { headers: Record<string, string> };

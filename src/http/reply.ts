@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
@@ -12,6 +13,26 @@ export function sendJson(response: Response, status: number, body: unknown): voi
   response.setHeader('content-type', 'application/json; charset=utf-8');
   response.setHeader('content-length', Buffer.byteLength(text));
   response.end(text);
+}
+
+/**
+ * Sends a body in pieces, asking for each when the reader has taken the one before, so that memory holds one or
+ * two of them. Ends without an error when the reader goes.
+ */
+export async function sendPieces(
+  response: Response,
+  pieces: AsyncIterable<string | Uint8Array>,
+): Promise<void> {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  try {
+    for await (const piece of pieces) {
+      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
+    }
+    response.end();
+  } catch (error) {
+    if (!gone.signal.aborted) throw error;
+  }
 }
 
 /** Sends a page, compressed where the browser takes it. */

@@ -45,6 +45,9 @@ export const callerKey = createContextKey<Caller | undefined>(undefined, { descr
 /** Set by the server or transport that took the call. */
 export const clientAddressKey = createContextKey('unknown', { description: 'client address' });
 
+/** Set by the transport inside the process: the call counts as one with the call that it goes on from. */
+export const continuationKey = createContextKey(false, { description: 'continuation' });
+
 /** The project that the first key, and calls without one, belong to. */
 export const DEFAULT_PROJECT = 'default';
 

@@ -5,7 +5,7 @@ import { networkOf } from '../domain/client-network.ts';
 import { isId } from '../domain/ids.ts';
 import { createWindowCounter, type WindowState } from '../domain/window-counter.ts';
 import { accessOf, type Limit } from './authorization.ts';
-import { callerKey, clientAddressKey } from './context.ts';
+import { callerKey, clientAddressKey, continuationKey } from './context.ts';
 import { failed } from './errors.ts';
 
 /**
@@ -46,7 +46,7 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
     },
     interceptor: (next) => async (req) => {
       const limit = limitOf(req.method, req.contextValues);
-      if (limit === undefined) return next(req);
+      if (limit === undefined || req.contextValues.get(continuationKey)) return next(req);
       const state = await count(limit, req.contextValues, formOf(limit, req));
       const response = await next(req).catch((error: unknown) => {
         if (error instanceof ConnectError) setRateLimitHeaders(error.metadata, limit, state);

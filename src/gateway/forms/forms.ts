@@ -3,8 +3,9 @@ import { type Form, FormsService, type GetAgentSchemaResponse } from '../../../g
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
+import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { jsonObject, nextCursor, okReply, pageOf, pageQuery, present, textOrNull } from '../schemas.ts';
+import { jsonObject, okReply, pageQuery, present, textOrNull } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
 import {
   definitionOf,
@@ -67,15 +68,13 @@ export const formRoutes: Route[] = tagged('Forms', [
     reply: agentSchemaReply,
     answer: (response, { baseUrl }) => agentSchemaOf(response, baseUrl),
   }),
-  route('get', '/v1/forms', rpcs.listForms, {
+  listRoute('/v1/forms', rpcs.listForms, {
     summary: 'List the project’s forms, newest first',
+    name: 'forms',
     query: pageQuery,
-    input: ({ query }) => pageOf(query),
-    reply: z.object({ forms: z.array(listedForm), next_cursor: nextCursor }),
-    answer: ({ forms, nextPageToken }) => ({
-      forms: forms.map(listedFormOf),
-      next_cursor: textOrNull(nextPageToken),
-    }),
+    input: ({ page }) => page,
+    item: listedForm,
+    answer: ({ forms, nextPageToken }) => ({ items: forms.map(listedFormOf), nextPageToken }),
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {
     summary: 'Read a form with its current definition',

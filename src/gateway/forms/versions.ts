@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { FormsService, type FormVersion } from '../../../gen/forms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
+import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { nextCursor, pageOf, pageQuery, present, textOrNull, timeOf, timeReply } from '../schemas.ts';
+import { pageQuery, present, timeOf, timeReply } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
 import { definitionOf, form, formOf, webhookSecret } from './schemas.ts';
 
@@ -34,15 +35,13 @@ export const versionRoutes: Route[] = tagged('Forms', [
       ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
     }),
   }),
-  route('get', '/v1/forms/:id/versions', rpcs.listFormVersions, {
+  listRoute('/v1/forms/:id/versions', rpcs.listFormVersions, {
     summary: 'List a form’s published versions, newest first',
+    name: 'versions',
     query: pageQuery,
-    input: ({ id, query }) => ({ formId: id, ...pageOf(query) }),
-    reply: z.object({ versions: z.array(listedVersion), next_cursor: nextCursor }),
-    answer: ({ versions, nextPageToken }) => ({
-      versions: versions.map(listedVersionOf),
-      next_cursor: textOrNull(nextPageToken),
-    }),
+    input: ({ id, page }) => ({ formId: id, ...page }),
+    item: listedVersion,
+    answer: ({ versions, nextPageToken }) => ({ items: versions.map(listedVersionOf), nextPageToken }),
   }),
   route('get', '/v1/forms/:id/versions/:number', rpcs.getFormVersion, {
     summary: 'Read a published version with its definition',

@@ -1,11 +1,9 @@
-import { once } from 'node:events';
 import { createClient } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ExportFormat, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { violationsOf } from '../../domain/violations.ts';
 import { callOptions } from '../../http/call.ts';
-import { contentError } from '../../http/errors.ts';
-import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
+import { sendPieces } from '../../http/reply.ts';
+import { customRoute, type Exchange, idOf, type Route, readQuery, tagged } from '../route.ts';
 
 const exportQuery = z.object({ format: z.enum(['csv', 'ndjson']).default('csv') });
 
@@ -22,9 +20,8 @@ export const exportRoutes: Route[] = tagged('Submissions', [
 /** Streams the file as fast as it is read, and stops the service's work when the reader goes. */
 async function sendExport({ transport, request, response }: Exchange): Promise<void> {
   const formId = idOf(request);
-  const query = exportQuery.safeParse(request.query);
-  if (query.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
-  const { format, type } = formats[query.data.format];
+  const query = readQuery(request, exportQuery);
+  const { format, type } = formats[query.format];
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   const options = { ...callOptions(request, response, 'api'), signal: gone.signal };
@@ -32,22 +29,19 @@ async function sendExport({ transport, request, response }: Exchange): Promise<v
     .exportSubmissions({ formId, format }, options)
     [Symbol.asyncIterator]();
   // A refusal comes before the first chunk, while there is still a status to send.
-  let chunk = await chunks.next();
+  const first = await chunks.next();
   response.setHeader('content-type', type);
-  response.setHeader(
-    'content-disposition',
-    `attachment; filename="${filenameOf(formId, query.data.format)}"`,
-  );
+  response.setHeader('content-disposition', `attachment; filename="${filenameOf(formId, query.format)}"`);
   try {
-    for (; !chunk.done && request.method !== 'HEAD'; chunk = await chunks.next()) {
-      if (!response.write(chunk.value.data)) await once(response, 'drain', { signal: gone.signal });
-    }
-    response.end();
-  } catch (error) {
-    if (!gone.signal.aborted) throw error;
+    if (request.method === 'HEAD') response.end();
+    else await sendPieces(response, dataOf(first, chunks));
   } finally {
     gone.abort();
   }
+}
+
+async function* dataOf(first: Chunk, rest: AsyncIterator<{ data: Uint8Array }>): AsyncGenerator<Uint8Array> {
+  for (let chunk = first; !chunk.done; chunk = await rest.next()) yield chunk.value.data;
 }
 
 function filenameOf(formId: string, format: string): string {
@@ -58,3 +52,5 @@ const formats = {
   csv: { format: ExportFormat.CSV, type: 'text/csv; charset=utf-8' },
   ndjson: { format: ExportFormat.NDJSON, type: 'application/x-ndjson; charset=utf-8' },
 };
+
+type Chunk = IteratorResult<{ data: Uint8Array }>;

@@ -4,12 +4,11 @@ import {
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/forms/v1/submissions_pb.js';
+import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
 import {
   jsonObject,
-  nextCursor,
   okReply,
-  pageOf,
   pageQuery,
   present,
   textOrNull,
@@ -56,24 +55,22 @@ const submissionsQuery = pageQuery.extend({
 
 /** The routes that read and delete submissions. */
 export const submissionRoutes: Route[] = tagged('Submissions', [
-  route('get', '/v1/forms/:id/submissions', rpcs.listSubmissions, {
+  listRoute('/v1/forms/:id/submissions', rpcs.listSubmissions, {
     summary: 'List a form’s submissions, newest first',
+    name: 'submissions',
     query: submissionsQuery,
-    input: ({ id, query }) => ({
+    input: ({ id, query, page, continued }) => ({
       formId: id,
-      ...pageOf(query),
-      skip: query.offset ?? 0,
+      ...page,
+      skip: continued ? 0 : (query.offset ?? 0),
       sessionId: query.session_id ?? '',
       source: query.source ?? '',
       status: query.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
       createdAfter: query.created_after,
       createdBefore: query.created_before,
     }),
-    reply: z.object({ submissions: z.array(submission), next_cursor: nextCursor }),
-    answer: ({ submissions, nextPageToken }) => ({
-      submissions: submissions.map(submissionOf),
-      next_cursor: textOrNull(nextPageToken),
-    }),
+    item: submission,
+    answer: ({ submissions, nextPageToken }) => ({ items: submissions.map(submissionOf), nextPageToken }),
   }),
   route('get', '/v1/submissions/:id', rpcs.getSubmission, {
     summary: 'Read one submission',
