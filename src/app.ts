@@ -6,15 +6,16 @@ import manifest from '../package.json' with { type: 'json' };
 import { type Api, createApi } from './api.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
+import { networkOf } from './domain/client-network.ts';
 import { SecretBox } from './domain/secrets.ts';
 import { createGateway } from './gateway/router.ts';
+import { listen } from './listeners/listeners.ts';
 import { formPostPages as pages } from './pages/form-post.ts';
 import { createHostedPages } from './pages/router.ts';
 import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
-import { listen } from './server.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
 import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
@@ -58,10 +59,14 @@ export async function startApp(
 
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
+  const isTrusted = trustedBy(config);
   const listeners = await listen({
     ...config,
     http: createHttpHandler(config, api, log),
     grpc: rpcHandler(config, { api, log, fallback: notFound }),
+    clientOf: (address) => (isTrusted(address, 0) ? undefined : networkOf(address)),
+    now,
+    log,
   });
   started.defer(() => listeners.close(CALLS_GRACE_MS));
   started.defer(() => api.endStreams());
@@ -95,8 +100,8 @@ function createHttpHandler(config: Config, api: Api, log: Logger): RequestListen
   });
 }
 
-function rpcHandler({ trustProxy }: Config, { api, log, fallback }: RpcHandlerParts): RpcHandler {
-  const trusted = typeof trustProxy === 'number' ? hops(trustProxy) : proxyAddr.compile(trustProxy);
+function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): RpcHandler {
+  const trusted = trustedBy(config);
   return createRpcHandler({
     routes: (router) => api.routes(router),
     contextValues: (request) => contextOfClient(proxyAddr(request as IncomingMessage, trusted)),
@@ -110,7 +115,12 @@ const notFound: RpcHandler = (_request, response) => {
   response.end();
 };
 
-const hops = (count: number) => (_address: string, index: number) => index < count;
+/** Whether an address is a proxy that is believed, by its place in the chain: 0 is the one that connects. */
+function trustedBy({ trustProxy }: Config): (address: string, index: number) => boolean {
+  return typeof trustProxy === 'number'
+    ? (_address, index) => index < trustProxy
+    : proxyAddr.compile(trustProxy);
+}
 
 function openConfigured({ databaseUrl, dataDir }: Config, log: Logger): Promise<Database> {
   if (databaseUrl !== undefined) return openDatabase({ databaseUrl, log });

@@ -240,6 +240,18 @@ const settings = z.object({
     '10',
     wholeNumber(1, 100),
   ),
+  maxConnections: setting(
+    'MAX_CONNECTIONS',
+    'connections open at once in each process; below the number of files that the system lets it open',
+    '10000',
+    wholeNumber(10, 1_000_000),
+  ),
+  maxConnectionsPerClient: setting(
+    'MAX_CONNECTIONS_PER_CLIENT',
+    'those of one client address (IPv6: /64); trusted proxies are exempt',
+    '1000',
+    wholeNumber(1, 1_000_000),
+  ),
   trustProxy: setting(
     'TRUST_PROXY',
     'how many proxies to believe in `X-Forwarded-For`, or their addresses and ranges',

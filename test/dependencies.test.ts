@@ -19,6 +19,7 @@ const mayImport: Record<string, string[]> = {
   gateway: ['gen', 'domain', 'http', 'text'],
   pages: ['gen', 'domain', 'http', 'text'],
   mcp: ['gen', 'domain', 'http', 'text'],
+  listeners: ['http', 'src/store/database/faults.ts'],
   cli: ['gen', 'domain'],
   'cli/admin': ['gen', 'domain', 'store', 'services'],
   process: [
@@ -33,6 +34,7 @@ const mayImport: Record<string, string[]> = {
     'gateway',
     'pages',
     'mcp',
+    'listeners',
   ],
 };
 

@@ -9,7 +9,11 @@ export const overload: Row = {
   what: 'three times the submissions that a slow database can store, for the time of all rounds (30 s)',
   async run(bench, report) {
     const databaseUrl = await bench.databases.create();
-    const { service, formId } = await acceptingService(bench, { DATABASE_URL: databaseUrl });
+    const { service, formId } = await acceptingService(bench, {
+      DATABASE_URL: databaseUrl,
+      MAX_CONNECTIONS_PER_CLIENT: String(2 * CONNECTIONS),
+      MAX_CONNECTIONS: String(2 * CONNECTIONS),
+    });
     const call = submissionsTo(formId);
     await bench.hammered(service, call)({ warmingUp: true });
     const stored = () => numberOn(databaseUrl, 'select count(*) from submissions');

@@ -3,6 +3,7 @@ import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { requestIdFrom } from '../domain/request-id.ts';
 import type { Log } from '../telemetry/log.ts';
+import { throttledWarning } from '../telemetry/throttled-warning.ts';
 import { failed } from './errors.ts';
 
 /**
@@ -13,7 +14,7 @@ import { failed } from './errors.ts';
  * request id under which the log has the cause.
  */
 export function createCallLog({ log, now, describeTemporaryFault }: LogOptions): CallLog {
-  const warn = throttled(log, now);
+  const warn = throttledWarning(log, now, WARN_EVERY_MS);
 
   function end(call: Call, startedAt: number): void {
     log.debug({ ...factsOf(call, startedAt), code: 'ok' }, 'call');
@@ -78,24 +79,7 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
   }
 }
 
-/**
- * Warns once a second at most, and counts the warnings left out: while the database is away or too slow,
- * every call fails for the same reason.
- */
-function throttled(log: Log, now: () => number): (facts: object, message: string) => void {
-  let warnedAt = Number.NEGATIVE_INFINITY;
-  let leftOut = 0;
-  return (facts, message) => {
-    if (now() - warnedAt < WARN_EVERY_MS) {
-      leftOut += 1;
-      return;
-    }
-    log.warn({ ...facts, ...(leftOut > 0 && { leftOut }) }, message);
-    warnedAt = now();
-    leftOut = 0;
-  };
-}
-
+/** While the database is away or too slow, every call fails for the same reason. */
 const WARN_EVERY_MS = 1_000;
 
 /** Long enough for a restart of the database or a burst of submissions to be over. */

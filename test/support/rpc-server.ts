@@ -11,7 +11,7 @@ import { limitsOf } from '../../src/domain/message-limits.ts';
 import { callLimits } from '../../src/rpc/limits.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import { answerUnaryGrpc } from '../../src/rpc/unary-grpc.ts';
-import { listen } from '../../src/server.ts';
+import { startListeners } from './listeners.ts';
 
 /**
  * Serves a Health service of the test's own on HTTP/1.1 and HTTP/2, without the interceptors of the
@@ -23,6 +23,7 @@ export async function startRpcServer(
   { unaryGrpcByConnect = false } = {},
 ) {
   const logged: string[] = [];
+  const log = pino({}, { write: (line) => logged.push(line) });
   const spec = createServiceImplSpec<typeof Health>(Health, { check });
   const handler = createRpcHandler({
     routes(router) {
@@ -33,15 +34,13 @@ export async function startRpcServer(
     },
     contextValues: createContextValues,
     fallback: (_request, response) => response.destroy(),
-    log: pino({}, { write: (line) => logged.push(line) }),
+    log,
   });
-  const listeners = await listen({ host: '127.0.0.1', port: 0, grpcPort: 0, http: handler, grpc: handler });
+  const listeners = await startListeners({ http: handler, grpc: handler, log });
   return {
-    url: `http://127.0.0.1:${listeners.port}`,
-    grpcUrl: `http://127.0.0.1:${listeners.grpcPort}`,
+    ...listeners,
     /** The lines of the server's log. */
     logged,
-    [Symbol.asyncDispose]: () => listeners.close(0),
   };
 }
 

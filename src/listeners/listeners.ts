@@ -1,8 +1,10 @@
-import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
-import type { AddressInfo, Socket } from 'node:net';
-import { HttpError } from './http/errors.ts';
-import { StartError } from './store/database/faults.ts';
+import type { AddressInfo } from 'node:net';
+import { StartError } from '../store/database/faults.ts';
+import { type ConnectionLimitOptions, createConnectionLimits } from './connection-limits.ts';
+import { createHttp1Server } from './http1.ts';
+import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
 
 /**
  * Opens the two servers: HTTP/1.1 for REST, hosted pages, Connect and gRPC-Web; HTTP/2 cleartext
@@ -10,12 +12,19 @@ import { StartError } from './store/database/faults.ts';
  *
  * Throws a `StartError` if it can't listen on one of the ports; then neither stays open.
  */
-export async function listen({ host, port, grpcPort, http, grpc }: ListenOptions): Promise<Listeners> {
-  const httpServer = createServer(limits, http);
-  httpServer.on('clientError', refuseBrokenRequest);
-  // An unknown Expect header is ignored, since the interface has no status 417.
-  httpServer.on('checkExpectation', http);
+export async function listen({
+  host,
+  port,
+  grpcPort,
+  http,
+  grpc,
+  ...options
+}: ListenOptions): Promise<Listeners> {
+  const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
+  const httpServer = createHttp1Server(http, timeOuts);
   const grpcServer = createHttp2Server(grpc);
+  const limits = createConnectionLimits(options);
+  for (const server of [httpServer, grpcServer]) limits.guard(server);
   const sessions = trackSessions(grpcServer);
 
   await listenOn(httpServer, host, port, 'PORT');
@@ -82,47 +91,19 @@ function trackSessions(server: Http2Server): Set<ServerHttp2Session> {
   return sessions;
 }
 
-/** Answers what Node's parser refuses with the error body of the interface, and closes the connection. */
-function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const refused = brokenRequests[error.code ?? ''] ?? notHttp;
-  const body = JSON.stringify(refused.body);
-  socket.end(
-    `HTTP/1.1 ${refused.status} ${STATUS_CODES[refused.status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-const notHttp = new HttpError('bad_request', 'The request is not HTTP');
-
-const brokenRequests: Record<string, HttpError> = {
-  HPE_HEADER_OVERFLOW: new HttpError('too_large', 'The URL or the headers are too large'),
-  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('bad_request', 'The request took too long to arrive'),
-};
-
 function portOf(server: Server | Http2Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-/** Time-outs in milliseconds, so that slow senders do not keep connections; sizes in bytes. */
-const limits = {
-  headersTimeout: 10_000,
-  requestTimeout: 30_000,
-  keepAliveTimeout: 5_000,
-  connectionsCheckingInterval: 5_000,
-  maxHeaderSize: 16 * 1024,
-};
-
-export type ListenOptions = {
+export type ListenOptions = ConnectionLimitOptions & {
   host: string;
   /** 0 takes a free one. */
   port: number;
   grpcPort: number;
   http: RequestListener;
   grpc: Parameters<typeof createHttp2Server>[0] & object;
+  /** Other time-outs than the standard ones. */
+  timeOuts?: Partial<TimeOuts>;
 };
 
 export type Listeners = {

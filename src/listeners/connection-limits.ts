@@ -1,0 +1,71 @@
+import type { Server, Socket } from 'node:net';
+import type { Log } from '../telemetry/log.ts';
+import { throttledWarning } from '../telemetry/throttled-warning.ts';
+
+/**
+ * Bounds how many connections are open, of all servers it guards together and of each client. A connection
+ * beyond a bound is closed at once, without an answer.
+ */
+export function createConnectionLimits(options: ConnectionLimitOptions): ConnectionLimits {
+  const { maxConnections, maxConnectionsPerClient, clientOf, now, log } = options;
+  const warn = throttledWarning(log, now, WARN_EVERY_MS);
+  const openOf = new Map<string, number>();
+  let open = 0;
+
+  function count(client: string | undefined, change: 1 | -1): void {
+    open += change;
+    if (client === undefined) return;
+    const left = (openOf.get(client) ?? 0) + change;
+    if (left === 0) openOf.delete(client);
+    else openOf.set(client, left);
+  }
+
+  function admits(socket: Socket): boolean {
+    const { remoteAddress } = socket;
+    // The client has gone while it waited to be accepted.
+    if (remoteAddress === undefined) return false;
+    if (open >= maxConnections) {
+      warn({ maxConnections }, 'Too many connections are open; new ones are closed at once');
+      return false;
+    }
+    const client = clientOf(remoteAddress);
+    if (client !== undefined && (openOf.get(client) ?? 0) >= maxConnectionsPerClient) {
+      warn(
+        { client, maxConnectionsPerClient },
+        'A client has too many connections; its new ones are closed at once. If it is a proxy, TRUST_PROXY exempts it',
+      );
+      return false;
+    }
+    count(client, 1);
+    socket.once('close', () => count(client, -1));
+    return true;
+  }
+
+  return {
+    guard(server) {
+      const listeners = server.listeners('connection');
+      server.removeAllListeners('connection');
+      server.on('connection', (socket: Socket) => {
+        if (!admits(socket)) socket.destroy();
+        else for (const listener of listeners) Reflect.apply(listener, server, [socket]);
+      });
+    },
+  };
+}
+
+const WARN_EVERY_MS = 10_000;
+
+export type ConnectionLimits = {
+  /** From now on, what listens to the server's `connection` event only gets connections within the bounds. */
+  guard(server: Server): void;
+};
+
+export type ConnectionLimitOptions = {
+  maxConnections: number;
+  maxConnectionsPerClient: number;
+  /** Whom an address counts for; undefined for a trusted proxy, whose connections are those of many clients. */
+  clientOf: (address: string) => string | undefined;
+  /** Milliseconds since 1970. */
+  now: () => number;
+  log: Log;
+};

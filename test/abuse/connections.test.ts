@@ -1,0 +1,55 @@
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import { until } from '../support/until.ts';
+import {
+  type AttackedService,
+  HEALTH_MS,
+  harmDone,
+  MEMORY_MIB,
+  startAttackedService,
+} from './attacked-service.ts';
+
+it('frees the connections of those who never end a request nor close their own side', {
+  timeout: 60_000,
+}, async () => {
+  await using service = await startAttackedService('pglite');
+  const atRest = openFiles(service);
+
+  let most = 0;
+  const harm = await harmDone(service, async () => {
+    using sockets = new DisposableStack();
+    for (let wave = 0; wave < 15; wave += 1) {
+      const address = `127.0.0.${2 + (wave % 3)}`;
+      const opened = await Promise.all(Array.from({ length: 250 }, () => openUnended(service.url, address)));
+      for (const socket of opened) sockets.defer(() => socket.destroy());
+    }
+    most = openFiles(service) - atRest;
+    await until(
+      () => openFiles(service) < atRest + 100,
+      20_000,
+      () => `${openFiles(service)} files are open`,
+    );
+  });
+
+  // What one address may open, times three.
+  expect(most).toBeLessThan(3 * 1_100);
+  expect(most).toBeGreaterThan(1_000);
+  expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+  expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+});
+
+/** A connection in the middle of its headers, which hears when the server ends it and does nothing about it. */
+async function openUnended(url: string, localAddress: string): Promise<Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), localAddress, allowHalfOpen: true });
+  socket.on('error', () => undefined).resume();
+  await Promise.race([once(socket, 'connect'), new Promise((resolve) => socket.once('close', resolve))]);
+  socket.write(`GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(1_000)}`);
+  return socket;
+}
+
+function openFiles({ process }: AttackedService): number {
+  return readdirSync(`/proc/${process.child.pid}/fd`).length;
+}
