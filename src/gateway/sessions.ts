@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { sessionSeconds } from '../domain/limits.ts';
+import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
   idempotencyKey,
   idempotencyKeyOf,
   jsonObject,
+  pageQuery,
   present,
   seconds,
   textOrNull,
@@ -27,6 +29,13 @@ const createSessionBody = z
     expires_in: seconds(sessionSeconds).exactOptional(),
     prefill: jsonObject.exactOptional().describe('Answers to begin with, by field id.'),
     metadata: metadata.exactOptional(),
+    return_url: z
+      .string()
+      .min(1)
+      .exactOptional()
+      .describe(
+        'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
+      ),
   })
   .meta({ id: 'CreateSessionInput' });
 
@@ -50,12 +59,14 @@ const submitSessionBody = z
   })
   .meta({ id: 'SubmitSessionInput' });
 
+const sessionStatus = z.enum(['open', 'submitted', 'expired', 'cancelled']);
+
 const session = z
   .object({
     id: z.string().describe('Whoever has it can fill the session.'),
     form_id: z.string(),
     form_version_id: z.string(),
-    status: z.enum(['open', 'submitted', 'expired']),
+    status: sessionStatus,
     url: z.string().describe('The hosted page.'),
     expires_at: timeReply,
     created_at: timeReply,
@@ -63,6 +74,7 @@ const session = z
     prefill: jsonObject,
     metadata: jsonObject,
     submission_id: z.string().nullable(),
+    return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
     partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   })
   .meta({ id: 'Session' });
@@ -83,9 +95,10 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     body: createSessionBody,
     bodyOptional: true,
     headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ id, body: { expires_in, ...body } }, { request }) => ({
+    input: ({ id, body: { expires_in, return_url = '', ...body } }, { request }) => ({
       formId: id,
       ...body,
+      returnUrl: return_url,
       expiresIn: durationOf(expires_in),
       idempotencyKey: idempotencyKeyOf(request),
     }),
@@ -93,6 +106,18 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     errors: [409, 410],
     reply: sessionReply,
     answer: ({ session }) => ({ session: sessionOf(session) }),
+  }),
+  listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
+    summary: 'List a form’s sessions, newest first',
+    name: 'sessions',
+    query: pageQuery.extend({ status: sessionStatus.exactOptional().describe('Default: all.') }),
+    input: ({ id, page, query: { status } }) => ({
+      formId: id,
+      ...page,
+      status: status === undefined ? SessionStatus.UNSPECIFIED : statuses[status],
+    }),
+    item: session,
+    answer: ({ sessions, nextPageToken }) => ({ items: sessions.map(sessionOf), nextPageToken }),
   }),
   route('get', '/v1/sessions/:id', rpcs.getSession, {
     summary: 'Read a session',
@@ -110,6 +135,13 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
       expiresIn: durationOf(expires_in),
       extendBy: durationOf(extend_by),
     }),
+    errors: [409, 410],
+    reply: sessionReply,
+    answer: ({ session }) => ({ session: sessionOf(session) }),
+  }),
+  route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
+    summary: 'End a session before its time',
+    input: ({ id }) => ({ sessionId: id }),
     errors: [409, 410],
     reply: sessionReply,
     answer: ({ session }) => ({ session: sessionOf(session) }),
@@ -146,11 +178,18 @@ function sessionOf(message: Session | undefined): z.input<typeof session> {
     prefill: there.prefill ?? {},
     metadata: there.metadata ?? {},
     submission_id: textOrNull(there.submissionId),
+    ...(there.returnUrl === '' ? {} : { return_url: there.returnUrl }),
     ...(there.partialAnswers === undefined ? {} : { partial_answers: there.partialAnswers }),
   };
 }
 
 function statusOf(status: SessionStatus): z.input<typeof session>['status'] {
-  if (status === SessionStatus.SUBMITTED) return 'submitted';
-  return status === SessionStatus.EXPIRED ? 'expired' : 'open';
+  return sessionStatus.options.find((name) => statuses[name] === status) ?? 'open';
 }
+
+const statuses = {
+  open: SessionStatus.OPEN,
+  submitted: SessionStatus.SUBMITTED,
+  expired: SessionStatus.EXPIRED,
+  cancelled: SessionStatus.CANCELLED,
+} satisfies Record<z.output<typeof sessionStatus>, SessionStatus>;

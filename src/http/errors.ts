@@ -16,6 +16,7 @@ const statuses = {
   method: 404,
   conflict: 409,
   expired: 410,
+  cancelled: 410,
   closed: 410,
   archived: 410,
   too_large: 413,

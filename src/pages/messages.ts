@@ -43,6 +43,8 @@ function wordsFor(reason: ErrorReason, words: Words): [title: string, text: stri
       return [words.submittedTitle, words.submittedText];
     case 'expired':
       return [words.expiredTitle, words.expiredText];
+    case 'cancelled':
+      return [words.cancelledTitle, words.cancelledText];
     case 'closed':
     case 'archived':
       return [words.closedTitle, words.closedText];

@@ -56,6 +56,7 @@ const codes: Record<FailureReason, Code> = {
   [Reason.EXPIRED]: Code.FailedPrecondition,
   [Reason.CLOSED]: Code.FailedPrecondition,
   [Reason.ARCHIVED]: Code.FailedPrecondition,
+  [Reason.CANCELLED]: Code.FailedPrecondition,
   [Reason.TOO_LARGE]: Code.ResourceExhausted,
   [Reason.MEDIA_TYPE]: Code.InvalidArgument,
   [Reason.INVALID]: Code.InvalidArgument,

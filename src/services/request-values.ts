@@ -15,7 +15,7 @@ import type { PageRequest } from '../store/database/queries.ts';
  */
 export function pageRequestOf(
   { pageSize, pageToken }: ListRequest,
-  prefix: IdPrefix,
+  prefix: IdPrefix | 'sess',
   unset: number = pageSizes.default,
 ): PageRequest {
   if (pageSize < 0) throw badParameter('limit', 'too_small', 'Expected at least 1');

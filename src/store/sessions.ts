@@ -13,7 +13,14 @@ import {
 } from './database/columns.ts';
 import { DatabaseUnavailable } from './database/faults.ts';
 import { createLoader } from './database/loader.ts';
-import { deleteSome, type Queries, type Row, type Transaction } from './database/queries.ts';
+import {
+  deleteSome,
+  MAX_PAGE_BYTES,
+  type Page,
+  type Queries,
+  type Row,
+  type Transaction,
+} from './database/queries.ts';
 import { MAX_CONFLICTS } from './database/retry.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
@@ -28,13 +35,17 @@ export const SessionEntity = defineEntity({
     prefill: json<JsonObject>(),
     metadata: json<JsonObject>(),
     partialAnswers: json<JsonObject>().strictNullable(),
+    /** Where the person is sent after submitting. */
+    returnUrl: text().strictNullable(),
     createdAt: time(),
     expiresAt: time(),
     /** When the hosted page was first opened. */
     openedAt: time().strictNullable(),
     submittedAt: time().strictNullable(),
     submissionId: id().strictNullable(),
-    /** When the expiry became an event; set in the commit that holds the event, so it happens once. */
+    /** When its maker ended it. */
+    cancelledAt: time().strictNullable(),
+    /** When its end without a submission became an event; set in that event's commit, so it happens once. */
     expiryAnnouncedAt: time().strictNullable(),
     idempotencyKey: text().strictNullable(),
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
@@ -47,6 +58,7 @@ export const SessionEntity = defineEntity({
       where: 'submitted_at is null and expiry_announced_at is null',
     },
     { name: 'sessions_by_form', properties: ['formId', 'expiresAt'] },
+    { name: 'sessions_by_age', properties: ['formId', 'createdAt', 'id'] },
   ],
   uniques: [
     {
@@ -65,8 +77,8 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
       `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
-         idempotency_key, request_fingerprint)
-       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9)
+         idempotency_key, request_fingerprint, return_url)
+       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10)
        on conflict do nothing returning ${columns}`,
       [
         session.id,
@@ -78,6 +90,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.expiresIn,
         session.idempotency?.key,
         session.idempotency?.fingerprint,
+        session.returnUrl,
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -134,6 +147,44 @@ export async function findSession(
   return session?.projectId === projectId ? session : null;
 }
 
+/**
+ * Lists up to `limit` of a form's sessions, newest first, from the one after `after` on, as many as the bytes of
+ * a page allow, but at least one.
+ *
+ * The form is one the caller may read: nothing here asks for its project.
+ */
+export async function listSessions(
+  db: Queries,
+  formId: string,
+  { status, after, limit }: { status?: Session['status']; after?: Session; limit: number },
+): Promise<Page<Session>> {
+  const items: Session[] = [];
+  for (let bytes = 0, last = after; ; last = items.at(-1)) {
+    const count = Math.min(limit + 1 - items.length, MAX_READ_AT_ONCE);
+    const rows = await db.select(
+      `select ${columns} from sessions
+       where form_id = $1 and (created_at, id) < ($2::timestamptz, $3) and ($4::text is null or ${statusNow} = $4)
+       order by created_at desc, id desc limit $5`,
+      [formId, last?.createdAt.toISOString() ?? 'infinity', last?.id ?? '', status, count],
+    );
+    for (const session of rows.map(toSession)) {
+      bytes += bytesOf(session);
+      const full = items.length === limit || (bytes > MAX_PAGE_BYTES && items.length > 0);
+      if (full) return { items, nextCursor: items.at(-1)?.id ?? null };
+      items.push(session);
+    }
+    if (rows.length < count) return { items, nextCursor: null };
+  }
+}
+
+/** About what a session takes in a message. Metadata may be numbers throughout: `1,` takes 11 bytes there. */
+function bytesOf({ prefill, metadata, partialAnswers }: Session): number {
+  return Buffer.byteLength(JSON.stringify([prefill, partialAnswers])) + 6 * JSON.stringify(metadata).length;
+}
+
+/** A session holds up to half a megabyte, which should not be read in vain by the hundred. */
+const MAX_READ_AT_ONCE = 8;
+
 /** Finds a session and keeps others from changing it until the transaction ends. */
 export async function lockSession(tx: Transaction, sessionId: string): Promise<Session | null> {
   const [row] = await tx.select(`select ${columns} from sessions where id = $1 for update`, [sessionId]);
@@ -161,6 +212,15 @@ export async function updateSession(
       jsonOrNull(metadata),
       jsonOrNull(partialAnswers),
     ],
+  );
+  return toSession(row ?? {});
+}
+
+/** Ends a session that the caller has locked and found open. The caller stores its event with it. */
+export async function cancelLockedSession(tx: Transaction, sessionId: string): Promise<Session> {
+  const [row] = await tx.execute(
+    `update sessions set cancelled_at = now(), expiry_announced_at = now() where id = $1 returning ${columns}`,
+    [sessionId],
   );
   return toSession(row ?? {});
 }
@@ -206,10 +266,12 @@ export async function removeSessionsBefore(
 }
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
+const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'
+    when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
+
 const columns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, created_at, expires_at,
-  opened_at, submitted_at, submission_id, request_fingerprint, clock_timestamp() as read_at,
-  case when submitted_at is not null then 'submitted'
-    when expires_at <= clock_timestamp() then 'expired' else 'open' end as status`;
+  opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at,
+  clock_timestamp() as read_at, ${statusNow} as status`;
 
 function toSession(row: Row): Session {
   return {
@@ -217,7 +279,7 @@ function toSession(row: Row): Session {
     projectId: String(row.project_id),
     formId: String(row.form_id),
     versionId: String(row.version_id),
-    status: row.status === 'submitted' || row.status === 'expired' ? row.status : 'open',
+    status: sessionStatuses.find((status) => status === row.status) ?? 'open',
     prefill: objectOf(row.prefill),
     metadata: objectOf(row.metadata),
     partialAnswers: objectOrNull(row.partial_answers),
@@ -227,9 +289,13 @@ function toSession(row: Row): Session {
     submittedAt: timeOrNull(row.submitted_at),
     submissionId: textOrNull(row.submission_id),
     requestFingerprint: textOrNull(row.request_fingerprint),
+    returnUrl: textOrNull(row.return_url),
+    cancelledAt: timeOrNull(row.cancelled_at),
     readAt: timeOf(row.read_at),
   };
 }
+
+export const sessionStatuses = ['open', 'submitted', 'expired', 'cancelled'] as const;
 
 function jsonOrNull(value: JsonObject | undefined): string | null {
   return value === undefined ? null : JSON.stringify(value);
@@ -237,7 +303,7 @@ function jsonOrNull(value: JsonObject | undefined): string | null {
 
 /** A session as it was at `readAt`, by the database's clock. */
 export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {
-  status: 'open' | 'submitted' | 'expired';
+  status: (typeof sessionStatuses)[number];
   readAt: Date;
 };
 
@@ -245,6 +311,7 @@ export type NewSession = Pick<
   Session,
   'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'
 > & {
+  returnUrl?: string;
   /** Seconds. */
   expiresIn: number;
   idempotency?: { key: string; fingerprint: string } | undefined;

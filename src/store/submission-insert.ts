@@ -76,7 +76,8 @@ with input as materialized (
 ),${only(`
 open_sessions as materialized (
   select id from sessions
-  where id in (select "sessionId" from input) and submitted_at is null and expires_at > clock_timestamp()
+  where id in (select "sessionId" from input) and submitted_at is null and cancelled_at is null
+    and expires_at > clock_timestamp()
   order by id for update
 ), free_uploads as materialized (
   select id from uploads
@@ -171,7 +172,8 @@ with asked as materialized (
   returning id, request_fingerprint
 )
 select asked.id, written.id as first_id, written.request_fingerprint as fingerprint, asked.session_id,
-  sessions.submission_id, sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open,
+  sessions.submission_id, sessions.cancelled_at is not null as cancelled,
+  sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open,
   exists (
     select from json_array_elements_text(asked.upload_ids) as u
     where not exists (select from uploads where uploads.id = u and uploads.submission_id is null)
@@ -188,6 +190,7 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
   if (firstId !== null) {
     return { outcome: 'duplicate', submissionId: firstId, fingerprint: textOrNull(row.fingerprint) };
   }
+  if (row.cancelled === true) return { outcome: 'session_cancelled' };
   if (row.session_id === null || row.open === true) {
     return row.upload_taken === true ? { outcome: 'upload_taken' } : undefined;
   }
@@ -218,6 +221,7 @@ export type WriteOutcome =
   | { outcome: 'duplicate'; submissionId: string; fingerprint: string | null }
   | { outcome: 'session_submitted'; submissionId: string }
   | { outcome: 'session_expired' }
+  | { outcome: 'session_cancelled' }
   | { outcome: 'upload_taken' };
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };

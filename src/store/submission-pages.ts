@@ -1,4 +1,11 @@
-import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
+import {
+  MAX_PAGE_BYTES,
+  type Page,
+  type PageRequest,
+  pageOf,
+  type Queries,
+  type Row,
+} from './database/queries.ts';
 import { type Submission, toSubmission } from './submissions.ts';
 
 /**
@@ -95,9 +102,6 @@ function bytesOf({ answers, metadata }: Submission, isLarge: boolean): number {
   const ofMetadata = Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
   return ofAnswers + ofMetadata;
 }
-
-/** The most bytes of a page, unless it has only one item: gRPC clients take messages of 4 MiB by default. */
-const MAX_PAGE_BYTES = 2 * 1024 * 1024;
 
 /** A request of the largest size, with the metadata of its session. */
 const MAX_SUBMISSION_BYTES = 288 * 1024;

@@ -26,6 +26,8 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['POST', '/v1/webhooks/:webhook/rotate-secret', 'webhooks:write', 'stays shut'],
   ['POST', '/v1/webhooks/:webhook/test', 'webhooks:write', 'stays shut'],
   ['POST', '/v1/webhooks/:webhook/replay', 'webhooks:write', 'stays shut'],
+  ['GET', '/v1/forms/:form/sessions', 'sessions:read', 'stays shut'],
+  ['POST', '/v1/sessions/:session/cancel', 'sessions:write', 'stays shut'],
   ['GET', '/v1/forms', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form', 'forms:read', 'stays shut'],
   ['POST', '/v1/forms/:form/versions', 'forms:write', 'stays shut'],

@@ -246,6 +246,13 @@ export enum Reason {
    * @generated from enum value: REASON_UNAVAILABLE = 19;
    */
   UNAVAILABLE = 19,
+
+  /**
+   * The session was cancelled. Code `FAILED_PRECONDITION`, status 410.
+   *
+   * @generated from enum value: REASON_CANCELLED = 20;
+   */
+  CANCELLED = 20,
 }
 
 /**

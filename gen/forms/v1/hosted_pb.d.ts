@@ -351,6 +351,13 @@ export enum HostedState {
    * @generated from enum value: HOSTED_STATE_ARCHIVED = 5;
    */
   ARCHIVED = 5,
+
+  /**
+   * It has been cancelled.
+   *
+   * @generated from enum value: HOSTED_STATE_CANCELLED = 6;
+   */
+  CANCELLED = 6,
 }
 
 /**

@@ -103,6 +103,13 @@ export declare type Session = Message<"forms.v1.Session"> & {
    * @generated from field: google.protobuf.Struct partial_answers = 12;
    */
   partialAnswers?: JsonObject | undefined;
+
+  /**
+   * Where the person is sent after submitting; empty: to the thank-you page.
+   *
+   * @generated from field: string return_url = 13;
+   */
+  returnUrl: string;
 };
 
 /**
@@ -151,6 +158,15 @@ export declare type CreateSessionRequest = Message<"forms.v1.CreateSessionReques
    * @generated from field: string idempotency_key = 5;
    */
   idempotencyKey: string;
+
+  /**
+   * An `https` address, at most 2,048 characters, that the person is sent back to after submitting: at
+   * once, or by a link where the form has a message to show. It takes the place of the form's
+   * `redirect_url`.
+   *
+   * @generated from field: string return_url = 6;
+   */
+  returnUrl: string;
 };
 
 /**
@@ -218,6 +234,115 @@ export declare type GetSessionResponse = Message<"forms.v1.GetSessionResponse"> 
  * Use `create(GetSessionResponseSchema)` to create a new message.
  */
 export declare const GetSessionResponseSchema: GenMessage<GetSessionResponse>;
+
+/**
+ * The request message for `ListSessions`.
+ *
+ * @generated from message forms.v1.ListSessionsRequest
+ */
+export declare type ListSessionsRequest = Message<"forms.v1.ListSessionsRequest"> & {
+  /**
+   * Required. The form whose sessions to list.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Only those in this state; unset: all.
+   *
+   * @generated from field: forms.v1.SessionStatus status = 2;
+   */
+  status: SessionStatus;
+
+  /**
+   * The most sessions to return, at most 100 and 20 if unset. Larger values are lowered to 100;
+   * negative values are refused.
+   *
+   * @generated from field: int32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * The `next_page_token` of the previous page, or empty for the first page.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message forms.v1.ListSessionsRequest.
+ * Use `create(ListSessionsRequestSchema)` to create a new message.
+ */
+export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest>;
+
+/**
+ * The response message for `ListSessions`.
+ *
+ * @generated from message forms.v1.ListSessionsResponse
+ */
+export declare type ListSessionsResponse = Message<"forms.v1.ListSessionsResponse"> & {
+  /**
+   * The sessions.
+   *
+   * @generated from field: repeated forms.v1.Session sessions = 1;
+   */
+  sessions: Session[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message forms.v1.ListSessionsResponse.
+ * Use `create(ListSessionsResponseSchema)` to create a new message.
+ */
+export declare const ListSessionsResponseSchema: GenMessage<ListSessionsResponse>;
+
+/**
+ * The request message for `CancelSession`.
+ *
+ * @generated from message forms.v1.CancelSessionRequest
+ */
+export declare type CancelSessionRequest = Message<"forms.v1.CancelSessionRequest"> & {
+  /**
+   * Required. The session to end.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message forms.v1.CancelSessionRequest.
+ * Use `create(CancelSessionRequestSchema)` to create a new message.
+ */
+export declare const CancelSessionRequestSchema: GenMessage<CancelSessionRequest>;
+
+/**
+ * The response message for `CancelSession`.
+ *
+ * @generated from message forms.v1.CancelSessionResponse
+ */
+export declare type CancelSessionResponse = Message<"forms.v1.CancelSessionResponse"> & {
+  /**
+   * The session, now cancelled.
+   *
+   * @generated from field: forms.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message forms.v1.CancelSessionResponse.
+ * Use `create(CancelSessionResponseSchema)` to create a new message.
+ */
+export declare const CancelSessionResponseSchema: GenMessage<CancelSessionResponse>;
 
 /**
  * The request message for `UpdateSession`.
@@ -381,6 +506,13 @@ export enum SessionStatus {
    * @generated from enum value: SESSION_STATUS_EXPIRED = 3;
    */
   EXPIRED = 3,
+
+  /**
+   * Ended by its maker.
+   *
+   * @generated from enum value: SESSION_STATUS_CANCELLED = 4;
+   */
+  CANCELLED = 4,
 }
 
 /**
@@ -427,7 +559,7 @@ export declare const SessionsService: GenService<{
    * Extends a session, or changes its prefill, metadata or partial answers. Scope
    * `sessions:write`.
    *
-   * Fails with `FAILED_PRECONDITION` if the session is submitted or expired.
+   * Fails with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
    *
    * @generated from rpc forms.v1.SessionsService.UpdateSession
    */
@@ -437,11 +569,34 @@ export declare const SessionsService: GenService<{
     output: typeof UpdateSessionResponseSchema;
   },
   /**
+   * Lists the sessions of a form, newest first. Scope `sessions:read`.
+   *
+   * @generated from rpc forms.v1.SessionsService.ListSessions
+   */
+  listSessions: {
+    methodKind: "unary";
+    input: typeof ListSessionsRequestSchema;
+    output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * Ends a session before its time: it takes no answers any more. Scope `sessions:write`.
+   *
+   * Webhooks that registered `session.cancelled` are called. Fails with `FAILED_PRECONDITION` if the
+   * session is submitted, expired or cancelled already.
+   *
+   * @generated from rpc forms.v1.SessionsService.CancelSession
+   */
+  cancelSession: {
+    methodKind: "unary";
+    input: typeof CancelSessionRequestSchema;
+    output: typeof CancelSessionResponseSchema;
+  },
+  /**
    * Submits a session for its user. Scope `sessions:write`.
    *
    * The given answers go over the partial answers, those over the prefill, and that over the
    * defaults; null clears. Fails with `INVALID_ARGUMENT` and one `Violation` for each refused
-   * answer, and with `FAILED_PRECONDITION` if the session is submitted or expired.
+   * answer, and with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
    *
    * @generated from rpc forms.v1.SessionsService.SubmitSession
    */

@@ -165,6 +165,13 @@ export declare type Ending = Message<"forms.v1.Ending"> & {
    * @generated from field: repeated forms.v1.AnsweredField answers = 6;
    */
   answers: AnsweredField[];
+
+  /**
+   * Where a link on the page leads back to; empty: no link.
+   *
+   * @generated from field: string return_url = 7;
+   */
+  returnUrl: string;
 };
 
 /**

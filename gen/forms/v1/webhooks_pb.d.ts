@@ -124,8 +124,8 @@ export declare type Delivery = Message<"forms.v1.Delivery"> & {
   eventId: string;
 
   /**
-   * What it tells: `submission.created`, `submission.completed`, `session.expired` or
-   * `webhook.test`; for mail, its kind, such as `owner` or `confirmation`.
+   * What it tells: `submission.created`, `submission.completed`, `session.expired`,
+   * `session.cancelled` or `webhook.test`; for mail, its kind, such as `owner` or `confirmation`.
    *
    * @generated from field: string event = 6;
    */
@@ -938,7 +938,8 @@ export declare type Event = Message<"forms.v1.Event"> & {
   id: string;
 
   /**
-   * `submission.created`, `submission.completed`, `session.expired` or `webhook.test`.
+   * `submission.created`, `submission.completed`, `session.expired`, `session.cancelled` or
+   * `webhook.test`.
    *
    * @generated from field: string type = 2;
    */
@@ -999,6 +1000,13 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_SESSION_EXPIRED = 2;
    */
   SESSION_EXPIRED = 2,
+
+  /**
+   * A session was ended by its maker. Sent as `session.cancelled`.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_SESSION_CANCELLED = 3;
+   */
+  SESSION_CANCELLED = 3,
 }
 
 /**

@@ -1,5 +1,5 @@
-import { eventTypes } from '../../domain/events/index.ts';
-import { newId, smallestIdAt } from '../../domain/ids.ts';
+import { sessionEvent } from '../../domain/events/session-event.ts';
+import { smallestIdAt } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { purgeDeliveries } from '../../store/deliveries.ts';
 import { insertEvents, purgeEvents } from '../../store/events.ts';
@@ -56,21 +56,10 @@ export async function expireSessions(
 ): Promise<boolean> {
   const expired = await database.transaction(async (tx: Transaction) => {
     const sessions = await takeExpiredSessions(tx, BATCH);
-    const at = new Date(now());
+    const at = now();
     await insertEvents(
       tx,
-      sessions.map(({ id: sessionId, projectId, formId, expiresAt, metadata, partialAnswers }) => {
-        const id = newId('evt', at.getTime());
-        const facts = {
-          id: sessionId,
-          formId,
-          expiresAt,
-          metadata,
-          partialAnswers: partialAnswers ?? undefined,
-        };
-        const body = eventTypes['session.expired'].body({ id, at }, facts);
-        return { id, projectId, formId, sessionId, type: 'session.expired', body, createdAt: at };
-      }),
+      sessions.map((session) => sessionEvent('session.expired', session, at)),
     );
     return sessions.length;
   });

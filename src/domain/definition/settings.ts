@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isDatetime } from '../fields/date-time.ts';
+import { isHttpsUrl } from '../https-url.ts';
 
 /** What the database and the typed message hold. */
 const MAX_INT32 = 2_147_483_647;
@@ -85,12 +86,6 @@ export function normalizeSettings(settings: Settings): Settings {
 
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
-}
-
-function isHttpsUrl(text: string): boolean {
-  if (/\s/.test(text) || !URL.canParse(text)) return false;
-  const { protocol, username, password } = new URL(text);
-  return protocol === 'https:' && username === '' && password === '';
 }
 
 /** Checks the bytes too: pages show the logo, so it must be of the type that it claims. */

@@ -14,7 +14,7 @@ export function submissionBody(name: string, status: 'accepted' | 'complete') {
   };
 }
 
-/** Returns the function that writes the body of a webhook about a session that expired. */
+/** Returns the function that writes the body of a webhook about a session that ended without a submission. */
 export function sessionBody(name: string) {
   return (event: EventHead, session: SessionFacts): string => {
     const { id, formId, expiresAt, metadata, partialAnswers } = session;

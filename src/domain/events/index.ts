@@ -17,6 +17,12 @@ export const eventTypes = {
   },
   /** The time of a session that nobody submitted is over. */
   'session.expired': { webhooks: 'session.expired', mails: 'none', body: sessionBody('session.expired') },
+  /** A session was ended by its maker. */
+  'session.cancelled': {
+    webhooks: 'session.cancelled',
+    mails: 'none',
+    body: sessionBody('session.cancelled'),
+  },
   /** A user wants to see whether a webhook arrives. */
   'webhook.test': { webhooks: 'tested', mails: 'none', body: testBody('webhook.test') },
   /** A form was published by an address, which is now asked to confirm that it owns it. */
@@ -31,6 +37,7 @@ export const eventTypes = {
 export const registrableEvents = {
   'submission.created': WebhookEvent.SUBMISSION_CREATED,
   'session.expired': WebhookEvent.SESSION_EXPIRED,
+  'session.cancelled': WebhookEvent.SESSION_CANCELLED,
 } as const;
 
 /** Their names. */

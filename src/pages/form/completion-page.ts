@@ -24,6 +24,7 @@ export function renderCompletion(
   const body = html`<h1 class="done">${words.thanksTitle}</h1>
 <p class="lead" role="status">${ending.successMessage || words.thanksText}</p>
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
+${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
 ${
   copy.length > 0 &&
   html`<section class="copy"><h2>${words.copyTitle}</h2>

@@ -39,6 +39,7 @@ export function sessionIdOf({ request }: PageExchange): string {
 const refusals: Partial<Record<HostedState, [reason: ErrorReason, message: string]>> = {
   [HostedState.SUBMITTED]: ['conflict', 'The session has been submitted'],
   [HostedState.EXPIRED]: ['expired', 'The session has expired'],
+  [HostedState.CANCELLED]: ['cancelled', 'The session has been cancelled'],
   [HostedState.CLOSED]: ['closed', 'The form takes no more submissions'],
   [HostedState.ARCHIVED]: ['archived', 'The form is archived'],
 };

@@ -15,6 +15,7 @@ import { withoutNulls } from '../sessions/session-request.ts';
 export function hostedState(session: Session, availability: Availability): HostedState {
   if (session.status === 'submitted') return HostedState.SUBMITTED;
   if (session.status === 'expired') return HostedState.EXPIRED;
+  if (session.status === 'cancelled') return HostedState.CANCELLED;
   switch (availability) {
     case 'open':
       return HostedState.OPEN;

@@ -84,6 +84,10 @@ async function submitHostedSession(
   const { submissionId, submission } = await acceptAnswers(context, entry);
   return {
     submissionId,
-    ending: completionOf(definition, submission.answers, { redirectUrl, requestHeader }),
+    ending: completionOf(definition, submission.answers, {
+      redirectUrl,
+      returnUrl: session.returnUrl,
+      requestHeader,
+    }),
   };
 }

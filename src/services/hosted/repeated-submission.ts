@@ -37,7 +37,8 @@ export async function repeatedSubmission(
   }
   const form = await publishedForm(context.forms, session.formId);
   const { redirectUrl = '' } = form.version.definition.settings;
-  return { submissionId, ending: completionOf(definition, first.answers, { redirectUrl, requestHeader }) };
+  const reader = { redirectUrl, returnUrl: session.returnUrl, requestHeader };
+  return { submissionId, ending: completionOf(definition, first.answers, reader) };
 }
 
 function isOfThatPage(context: ServiceContext, { id, submittedAt }: Session, token: string): boolean {

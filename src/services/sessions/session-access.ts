@@ -26,7 +26,7 @@ export async function anySession(db: Queries, sessionId: string): Promise<Sessio
 /**
  * The form of a session that takes changes, and the version that the session began with.
  *
- * Throws `FAILED_PRECONDITION` if it is submitted or expired, or its form archived.
+ * Throws `FAILED_PRECONDITION` if it has ended, or its form is archived.
  */
 export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
   refuseIfEnded(session);
@@ -35,10 +35,11 @@ export async function openSession(context: ServiceContext, session: Session): Pr
   return { form, version: await context.forms.version(session.versionId) };
 }
 
-/** Throws `FAILED_PRECONDITION` if the session was submitted or had expired when it was read. */
+/** Throws `FAILED_PRECONDITION` if the session was submitted, expired or cancelled when it was read. */
 export function refuseIfEnded(session: Session): void {
   if (session.status === 'submitted') throw alreadySubmitted(session.submissionId ?? '');
   if (session.status === 'expired') throw expired();
+  if (session.status === 'cancelled') throw cancelled();
 }
 
 /** The session has a submission already. */
@@ -49,6 +50,11 @@ export function alreadySubmitted(submissionId: string) {
 /** The session's time is over. */
 export function expired() {
   return failed(Reason.EXPIRED, 'This session has expired');
+}
+
+/** Its maker has ended the session. */
+export function cancelled() {
+  return failed(Reason.CANCELLED, 'This session has been cancelled');
 }
 
 /** The answers that a submission of the session begins with: what was saved, over the prefill. */

@@ -1,9 +1,10 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
 import { mergeAnswers } from '../../domain/answers/answers.ts';
+import { isHttpsUrl } from '../../domain/https-url.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { sessionSeconds } from '../../domain/limits.ts';
-import { jsonProblems } from '../../domain/text.ts';
+import { jsonProblems, textProblem } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Session, SessionChange } from '../../store/sessions.ts';
@@ -27,6 +28,16 @@ export function metadataProblems(metadata: JsonObject | undefined): Violation[] 
   if (problems.length > 0) return problems;
   if (Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES) return [];
   return [{ path: 'metadata', code: 'too_big', message: 'Expected at most 16 KiB as JSON' }];
+}
+
+/** What is wrong with the address that the person is sent back to. */
+export function returnUrlProblems({ returnUrl }: CreateSessionRequest): Violation[] {
+  if (returnUrl === '') return [];
+  if (returnUrl.length > MAX_URL_LENGTH) {
+    return [{ path: 'return_url', code: 'too_big', message: 'Expected at most 2,048 characters' }];
+  }
+  if (textProblem(returnUrl) === undefined && isHttpsUrl(returnUrl)) return [];
+  return [{ path: 'return_url', code: 'invalid_string', message: 'Expected an HTTPS URL' }];
 }
 
 /**
@@ -99,6 +110,9 @@ const partialRefused: Violation = {
 
 /** The documented limit of a session's metadata. */
 const MAX_METADATA_BYTES = 16 * 1024;
+
+/** The documented limit of an address. */
+const MAX_URL_LENGTH = 2048;
 
 /** What an update is judged by: the session's version, and the form's setting. */
 export type UpdateView = { version: LiveVersion; allowPartial: boolean };

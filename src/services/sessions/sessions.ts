@@ -2,40 +2,58 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import {
+  type CancelSessionRequest,
   type CreateSessionRequest,
   type GetSessionRequest,
+  type ListSessionsRequest,
   type SessionSchema,
   SessionStatus,
   type SessionsService,
   type SubmitSessionRequest,
   type UpdateSessionRequest,
 } from '../../../gen/forms/v1/sessions_pb.js';
+import { sessionEvent } from '../../domain/events/session-event.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
+import { insertEvents } from '../../store/events.ts';
 import {
+  cancelLockedSession,
+  findAnySession,
   findRepeatedSession,
   insertSession,
+  listSessions as listStored,
   lockSession,
   type Session,
+  sessionStatuses,
   updateSession,
 } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
+import { badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
-import { lifeOf, lifeProblems, metadataProblems, toSessionChange, withoutNulls } from './session-request.ts';
+import {
+  lifeOf,
+  lifeProblems,
+  metadataProblems,
+  returnUrlProblems,
+  toSessionChange,
+  withoutNulls,
+} from './session-request.ts';
 
-/** Opens sessions for people or agents to fill, and reads, changes and submits them. */
+/** Opens sessions for people or agents to fill, and reads, lists, changes, cancels and submits them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
     createSession: (request, call) => createSession(context, request, callerOf(call)),
     getSession: (request, call) => getSession(context, request, callerOf(call)),
+    listSessions: (request, call) => listSessions(context, request, callerOf(call)),
     updateSession: (request, call) => changeSession(context, request, callerOf(call)),
+    cancelSession: (request, call) => cancelSession(context, request, callerOf(call)),
     submitSession: (request, call) => submitSession(context, request, callerOf(call)),
   };
 }
@@ -46,6 +64,7 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
     expires_in: lifeOf(request),
     prefill: request.prefill ?? {},
     metadata: request.metadata ?? {},
+    ...(request.returnUrl !== '' && { return_url: request.returnUrl }),
   });
   const session = await onceByKey(
     idempotency,
@@ -74,6 +93,7 @@ async function openNewSession(
   const violations = [
     ...lifeProblems(request.expiresIn, 'expires_in'),
     ...metadataProblems(request.metadata),
+    ...returnUrlProblems(request),
     ...files.violations,
   ];
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
@@ -86,6 +106,7 @@ async function openNewSession(
     prefill: withoutNulls(prefill.answers),
     metadata: request.metadata ?? {},
     expiresIn: lifeOf(request),
+    ...(request.returnUrl !== '' && { returnUrl: request.returnUrl }),
     idempotency,
   });
   return sameRequest(idempotency, firstOf(stored));
@@ -98,6 +119,28 @@ function firstOf(session: Session): First<Session> {
 async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
   const session = await ownSession(context.database, caller, sessionId);
   return { session: sessionToMessage(context, await publishedForm(context.forms, session.formId), session) };
+}
+
+/** A page's token is the id of its last session. */
+async function listSessions(context: ServiceContext, request: ListSessionsRequest, caller: Caller) {
+  await requireOwnForm(context.forms, caller, request.formId);
+  const { limit, cursor } = pageRequestOf(request, 'sess');
+  const after = cursor === undefined ? undefined : await findAnySession(context.database, cursor);
+  if (after !== undefined && after?.formId !== request.formId) {
+    throw badParameter('cursor', 'invalid_string', 'Expected a cursor that a list has given');
+  }
+  const status = statusFilterOf(request.status);
+  const { items, nextCursor } = await listStored(context.database, request.formId, {
+    ...(status !== undefined && { status }),
+    ...(after !== undefined && { after }),
+    limit,
+  });
+  if (items.length === 0) return {};
+  const form = await publishedForm(context.forms, request.formId);
+  return {
+    sessions: items.map((session) => sessionToMessage(context, form, session)),
+    nextPageToken: nextCursor ?? '',
+  };
 }
 
 /** What the change needs to know is read first: the embedded database can't be asked within a transaction. */
@@ -115,6 +158,22 @@ async function changeSession(context: ServiceContext, request: UpdateSessionRequ
     refuseIfEnded(locked);
     return updateSession(tx, locked.id, toSessionChange(request, locked, { version, allowPartial }));
   });
+  return { session: sessionToMessage(context, form, session) };
+}
+
+/** The event is stored in the same commit. */
+async function cancelSession(context: ServiceContext, { sessionId }: CancelSessionRequest, caller: Caller) {
+  const { formId } = await ownSession(context.database, caller, sessionId);
+  const form = await publishedForm(context.forms, formId);
+  const session = await context.database.transaction(async (tx) => {
+    const locked = await lockSession(tx, sessionId);
+    if (locked === null) throw notFound('session');
+    refuseIfEnded(locked);
+    const cancelled = await cancelLockedSession(tx, sessionId);
+    await insertEvents(tx, [sessionEvent('session.cancelled', cancelled, context.now())]);
+    return cancelled;
+  });
+  context.notifyWorkers();
   return { session: sessionToMessage(context, form, session) };
 }
 
@@ -170,12 +229,23 @@ function sessionToMessage(
     prefill: session.prefill,
     metadata: session.metadata,
     submissionId: session.submissionId ?? '',
+    returnUrl: session.returnUrl ?? '',
     ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
   };
+}
+
+/** The status that a list is asked for; undefined: all. Throws for one that this version does not know. */
+function statusFilterOf(status: SessionStatus): Session['status'] | undefined {
+  if (status === SessionStatus.UNSPECIFIED) return undefined;
+  const known = sessionStatuses.find((name) => statuses[name] === status);
+  if (known === undefined)
+    throw badParameter('status', 'custom', `Expected one of ${sessionStatuses.join(', ')}`);
+  return known;
 }
 
 const statuses: Record<Session['status'], SessionStatus> = {
   open: SessionStatus.OPEN,
   submitted: SessionStatus.SUBMITTED,
   expired: SessionStatus.EXPIRED,
+  cancelled: SessionStatus.CANCELLED,
 };

@@ -10,7 +10,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Idempotency, sameRequest } from '../idempotency.ts';
-import { alreadySubmitted, expired, savedAnswers } from '../sessions/session-access.ts';
+import { alreadySubmitted, cancelled, expired, savedAnswers } from '../sessions/session-access.ts';
 import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
 
 /**
@@ -18,7 +18,7 @@ import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
  * that announces it. The answers of a session go over what it holds already.
  *
  * Throws `INVALID_ARGUMENT` with every refused answer, or if a file went to another submission;
- * `FAILED_PRECONDITION` if the form is closed or archived, or the session submitted or expired; and
+ * `FAILED_PRECONDITION` if the form is closed or archived, or the session has ended; and
  * `ALREADY_EXISTS` if the idempotency key was used for another request. Of any number of calls at once
  * with the same session or key, one makes the submission.
  */
@@ -96,6 +96,8 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       throw alreadySubmitted(written.submissionId);
     case 'session_expired':
       throw expired();
+    case 'session_cancelled':
+      throw cancelled();
     case 'upload_taken':
       throw invalid([
         { path: 'answers', code: 'custom', message: 'A file has just been used by another submission' },

@@ -8,16 +8,19 @@ import { themeToMessage } from '../../domain/definition/definition-message.ts';
 
 /**
  * What a person sees after submitting: the texts of `definition`, which they filled, and a copy of
- * their answers without hidden ones. `redirectUrl` empty shows a page. Where the form has no language
- * of its own, the copy is in the one that the request's `Accept-Language` prefers.
+ * their answers without hidden ones. They are sent to `redirectUrl`, if there is one; or to the session's
+ * `returnUrl` in its place, at once or by a link if the form has a message to show. Where the form has no
+ * language of its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
 export function completionOf(definition: FormDefinition, answers: Answers, to: Reader): Completion {
+  const { redirectUrl, returnUrl = null } = to;
   const { successMessage = '', locale = '' } = definition.settings;
   const preferred = preferredLanguages(to.requestHeader.get('accept-language') ?? '');
   const theme = themeToMessage(definition);
   return {
     successMessage,
-    redirectUrl: to.redirectUrl,
+    redirectUrl: returnUrl === null ? redirectUrl : successMessage === '' ? returnUrl : '',
+    returnUrl: successMessage === '' ? '' : (returnUrl ?? ''),
     formName: definition.name,
     locale,
     ...(theme !== undefined && { theme }),
@@ -26,6 +29,6 @@ export function completionOf(definition: FormDefinition, answers: Answers, to: R
 }
 
 /** Whoever has submitted, and where they are to be sent. */
-type Reader = { redirectUrl: string; requestHeader: Headers };
+type Reader = { redirectUrl: string; returnUrl?: string | null; requestHeader: Headers };
 
 type Completion = MessageInitShape<typeof EndingSchema>;

@@ -6,6 +6,9 @@ export function pageOf<T extends { id: string }>(rows: T[], limit: number): Page
   return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
 
+/** The most bytes of a page, unless it has only one item: gRPC clients take messages of 4 MiB by default. */
+export const MAX_PAGE_BYTES = 2 * 1024 * 1024;
+
 /**
  * Deletes up to `limit` rows of a table, and returns their keys. Rows that another transaction holds are
  * left to it. Small groups keep locks short, so that purging stops nobody.

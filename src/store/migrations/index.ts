@@ -3,6 +3,7 @@ import { DeletedForms } from './2026-11-21-deleted-forms.ts';
 import { FirstTables } from './2026-11-21-first-tables.ts';
 import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
+import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
@@ -11,4 +12,5 @@ export const migrations = [
   { name: '2026-11-21-deleted-forms', class: DeletedForms },
   { name: '2026-11-21-forms-with-retention', class: FormsWithRetention },
   { name: '2026-11-21-session-idempotency', class: SessionIdempotency },
+  { name: '2026-11-22-cancelled-sessions', class: CancelledSessions },
 ];

@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const ar: Words = {
   back: 'رجوع',
   next: 'متابعة',
+  goBack: 'رجوع',
   submit: 'إرسال',
   step: 'الخطوة {step} من {steps}',
   required: 'مطلوب',
@@ -79,6 +80,8 @@ export const ar: Words = {
 
   submittedTitle: 'تم الإرسال من قبل',
   submittedText: 'تم استلام إجابات هذا الرابط. لا يمكن استخدامه مرة أخرى.',
+  cancelledTitle: 'لم تعد هناك حاجة إلى هذا الرابط',
+  cancelledText: 'سحبه من أرسله إليك، ولم يعد يقبل الإجابات.',
   expiredTitle: 'انتهت صلاحية هذا الرابط',
   expiredText: 'لم يعد يقبل الإجابات. يرجى طلب رابط آخر ممن أرسله إليك.',
   closedTitle: 'هذا النموذج مغلق',

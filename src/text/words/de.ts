@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const de: Words = {
   back: 'Zurück',
   next: 'Weiter',
+  goBack: 'Zurück',
   submit: 'Absenden',
   step: 'Schritt {step} von {steps}',
   required: 'erforderlich',
@@ -79,6 +80,8 @@ export const de: Words = {
 
   submittedTitle: 'Bereits abgesendet',
   submittedText: 'Die Antworten zu diesem Link sind angekommen. Er kann nicht noch einmal verwendet werden.',
+  cancelledTitle: 'Dieser Link wird nicht mehr gebraucht',
+  cancelledText: 'Der Absender hat ihn zurückgezogen; er nimmt keine Antworten mehr an.',
   expiredTitle: 'Dieser Link ist abgelaufen',
   expiredText: 'Er nimmt keine Antworten mehr an. Bitte fragen Sie den Absender nach einem neuen.',
   closedTitle: 'Dieses Formular ist geschlossen',

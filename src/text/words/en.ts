@@ -2,6 +2,7 @@
 export const en = {
   back: 'Back',
   next: 'Continue',
+  goBack: 'Back',
   submit: 'Submit',
   step: 'Step {step} of {steps}',
   required: 'required',
@@ -77,6 +78,8 @@ export const en = {
 
   submittedTitle: 'Already submitted',
   submittedText: 'The answers for this link have been received. It cannot be used again.',
+  cancelledTitle: 'This link is no longer needed',
+  cancelledText: 'Whoever sent it to you has withdrawn it, and it takes no more answers.',
   expiredTitle: 'This link has expired',
   expiredText: 'It no longer takes answers. Please ask whoever sent it to you for another one.',
   closedTitle: 'This form is closed',

@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const es: Words = {
   back: 'Atrás',
   next: 'Continuar',
+  goBack: 'Volver',
   submit: 'Enviar',
   step: 'Paso {step} de {steps}',
   required: 'obligatorio',
@@ -79,6 +80,8 @@ export const es: Words = {
 
   submittedTitle: 'Ya enviado',
   submittedText: 'Las respuestas de este enlace ya se han recibido. No se puede volver a usar.',
+  cancelledTitle: 'Este enlace ya no hace falta',
+  cancelledText: 'Quien se lo envió lo ha retirado y ya no acepta respuestas.',
   expiredTitle: 'Este enlace ha caducado',
   expiredText: 'Ya no acepta respuestas. Pida otro a quien se lo envió.',
   closedTitle: 'Este formulario está cerrado',

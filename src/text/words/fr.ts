@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const fr: Words = {
   back: 'Retour',
   next: 'Continuer',
+  goBack: 'Retour',
   submit: 'Envoyer',
   step: 'Étape {step} sur {steps}',
   required: 'obligatoire',
@@ -79,6 +80,8 @@ export const fr: Words = {
 
   submittedTitle: 'Déjà envoyé',
   submittedText: 'Les réponses de ce lien ont été reçues. Il ne peut pas être réutilisé.',
+  cancelledTitle: 'Ce lien n’est plus utile',
+  cancelledText: 'La personne qui vous l’a envoyé l’a retiré ; il n’accepte plus de réponses.',
   expiredTitle: 'Ce lien a expiré',
   expiredText: 'Il n’accepte plus de réponses. Demandez-en un autre à la personne qui vous l’a envoyé.',
   closedTitle: 'Ce formulaire est fermé',

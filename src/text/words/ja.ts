@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const ja: Words = {
   back: '戻る',
   next: '次へ',
+  goBack: '元のページに戻る',
   submit: '送信',
   step: 'ステップ {step} / {steps}',
   required: '必須',
@@ -79,6 +80,8 @@ export const ja: Words = {
 
   submittedTitle: '送信済みです',
   submittedText: 'このリンクの回答はすでに受け付けています。もう一度使うことはできません。',
+  cancelledTitle: 'このリンクは不要になりました',
+  cancelledText: '送信元によって取り消されたため、回答の受付は終了しました。',
   expiredTitle: 'このリンクの有効期限が切れました',
   expiredText: '回答の受付は終了しました。送信元に新しいリンクを依頼してください。',
   closedTitle: 'このフォームは締め切られました',

@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const pt: Words = {
   back: 'Voltar',
   next: 'Continuar',
+  goBack: 'Voltar',
   submit: 'Enviar',
   step: 'Passo {step} de {steps}',
   required: 'obrigatório',
@@ -79,6 +80,8 @@ export const pt: Words = {
 
   submittedTitle: 'Já enviado',
   submittedText: 'As respostas desta ligação já foram recebidas. Não pode ser usada outra vez.',
+  cancelledTitle: 'Esta ligação já não é necessária',
+  cancelledText: 'Quem lha enviou retirou-a e já não aceita respostas.',
   expiredTitle: 'Esta ligação expirou',
   expiredText: 'Já não aceita respostas. Peça outra a quem lha enviou.',
   closedTitle: 'Este formulário está fechado',

@@ -4,6 +4,7 @@ import type { Words } from './en.ts';
 export const zh: Words = {
   back: '返回',
   next: '继续',
+  goBack: '返回',
   submit: '提交',
   step: '第 {step} 步，共 {steps} 步',
   required: '必填',
@@ -79,6 +80,8 @@ export const zh: Words = {
 
   submittedTitle: '已提交',
   submittedText: '此链接的回答已收到，不能再次使用。',
+  cancelledTitle: '此链接已不再需要',
+  cancelledText: '发送者已将其撤回，不再接受回答。',
   expiredTitle: '此链接已过期',
   expiredText: '不再接受回答。请向发送者索取新的链接。',
   closedTitle: '此表单已关闭',
