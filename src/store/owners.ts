@@ -31,14 +31,17 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
   return rows.length > 0;
 }
 
-/** Confirmed owners of a form, or of a project's forms: whom to tell about a webhook. At most `limit`. */
+/**
+ * Confirmed owners of a form, or of a project's forms, that was made with a key: whom to tell about a webhook.
+ * Anybody can own a form of the project that was made without one. At most `limit`.
+ */
 export async function listOwners(
   db: Queries,
   { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
 ): Promise<{ formId: string; formName: string; address: string }[]> {
   const rows = await db.select(
     `select distinct on (owner_email) id, name, owner_email from forms
-     where project_id = $1 and ($2::text is null or id = $2)
+     where project_id = $1 and ($2::text is null or id = $2) and created_by <> 'public'
        and owner_confirmed_at is not null and owner_email is not null and deleted_at is null
      order by owner_email, id limit $3`,
     [projectId, formId, limit],

@@ -79,10 +79,12 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     expect(first.received.length + second.received.length).toBe(60);
   });
 
-  it('turns a webhook off after five days without a success, and mails the owners', async () => {
+  it('turns a webhook off after five days without a success, and mails the owners of forms made with a key', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
     const form = await givenForm(database, deliveredByWebhook);
+    const { projectId } = form;
+    await givenForm(database, { projectId, createdBy: 'public', ownerEmail: 'stranger@example.com' });
     const webhook = await givenWebhook(database, form, {
       url: `${receiver.url}/secret-path`,
       failingSince: new Date(Date.now() - 5 * 24 * 3600 * 1000 - 1000),
