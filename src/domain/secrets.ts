@@ -105,6 +105,17 @@ export function verifyLink(key: SecretKey, purpose: string, token: string, now: 
   return { ok: true, value: Buffer.from(value, 'base64url').toString('utf8') };
 }
 
+/**
+ * A short name for something personal, such as a client's address, to compare and count by: the same for the same
+ * text under the same key, and without the key nobody can tell what it stands for.
+ */
+export function pseudonymOf(key: SecretKey, purpose: string, text: string): string {
+  const mac = createHmac('sha256', deriveKey(key, `pseudonym:${purpose}`))
+    .update(text)
+    .digest();
+  return mac.subarray(0, PSEUDONYM_BYTES).toString('base64url');
+}
+
 function linkMac(key: SecretKey, purpose: string, claim: string): Buffer {
   return createHmac('sha256', deriveKey(key, `link:${purpose}`))
     .update(claim)
@@ -142,6 +153,8 @@ const BASE62_CHARS = 43;
 
 const SECRET_KEY_BYTES = 32;
 const NONCE_BYTES = 12;
+/** Long enough that no two share one. */
+const PSEUDONYM_BYTES = 16;
 const TAG_BYTES = 16;
 
 /** The 32 bytes of SECRET_KEY, as `parseSecretKey` gives them. */

@@ -155,11 +155,20 @@ export type Pages = {
   renderCompletion(ending: Ending, request: IncomingMessage): Page;
   /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
   renderError(error: HttpError, request: IncomingMessage, requestId: string): Page;
-  /** Says that the form is published. `webhookSecret` is empty unless one was made. */
+  /**
+   * Says that the form is published. `webhookSecret` is empty unless one was made; if `answersWait`, answers are
+   * mailed once the address has confirmed.
+   */
   renderActivated(activated: Activated, request: IncomingMessage): Page;
 };
 
-type Activated = { formId: string; formName: string; email: string; webhookSecret: string };
+type Activated = {
+  formId: string;
+  formName: string;
+  email: string;
+  webhookSecret: string;
+  answersWait: boolean;
+};
 
 /** What a handler gets for one request. */
 export type Exchange = {

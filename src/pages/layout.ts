@@ -26,6 +26,7 @@ export function renderPage(content: PageContent): Page {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
+<meta name="format-detection" content="telephone=no, date=no, address=no, email=no, url=no">
 <meta name="color-scheme" content="${{ light: 'light', dark: 'dark', auto: 'light dark' }[modeOf(theme)]}">
 <title>${title}</title>
 <link rel="icon" href="data:,">

@@ -4,9 +4,9 @@ import type { Queries } from './database/queries.ts';
 /**
  * Marks events as fanned out and inserts their deliveries, in one statement.
  *
- * Events that another process has fanned out meanwhile are left out. So are deliveries marked `oncePerDay`
- * if the form had one for the receiver within 24 hours; a call may hold one such delivery for each form and
- * receiver.
+ * Events that another process has fanned out meanwhile are left out. So are deliveries with `oncePerDay`
+ * if the form had one for that mailbox within 24 hours; a call may hold one such delivery for each form and
+ * mailbox.
  */
 export async function fanOutEvents(
   db: Queries,
@@ -27,14 +27,14 @@ export async function fanOutEvents(
      ),
      answered as (
        insert into autoresponses as a (form_id, address, sent_at)
-       select form_id, receiver, now() from given where once_per_day
+       select form_id, once_per_day, now() from given where once_per_day is not null
        on conflict (form_id, address) do update set sent_at = excluded.sent_at
          where a.sent_at <= now() - interval '24 hours'
        returning form_id, address
      )
      ${insertGiven}
-     where not g.once_per_day
-       or exists (select from answered where answered.form_id = g.form_id and answered.address = g.receiver)`,
+     where g.once_per_day is null
+       or exists (select from answered where answered.form_id = g.form_id and answered.address = g.once_per_day)`,
     [eventIds, JSON.stringify(deliveries.map(columnsOf))],
   );
 }
@@ -50,7 +50,7 @@ export async function insertDeliveries(db: Queries, deliveries: NewDelivery[]): 
 
 const givenColumns = `id text, event_id text, project_id text, form_id text, webhook_id text, submission_id text,
   channel text, kind text, receiver text, url text, mail json, delay_seconds double precision,
-  once_per_day boolean`;
+  once_per_day text`;
 
 const insertGiven = `insert into deliveries
     (id, project_id, form_id, event_id, webhook_id, submission_id, channel, kind, receiver, url, mail,
@@ -73,7 +73,7 @@ function columnsOf(delivery: NewDelivery) {
     url: delivery.webhook?.url,
     mail: delivery.mail,
     delay_seconds: delivery.delaySeconds,
-    once_per_day: delivery.oncePerDay === true,
+    once_per_day: delivery.oncePerDay,
   };
 }
 
@@ -89,5 +89,6 @@ export type NewDelivery = {
   webhook?: { id: string; url: string };
   mail?: object;
   delaySeconds: number;
-  oncePerDay?: boolean;
+  /** A mailbox to which the form makes one such delivery in 24 hours. */
+  oncePerDay?: string;
 };

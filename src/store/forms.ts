@@ -16,6 +16,11 @@ export const FormEntity = defineEntity({
     status: p.enum(['draft', 'published', 'archived']).columnType('text'),
     /** `public` for a form made without a key, else the id of the key. */
     createdBy: text(),
+    /**
+     * Whence a form was made without a key, as a keyed hash of the client's network, for the limits of its
+     * mails. Null once the owner has confirmed, and for forms made with a key.
+     */
+    createdFrom: text().strictNullable(),
     draftDefinition: json<FormDefinition>().strictNullable(),
     /** The draft's webhook secret, sealed; it moves to the webhook when the form is activated. */
     draftSecret: text().strictNullable(),

@@ -1,4 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import { mailboxOf } from '../domain/delivery/mailbox.ts';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './database/columns.ts';
 import { deleteSome, type Queries } from './database/queries.ts';
@@ -47,76 +48,66 @@ export const MailStopEntity = defineEntity({
   tableName: 'mail_stops',
   properties: {
     address: text().primary(),
-    /** The form's id, or empty for all mail of this service. */
+    /** The form's id, or empty for all mail of this service, or `UNASKED`. */
     formId: id().primary(),
     createdAt: time(),
   },
 });
 
-/** Stops a form's mail to an address, or without a form all of this service's. Stopping again changes nothing. */
+/** In place of a form: what nobody of a mailbox has asked for, to whichever of its addresses. */
+const UNASKED = 'unasked';
+
+/**
+ * Stops a form's mail to an address, or without a form all of this service's, and then also what its mailbox has
+ * not asked for by any other address. Stopping again changes nothing.
+ */
 export async function stopMail(
   db: Queries,
   { address, formId }: { address: string; formId: string | null },
 ): Promise<void> {
+  const stops = [{ address: addressKey(address), form_id: formId ?? '' }];
+  if (formId === null) stops.push({ address: mailboxOf(address), form_id: UNASKED });
   await db.execute(
-    `insert into mail_stops (address, form_id, created_at) values ($1, $2, now()) on conflict do nothing`,
-    [addressKey(address), formId ?? ''],
+    `insert into mail_stops (address, form_id, created_at)
+     select address, form_id, now() from json_to_recordset($1::json) as s(address text, form_id text)
+     on conflict do nothing`,
+    [JSON.stringify(stops)],
   );
 }
 
-/** Whether an address has stopped a form's mail, or all mail. */
+/** Whether an address has stopped a form's mail, or all mail. `unasked`: nobody has asked for the mail. */
 export async function isMailStopped(
   db: Queries,
-  { address, formId }: { address: string; formId: string },
+  { address, formId, unasked = false }: { address: string; formId: string; unasked?: boolean },
 ): Promise<boolean> {
-  const where = { address: addressKey(address), formId: { $in: ['', formId] } };
+  const own = { address: addressKey(address), formId: { $in: ['', formId] } };
+  const where = unasked ? { $or: [own, { address: mailboxOf(address), formId: UNASKED }] } : own;
   return (await db.read((em) => em.count(MailStopEntity, where))) > 0;
 }
 
-/** How many mails of a kind went to an address on a day (UTC). */
-export const MailQuotaEntity = defineEntity({
-  name: 'MailQuota',
-  tableName: 'mail_quotas',
+/** The mails that were counted against an allowance on a day (UTC). */
+export const MailAllowanceEntity = defineEntity({
+  name: 'MailAllowance',
+  tableName: 'mail_allowances',
   properties: {
-    address: text().primary(),
+    /** Whose it is: a mailbox as `mailboxOf` gives it, or a form's `createdFrom`. */
+    holder: text().primary(),
+    kind: text().primary(),
     /** `YYYY-MM-DD`. */
     day: text().primary(),
-    kind: text().primary(),
-    count: p.integer().default(0),
+    /** The ids of the deliveries, so that one that is attempted again is not counted again. */
+    deliveryIds: p.array(),
   },
-  indexes: [{ name: 'mail_quotas_by_day', properties: ['day'] }],
+  indexes: [{ name: 'mail_allowances_by_day', properties: ['day'] }],
 });
 
-/**
- * Counts one mail of a kind to an address, if fewer than `limit` went there today (UTC).
- *
- * Returns null if it may go, else when the next day begins.
- */
-export async function takeMailQuota(
-  db: Queries,
-  { address, kind, limit }: { address: string; kind: string; limit: number },
-): Promise<{ waitMs: number } | null> {
-  const [row] = await db.execute(
-    `with taken as (
-       insert into mail_quotas as q (address, day, kind, count)
-       values ($1, ${TODAY}, $2, 1)
-       on conflict (address, day, kind) do update set count = q.count + 1 where q.count < $3
-       returning count
-     )
-     select (select count(*) from taken) as taken,
-       extract(epoch from date_trunc('day', now() at time zone 'UTC') + interval '1 day'
-         - (now() at time zone 'UTC')) * 1000 as wait_ms`,
-    [addressKey(address), kind, limit],
-  );
-  return Number(row?.taken) > 0 ? null : { waitMs: Number(row?.wait_ms) };
-}
-
-/** When a form last sent its autoresponse to an address: one in 24 hours. */
+/** When a form last mailed an address what it sends once in 24 hours: an autoresponse, or a notice. */
 export const AutoresponseEntity = defineEntity({
   name: 'Autoresponse',
   tableName: 'autoresponses',
   properties: {
     formId: id().primary(),
+    /** A mailbox as `mailboxOf` gives it. */
     address: text().primary(),
     sentAt: time(),
   },
@@ -125,8 +116,8 @@ export const AutoresponseEntity = defineEntity({
 
 /** Removes what counted mails of days gone by. Returns how many rows of each kind at most. */
 export async function purgeMailCounts(db: Queries, limit: number): Promise<number> {
-  const quotas = await deleteSome(db, 'mail_quotas', {
-    key: 'address, day, kind',
+  const allowances = await deleteSome(db, 'mail_allowances', {
+    key: 'holder, kind, day',
     where: `day < ${TODAY}`,
     limit,
   });
@@ -135,8 +126,8 @@ export async function purgeMailCounts(db: Queries, limit: number): Promise<numbe
     where: "sent_at < now() - interval '24 hours'",
     limit,
   });
-  return Math.max(quotas.length, answers.length);
+  return Math.max(allowances.length, answers.length);
 }
 
 /** `YYYY-MM-DD`, in UTC. */
-const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";
+export const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";

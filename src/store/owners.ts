@@ -24,6 +24,7 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
        owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
        owner_email = $2,
        pending_owner_email = nullif(pending_owner_email, $2),
+       created_from = null,
        updated_at = now()
      where id = $1 and (owner_email = $2 or pending_owner_email = $2) and deleted_at is null returning id`,
     [formId, email],

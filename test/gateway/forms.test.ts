@@ -107,6 +107,28 @@ describe('POST /api/forms/:id/activate', () => {
     expect([second.status, second.json.error.reason]).toEqual([401, 'token_used']);
   });
 
+  it('says that answers wait for the confirmation, of forms made without a key that are delivered by mail', async () => {
+    const webhook = { delivery: { type: 'webhook', url: 'https://example.com/hook' } };
+    const drafts = [
+      await service.givenDraft({}, { key: null }),
+      await service.givenDraft(webhook, { key: null }),
+      await service.givenDraft(),
+    ];
+
+    const replies = [];
+    for (const { activate_url } of drafts) {
+      replies.push(await service.post(activate_url, { email: 'owner@example.com' }, { key: null }));
+    }
+
+    const published = 'The form is published. A confirmation was sent to owner@example.com.';
+    const waits = 'Until that address has confirmed, it gets at most 3 notices a day that answers wait;';
+    expect(replies.map(({ json }) => json.message)).toEqual([
+      `${published} ${waits} the answers follow after that.`,
+      published,
+      published,
+    ]);
+  });
+
   it('shows the secret of a webhook that has none, this once', async () => {
     const draft = await service.givenDraft({
       delivery: { type: 'webhook', url: 'https://example.com/hook' },

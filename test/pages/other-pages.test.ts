@@ -28,6 +28,20 @@ describe('the activation page', () => {
     expect([used.status, used.text.includes('This link cannot be used')]).toEqual([401, true]);
   });
 
+  it('says that answers wait for the confirmation if the form was made without a key, and makes no links of its name', async () => {
+    const draft = await service.givenDraft({ name: 'Win at evil.example' }, { key: null });
+
+    const page = await service.get(draft.activate_url, { key: null });
+    const activated = await postForm(draft.activate_url, { email: 'owner@example.com' });
+
+    expect(page.text).toContain('Activate “Win at […]”');
+    expect(activated.text).toContain('“Win at […]” takes answers now.');
+    expect(activated.text).toContain(
+      'that address is only told that answers wait, at most three times a day',
+    );
+    expect([page.text, activated.text].join()).not.toContain('evil.example');
+  });
+
   it('shows a signing secret that was made, this once', async () => {
     const draft = await service.givenDraft({
       delivery: { type: 'webhook', url: 'https://example.com/hook' },
@@ -69,6 +83,23 @@ describe('a mailed link', () => {
     expect(page.text).toContain('Which mail should no longer go to owner@example.com?');
     expect([oneClick.status, all.status]).toEqual([200, 200]);
     expect(all.text).toContain('gets no more of this mail');
+  });
+
+  it('quotes the name of its form without links', async () => {
+    const draft = await service.givenDraft({ name: 'Form at evil.example' });
+    await service.post(draft.activate_url, { email: 'ada@example.com' });
+    const path = async () => {
+      const mail = (await service.mails()).find((text) => text.includes('Form at'));
+      return /\/mail\/confirm-owner\.[\w.-]+/.exec(mail?.replaceAll('=\r\n', '') ?? '')?.[0];
+    };
+    await until(async () => (await path()) !== undefined);
+
+    const page = await service.get((await path()) ?? '', { key: null });
+    const done = await postForm((await path()) ?? '', {});
+
+    expect([page.status, done.status]).toEqual([200, 200]);
+    expect(page.text).toContain('to own the form “Form at […]”');
+    expect(done.text).toContain('the owner of “Form at […]”');
   });
 
   it('is refused where it is made up: 401', async () => {

@@ -16,6 +16,7 @@ function aForm(given: Partial<Form> = {}): Form {
     slug: 'contact',
     status: 'draft',
     createdBy: 'public',
+    createdFrom: null,
     draftDefinition: null,
     draftSecret: null,
     currentVersionId: null,

@@ -67,6 +67,7 @@ export async function givenForm(
     slug: definition.slug,
     status: 'published',
     createdBy: 'key_1',
+    createdFrom: null,
     draftDefinition: null,
     draftSecret: null,
     currentVersionId: versionId,

@@ -334,7 +334,7 @@ export declare const ActivateFormRequestSchema: GenMessage<ActivateFormRequest>;
  */
 export declare type ActivateFormResponse = Message<"forms.v1.ActivateFormResponse"> & {
   /**
-   * The form, now published.
+   * The form, now published, with its definition.
    *
    * @generated from field: forms.v1.Form form = 1;
    */

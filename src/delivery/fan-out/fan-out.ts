@@ -80,12 +80,12 @@ function webhookDeliveries(options: FanOutOptions, event: StoredEvent, webhooks:
     }));
 }
 
-/** Leaves out all but the first of the deliveries that a form may make to a receiver only once a day. */
+/** Leaves out all but the first of the deliveries that a form may make to a mailbox only once a day. */
 function firstOncePerDay(deliveries: NewDelivery[]): NewDelivery[] {
   const seen = new Set<string>();
-  return deliveries.filter(({ oncePerDay, formId, receiver }) => {
-    if (oncePerDay !== true) return true;
-    const key = `${formId} ${receiver}`;
+  return deliveries.filter(({ oncePerDay: mailbox, formId }) => {
+    if (mailbox === undefined) return true;
+    const key = `${formId} ${mailbox}`;
     return !seen.has(key) && seen.add(key);
   });
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Answers } from '../../domain/answers/answers.ts';
 import type { EmailDelivery } from '../../domain/definition/definition.ts';
+import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { addressesOf } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
@@ -47,12 +48,27 @@ function submissionMails(options: FanOutOptions, event: StoredEvent, context: Fa
 
   const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId };
   const kind = event.formId === demoFormId ? 'demo' : 'owner';
-  const toOwners = recipientsOf(options, event, context, delivery).map((to) =>
-    mailDelivery(options, event, kind, submissionMail({ ...mailContext, to }, answered, delivery)),
-  );
+  const form = context.forms.get(event.formId);
+  const waits = form?.createdBy === 'public' && form.ownerConfirmedAt === null;
+  const toOwners = recipientsOf(options, event, context, delivery).flatMap((to) => {
+    // What waits for the confirmation is only sent after it.
+    const confirmed = waits || hasConfirmed(event.formId, context, to);
+    const mail = submissionMail({ ...mailContext, to }, answered, { delivery, confirmed });
+    return [
+      mailDelivery(options, event, kind, mail),
+      ...(waits ? [oncePerDay(options, event, 'notice', { to })] : []),
+    ];
+  });
   const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
-  if (reply === undefined || reply === null) return toOwners;
-  return [...toOwners, { ...mailDelivery(options, event, 'autoresponse', reply), oncePerDay: true }];
+  return reply ? [...toOwners, oncePerDay(options, event, 'autoresponse', reply)] : toOwners;
+}
+
+/** All but an owner who has not yet confirmed. */
+function hasConfirmed(formId: string, context: FanOutContext, to: string): boolean {
+  const form = context.forms.get(formId);
+  const isOwner = form?.ownerEmail && addressKey(form.ownerEmail) === addressKey(to);
+  if (!isOwner || form.ownerConfirmedAt !== null) return true;
+  return confirmedOf(formId, context).map(addressKey).includes(addressKey(to));
 }
 
 /** The owner's address, or instead those in `to` that have confirmed; the owner confirms by another link. */
@@ -96,11 +112,17 @@ function requestMails(
   });
 }
 
+/** One of a kind and form goes to a mailbox in a day, by whichever of its addresses. */
+function oncePerDay(...given: Parameters<typeof mailDelivery>): NewDelivery {
+  const [, , , { to }] = given;
+  return { ...mailDelivery(...given), oncePerDay: mailboxOf(to) };
+}
+
 function mailDelivery(
   options: FanOutOptions,
   event: StoredEvent,
   kind: MailKind,
-  mail: MailMessage,
+  mail: MailMessage | Pick<MailMessage, 'to'>,
 ): NewDelivery {
   return {
     id: newId('dlv', options.now()),

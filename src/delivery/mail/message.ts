@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mailLinkToken, mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import type { SecretKey } from '../../domain/secrets.ts';
 import { html } from '../../text/html.ts';
+import { oneLine } from '../../text/untrusted.ts';
 
 /** The shape of a mail as a delivery holds it: everything that differs from mail to mail. */
 export const mailMessageSchema = z.object({
@@ -19,6 +20,7 @@ export type MailMessage = z.output<typeof mailMessageSchema>;
 /** What mails there are. The log of deliveries shows these words. */
 export type MailKind =
   | 'owner'
+  | 'notice'
   | 'autoresponse'
   | 'confirmation'
   | 'recipient_confirmation'
@@ -50,21 +52,7 @@ export function writeMail(context: MailContext, content: MailContent): MailMessa
   };
 }
 
-/**
- * One line of plain text for a header or a title: no control characters, no marks that change the text
- * direction of what follows, no more than `max` characters.
- */
-export function oneLine(text: string, max = MAX_HEADER_CHARS): string {
-  const line = text.replace(unprintable, ' ').replace(/\s+/g, ' ').trim();
-  const chars = [...line];
-  return chars.length > max ? `${chars.slice(0, max - 1).join('')}…` : line;
-}
-
-const MAX_HEADER_CHARS = 200;
 const MAX_FOOTER_CHARS = 400;
-
-/** Control characters, line and paragraph separators, bidirectional marks, lone surrogates. */
-const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
 
 function textOf({ paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
   const parts = [
@@ -85,7 +73,7 @@ function htmlOf({ title, paragraphs, rows = [], button, footer, stopUrl }: MailB
   );
   return html`<!doctype html>
 <html>
-<head><meta charset="utf-8"><title>${title}</title></head>
+<head><meta charset="utf-8"><meta name="format-detection" content="${noDetection}"><title>${title}</title></head>
 <body style="${styles.page}">
 <h1 style="font-size:20px;margin:0 0 16px">${title}</h1>
 ${paragraphs.map((text) => html`<p style="white-space:pre-wrap">${text}</p>`)}
@@ -96,6 +84,9 @@ ${button && html`<p><a href="${button.url}" style="${styles.button}">${button.la
 </body>
 </html>`.text;
 }
+
+/** Programs that know this make no links of numbers, days and addresses. */
+const noDetection = 'telephone=no, date=no, address=no, email=no, url=no';
 
 /** Mail programs read styles only in attributes. */
 const styles = {

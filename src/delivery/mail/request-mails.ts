@@ -1,5 +1,6 @@
 import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../domain/delivery/mail-link.ts';
-import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
+import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
+import { type MailContext, type MailMessage, writeMail } from './message.ts';
 
 /**
  * The mail that asks an address to confirm something about a form. Its reader may not know the form, so
@@ -11,29 +12,51 @@ export function requestMail(
   context: MailContext,
   { kind, formName, now }: { kind: RequestKind; formName: string; now: number },
 ): MailMessage {
-  const { secretKey, baseUrl, formId, to } = context;
   const name = withoutLinks(formName);
-  const { purpose, subject, ask, button } = requests[kind];
-  const token = mailLinkToken(secretKey, { purpose, formId, address: to }, now + LINK_MS);
+  const { subject, ask } = requests[kind];
   return writeMail(context, {
     subject: `${subject}: ${name}`,
     title: subject,
     paragraphs: [ask(name), 'If you did not expect this, do nothing.'],
-    button: { label: button, url: mailLinkUrl(baseUrl, token) },
-    footer: `Sent to ${to} because somebody gave this address to the form service.`,
+    button: confirmButton(context, kind, now),
+    footer: footerOf(context),
   });
 }
 
-/** Text by a stranger, for a mail that the reader has not asked for: one line with nothing to click. */
-function withoutLinks(text: string): string {
-  const words = oneLine(text, MAX_STRANGER_CHARS).split(' ');
-  return words.map((word) => (linkLike.test(word) ? '[…]' : word)).join(' ');
+/**
+ * The mail that tells the owner of a form made without a key that answers wait until the address has confirmed.
+ * It quotes nothing of them, and of the form only the letters and digits of its name.
+ *
+ * `waiting` is how many answers wait; `now` is in milliseconds; the link works for 30 days.
+ */
+export function noticeMail(
+  context: MailContext,
+  { formName, waiting, now }: { formName: string; waiting: number; now: number },
+): MailMessage {
+  const name = lettersAndDigits(formName);
+  const form = name === '' ? 'a form' : `the form "${name}"`;
+  return writeMail(context, {
+    subject: 'Answers wait for you to confirm this address',
+    title: 'Answers wait for you',
+    paragraphs: [
+      `${waiting === 1 ? '1 answer' : `${waiting} answers`} to ${form} ${waiting === 1 ? 'waits' : 'wait'} for you.`,
+      'Somebody made the form without an API key and named this address as its owner. The answers are sent once you have confirmed that.',
+      'If you did not expect this, do nothing.',
+    ],
+    button: confirmButton(context, 'confirmation', now),
+    footer: footerOf(context),
+  });
 }
 
-const MAX_STRANGER_CHARS = 100;
+function confirmButton({ secretKey, baseUrl, formId, to }: MailContext, kind: RequestKind, now: number) {
+  const { purpose, button } = requests[kind];
+  const token = mailLinkToken(secretKey, { purpose, formId, address: to }, now + LINK_MS);
+  return { label: button, url: mailLinkUrl(baseUrl, token) };
+}
 
-/** What mail programs turn into links: addresses of pages and people, in any script. */
-const linkLike = /:\/\/|@|[\p{L}\p{N}][.\u3002\uff0e\uff61][\p{L}\p{N}]{2,}|^www\b/iu;
+function footerOf({ to }: MailContext): string {
+  return `Sent to ${to} because somebody gave this address to the form service.`;
+}
 
 const LINK_MS = 30 * 24 * 60 * 60 * 1000;
 

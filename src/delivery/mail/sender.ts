@@ -1,29 +1,28 @@
 import { mailLinkUrl } from '../../domain/delivery/mail-link.ts';
-import { addressKey, isEmailAddress } from '../../domain/email-address.ts';
+import { isEmailAddress } from '../../domain/email-address.ts';
 import type { Claim } from '../../store/delivery-queue.ts';
-import { findAnyForm } from '../../store/forms.ts';
-import { isMailStopped, takeMailQuota } from '../../store/mail.ts';
+import { findAnyForm, findFormState } from '../../store/forms.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
+import { findMailRefusal } from './limits.ts';
 import { type MailMessage, mailMessageSchema } from './message.ts';
+import { noticeMail } from './request-mails.ts';
 import { openMailTransport } from './transport.ts';
 
 /** Opens what sends mails, by SMTP or into files, within the limits of each address. */
 export function createMailSender(options: MailSenderOptions): MailSender {
-  const { database, settings, log } = options;
+  const { settings, log } = options;
   const transport = openMailTransport(settings, log);
 
   return {
     async send(claim, stored, signal) {
       signal.throwIfAborted();
-      const mail = mailMessageSchema.parse(stored);
-      if (!isEmailAddress(mail.to)) return { outcome: 'dropped', error: 'Not an address.' };
-      if (await isMailStopped(database, { address: mail.to, formId: claim.formId })) {
-        return { outcome: 'dropped', error: 'The address wants no more mail.' };
-      }
-      const wait = await waitForQuota(options, claim, mail.to);
-      if (wait !== null) return { outcome: 'waits', ...wait };
+      const { to } = recipientSchema.parse(stored);
+      if (!isEmailAddress(to)) return { outcome: 'dropped', error: 'Not an address.' };
+      const refusal = await findMailRefusal(options, claim, to);
+      if (refusal !== null) return refusal;
 
+      const mail = await readMail(options, claim, stored);
       try {
         const content = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
         const response = await transport.send({ ...content, signal }, claim.id);
@@ -43,44 +42,18 @@ export function createMailSender(options: MailSenderOptions): MailSender {
   };
 }
 
-/**
- * Counts the mail against what its address may get in a day; retries are not counted again. Null if
- * it may be sent.
- */
-async function waitForQuota({ database }: MailSenderOptions, claim: Claim, to: string): Promise<Wait | null> {
-  if (claim.step > 0) return null;
-  const quota = await quotaOf(claim, to, async () => findAnyForm(database, claim.formId));
-  if (quota === null) return null;
-  const wait = await takeMailQuota(database, { address: to, ...quota });
-  return wait === null ? null : { error: quota.reason, ...wait };
+/** Notices are written when they are sent, since they say how many answers wait then. */
+async function readMail(options: MailSenderOptions, claim: Claim, stored: unknown): Promise<MailMessage> {
+  if (claim.kind !== 'notice') return mailMessageSchema.parse(stored);
+  const { database, secretKey, settings, now } = options;
+  const { to } = recipientSchema.parse(stored);
+  const { formId } = claim;
+  const [form, state] = await Promise.all([findAnyForm(database, formId), findFormState(database, formId)]);
+  const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
+  return noticeMail(context, { formName: form?.name ?? '', waiting: state?.accepted ?? 0, now: now() });
 }
 
-async function quotaOf(claim: Claim, to: string, findForm: () => ReturnType<typeof findAnyForm>) {
-  if (requestKinds.has(claim.kind)) {
-    return {
-      kind: 'confirmation',
-      limit: REQUESTS_A_DAY,
-      reason: 'Waits: the address was asked to confirm often today.',
-    };
-  }
-  if (claim.kind !== 'owner') return null;
-  const form = await findForm();
-  const isOwner = form !== null && form.ownerEmail !== null && addressKey(form.ownerEmail) === addressKey(to);
-  if (!isOwner || form.ownerConfirmedAt !== null) return null;
-  return {
-    kind: 'owner',
-    limit: UNCONFIRMED_A_DAY,
-    reason: 'Waits: the owner has not confirmed the address.',
-  };
-}
-
-const requestKinds = new Set(['confirmation', 'recipient_confirmation', 'owner_change']);
-
-/** Over the whole service, so that nobody can flood a stranger by making many forms. */
-const REQUESTS_A_DAY = 3;
-
-/** Enough to see that a form works before confirming. */
-const UNCONFIRMED_A_DAY = 20;
+const recipientSchema = mailMessageSchema.pick({ to: true });
 
 /** Addresses are passed as objects, so that nodemailer parses no text for them. */
 function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: MailMessage) {
@@ -145,6 +118,4 @@ export type MailSender = {
   close(): void;
 };
 
-export type MailSenderOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'log'>;
-
-type Wait = { error: string; waitMs: number };
+export type MailSenderOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now' | 'log'>;

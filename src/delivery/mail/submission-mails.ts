@@ -2,34 +2,54 @@ import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
-import { type MailContext, type MailMessage, oneLine, writeMail } from './message.ts';
+import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
+import { type MailContext, type MailMessage, writeMail } from './message.ts';
+import { shortenRows } from './shorten.ts';
 
 /**
- * The mail to an owner about a submission: the answers in the order of the fields, hidden ones too.
- * `definition` is the one that was answered; subject and `Reply-To` are as `delivery` has it now.
+ * The mail to an owner about a submission: the answers in the order of the fields, hidden ones too, long ones
+ * cut. `definition` is the one that was answered; subject and `Reply-To` are as `delivery` has it now.
+ *
+ * An owner who has confirmed gets all words as they are. Before that no program makes a link of any.
  */
 export function submissionMail(
   context: MailContext,
   submission: AnsweredForm,
-  delivery: EmailDelivery,
+  { delivery, confirmed }: { delivery: EmailDelivery; confirmed: boolean },
 ): MailMessage {
   const { definition, answers, submissionId, createdAt } = submission;
+  const safe = (text: string) => (confirmed ? text : withBrokenLinks(text));
   const replyTo = delivery.replyTo === undefined ? undefined : addressIn(answers, delivery.replyTo);
-  const rows = answersInWords(definition, answers, { hiddenToo: true }).map(({ label, text }) => ({
-    label: oneLine(label),
-    text,
-  }));
+  const { rows, shortened } = shortenRows(
+    answersInWords(definition, answers, { hiddenToo: true }).map(({ label, text }) => ({
+      label: safe(oneLine(label)),
+      text: safe(text),
+    })),
+  );
   return writeMail(context, {
-    subject: delivery.subject ?? `New submission: ${definition.name}`,
-    title: definition.name,
-    paragraphs: rows.length === 0 ? ['Somebody submitted the form without an answer.'] : [],
+    subject: safe(delivery.subject ?? `New submission: ${definition.name}`),
+    title: safe(definition.name),
+    paragraphs: [
+      ...(rows.length === 0 ? ['Somebody submitted the form without an answer.'] : []),
+      ...(shortened ? [howToReadWhole(context, submissionId)] : []),
+    ],
     rows,
     footer: `Submission ${submissionId} of ${createdAt}, sent to you as an owner of this form.`,
     ...(replyTo !== undefined && { replyTo }),
   });
 }
 
-/** The mail to the person who answered, with the owner's text. Null if they gave no address. */
+function howToReadWhole({ baseUrl }: MailContext, submissionId: string): string {
+  return (
+    `The answers are too long for a mail, so a part of them is left out. Submission ${submissionId} is kept whole; ` +
+    `read it with an API key of the form's project: GET ${baseUrl}/v1/submissions/${submissionId}`
+  );
+}
+
+/**
+ * The mail to the person who answered. Null if they gave no address. All its words are those of the form, so
+ * that whoever gives another's address sends them nothing of their own.
+ */
 export function autoresponseMail(
   context: Omit<MailContext, 'to'>,
   submission: AnsweredForm,

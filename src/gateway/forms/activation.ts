@@ -56,17 +56,22 @@ async function activate(exchange: Exchange): Promise<void> {
     throw error;
   });
   const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email });
-  const { id, name, slug, status, currentVersionId } = present(form);
+  const { id, name, slug, status, currentVersionId, createdBy, definition } = present(form);
+  const answersWait = createdBy === 'public' && definition?.delivery?.channel.case === 'email';
   if (isFormPost(request) && !prefersJson(request)) {
-    const activated = { formId: id, formName: name, email, webhookSecret };
+    const activated = { formId: id, formName: name, email, webhookSecret, answersWait };
     return sendPage(request, response, 200, pages.renderActivated(activated, request));
   }
   sendJson(response, 200, {
     form: { id, name, slug, status: statusOf(status), current_version_id: currentVersionId },
-    message: `The form is published. A confirmation was sent to ${email}.`,
+    message: `The form is published. A confirmation was sent to ${email}.${answersWait ? ` ${WAITS}` : ''}`,
     ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
   });
 }
+
+/** Said of forms made without a key that are delivered by mail. */
+const WAITS =
+  'Until that address has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
 
 /** Throws unless the token can publish the draft: whoever has none learns nothing about the body. */
 async function refuseStrangers({ call, admit }: Exchange, draft: Draft): Promise<void> {

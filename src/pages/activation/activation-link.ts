@@ -3,6 +3,7 @@ import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { HttpError, httpErrorOf } from '../../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../../http/reply.ts';
 import { html } from '../../text/html.ts';
+import { withoutLinks } from '../../text/untrusted.ts';
 import { fill } from '../../text/words/language.ts';
 import type { PageExchange } from '../handler.ts';
 import { languageOf, renderMessage } from '../messages.ts';
@@ -35,7 +36,7 @@ function renderUsedLink(request: IncomingMessage): Page {
 function renderActivation(formName: string, request: IncomingMessage): Page {
   const language = languageOf(request);
   const { words } = language;
-  const title = fill(words.activateTitle, { form: formName });
+  const title = fill(words.activateTitle, { form: withoutLinks(formName) });
   return renderMessage({
     request,
     language,

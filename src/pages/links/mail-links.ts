@@ -3,6 +3,7 @@ import { HttpError } from '../../http/errors.ts';
 import { noFiles, readForm } from '../../http/multipart.ts';
 import { type Page, prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { html } from '../../text/html.ts';
+import { withoutLinks } from '../../text/untrusted.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill } from '../../text/words/language.ts';
 import type { PageExchange } from '../handler.ts';
@@ -60,7 +61,7 @@ function renderDone(link: Link, request: PageExchange['request']): Page {
 }
 
 function inserted(text: string, { address, formName }: Link): string {
-  return fill(text, { email: address, form: formName });
+  return fill(text, { email: address, form: withoutLinks(formName) });
 }
 
 function wordsFor(purpose: MailLinkPurpose, words: Words): LinkWords {

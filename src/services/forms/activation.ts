@@ -26,14 +26,14 @@ export function activationMethods(context: ServiceContext): ActivationMethods {
 
     async activateForm(request) {
       const { formId } = request;
-      await draftOf(database, formId, request.token);
+      const { draftDefinition } = await draftOf(database, formId, request.token);
       requireEmail(request.email);
       const webhookSecret = await database.transaction((tx) => publishDraft(tx, context, request, now()));
       context.forms.forget(formId);
       context.notifyWorkers();
       const form = await findAnyForm(database, formId);
       if (form === null) throw notFound('form');
-      return { form: formToMessage(form), webhookSecret };
+      return { form: formToMessage(form, draftDefinition ?? undefined), webhookSecret };
     },
   };
 }

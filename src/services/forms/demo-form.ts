@@ -36,6 +36,7 @@ export async function ensureDemoForm({
       slug: definition.slug,
       status: 'draft',
       createdBy: 'system',
+      createdFrom: null,
       draftDefinition: definition,
       draftSecret: null,
       currentVersionId: null,

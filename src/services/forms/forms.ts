@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   ChangeFormOwnerRequest,
@@ -8,10 +8,11 @@ import type {
   FormsService,
 } from '../../../gen/forms/v1/forms_pb.js';
 import { answersSchema } from '../../domain/answers/json-schema.ts';
+import { networkOf } from '../../domain/client-network.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import { isId, newId } from '../../domain/ids.ts';
-import { hashSecret, newToken } from '../../domain/secrets.ts';
-import { type Caller, callerIfAny, callerOf } from '../../rpc/context.ts';
+import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets.ts';
+import { type Caller, callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import { archiveForm, type Form, insertForm, listForms } from '../../store/forms.ts';
@@ -42,7 +43,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       return { definition: definitionToMessage(definition) };
     },
 
-    createForm: (request, call) => createForm(context, request, callerIfAny(call)),
+    createForm: (request, call) => createForm(context, request, call),
 
     async getForm({ formId }, call) {
       const form = await ownForm(database, callerOf(call), formId);
@@ -96,10 +97,11 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 }
 
 async function createForm(
-  { database, settings, secrets, now }: ServiceContext,
+  { database, settings, secrets, secretKey, now }: ServiceContext,
   request: CreateFormRequest,
-  caller: Caller | undefined,
+  call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
+  const caller = callerIfAny(call);
   if (caller === undefined && !settings.allowPublicCreate) {
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
   }
@@ -118,6 +120,10 @@ async function createForm(
     slug: definition.slug,
     status: 'draft',
     createdBy: caller?.keyId ?? 'public',
+    createdFrom:
+      caller?.keyId === undefined
+        ? pseudonymOf(secretKey, 'created-from', networkOf(clientAddressOf(call)))
+        : null,
     draftDefinition: definition,
     draftSecret: deliverySecret === undefined ? null : secrets.seal(deliverySecret),
     currentVersionId: null,

@@ -3,7 +3,7 @@ import { EventEntity } from '../events.ts';
 import { FormEntity } from '../forms.ts';
 import { InstallationEntity } from '../installation.ts';
 import { KeyEntity } from '../keys.ts';
-import { AutoresponseEntity, MailQuotaEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
+import { AutoresponseEntity, MailAllowanceEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
 import { ProjectEntity } from '../projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
 import { SessionEntity } from '../sessions.ts';
@@ -32,7 +32,7 @@ export const entities = [
   AttemptEntity,
   MailRecipientEntity,
   MailStopEntity,
-  MailQuotaEntity,
+  MailAllowanceEntity,
   AutoresponseEntity,
   UploadEntity,
   RateLimitEntity,

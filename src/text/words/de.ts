@@ -111,6 +111,8 @@ export const de: Words = {
   activateButton: 'Aktivieren',
   activatedTitle: 'Das Formular ist aktiv',
   activatedText: '„{form}“ nimmt jetzt Antworten an. Eine Bestätigung ist unterwegs an {email}.',
+  activatedWaitText:
+    '„{form}“ nimmt jetzt Antworten an. Eine Bestätigung ist unterwegs an {email}. Bis sie bestätigt ist, erfährt diese Adresse nur, dass Antworten warten, höchstens dreimal am Tag; danach folgen die Antworten.',
   secretTitle: 'Der Signaturschlüssel seines Webhooks',
   secretText: 'Er wird nur jetzt gezeigt. Bewahren Sie ihn dort auf, wo Ihr Empfänger ihn lesen kann.',
   activationInvalidTitle: 'Dieser Link kann nicht verwendet werden',

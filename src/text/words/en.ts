@@ -107,6 +107,8 @@ export const en = {
   activateButton: 'Activate',
   activatedTitle: 'The form is active',
   activatedText: '“{form}” takes answers now. A confirmation is on its way to {email}.',
+  activatedWaitText:
+    '“{form}” takes answers now. A confirmation is on its way to {email}. Until it is confirmed, that address is only told that answers wait, at most three times a day; then the answers follow.',
   secretTitle: 'The signing secret of its webhook',
   secretText: 'It is shown only now. Keep it where your receiver can read it.',
   activationInvalidTitle: 'This link cannot be used',

@@ -110,6 +110,8 @@ export const es: Words = {
   activateButton: 'Activar',
   activatedTitle: 'El formulario está activo',
   activatedText: '«{form}» ya acepta respuestas. Se ha enviado una confirmación a {email}.',
+  activatedWaitText:
+    '«{form}» ya acepta respuestas. Se ha enviado una confirmación a {email}. Hasta que se confirme, esa dirección solo recibe avisos de que hay respuestas en espera, como mucho tres al día; después llegan las respuestas.',
   secretTitle: 'El secreto de firma de su webhook',
   secretText: 'Solo se muestra ahora. Guárdelo donde su receptor pueda leerlo.',
   activationInvalidTitle: 'Este enlace no se puede usar',

@@ -110,6 +110,8 @@ export const fr: Words = {
   activateButton: 'Activer',
   activatedTitle: 'Le formulaire est actif',
   activatedText: '« {form} » accepte désormais des réponses. Une confirmation est en route vers {email}.',
+  activatedWaitText:
+    '« {form} » accepte désormais des réponses. Une confirmation est en route vers {email}. Tant que cette adresse n’est pas confirmée, elle apprend seulement que des réponses attendent, trois fois par jour au plus ; les réponses suivent ensuite.',
   secretTitle: 'Le secret de signature de son webhook',
   secretText: 'Il n’est affiché que maintenant. Gardez-le là où votre récepteur peut le lire.',
   activationInvalidTitle: 'Ce lien ne peut pas être utilisé',

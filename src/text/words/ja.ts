@@ -109,6 +109,8 @@ export const ja: Words = {
   activateButton: '有効にする',
   activatedTitle: 'フォームが有効になりました',
   activatedText: '「{form}」は回答を受け付けています。確認メールを {email} に送りました。',
+  activatedWaitText:
+    '「{form}」は回答を受け付けています。確認メールを {email} に送りました。確認が済むまで、このアドレスには回答が届いていることだけを 1 日 3 回まで通知します。回答は確認後に送信されます。',
   secretTitle: 'Webhook の署名シークレット',
   secretText: '表示されるのは今回だけです。受信側が読める場所に保管してください。',
   activationInvalidTitle: 'このリンクは使えません',

@@ -109,6 +109,8 @@ export const pt: Words = {
   activateButton: 'Ativar',
   activatedTitle: 'O formulário está ativo',
   activatedText: '“{form}” já aceita respostas. Uma confirmação está a caminho de {email}.',
+  activatedWaitText:
+    '“{form}” já aceita respostas. Uma confirmação está a caminho de {email}. Até ser confirmado, esse endereço só recebe avisos de que há respostas à espera, no máximo três por dia; depois seguem as respostas.',
   secretTitle: 'O segredo de assinatura do seu webhook',
   secretText: 'Só é mostrado agora. Guarde-o onde o seu recetor o possa ler.',
   activationInvalidTitle: 'Esta ligação não pode ser usada',

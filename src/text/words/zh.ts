@@ -109,6 +109,8 @@ export const zh: Words = {
   activateButton: '启用',
   activatedTitle: '表单已启用',
   activatedText: '“{form}”现在可以接受回答。确认邮件正发往 {email}。',
+  activatedWaitText:
+    '“{form}”现在可以接受回答。确认邮件正发往 {email}。在确认之前，该地址每天最多三次只会收到有回答等待的通知；确认后会收到回答。',
   secretTitle: '其 Webhook 的签名密钥',
   secretText: '仅显示这一次。请保存在接收端可以读取的地方。',
   activationInvalidTitle: '此链接无法使用',

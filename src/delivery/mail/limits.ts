@@ -1,0 +1,140 @@
+import { mailboxOf } from '../../domain/delivery/mailbox.ts';
+import { addressKey } from '../../domain/email-address.ts';
+import { smallestIdAt } from '../../domain/ids.ts';
+import type { Claim } from '../../store/delivery-queue.ts';
+import { type Form, findAnyForm } from '../../store/forms.ts';
+import { isMailStopped, listConfirmedRecipients } from '../../store/mail.ts';
+import { type MailAllowance, takeMailAllowances } from '../../store/mail-allowances.ts';
+import type { DeliveryOptions } from '../options.ts';
+import type { Outcome } from '../worker/attempt.ts';
+
+/**
+ * Decides whether a mail may go to an address now, and counts it if so; retries are not counted again.
+ *
+ * Returns null if it may go. Else it waits until the address has confirmed or the next day begins (UTC), or it
+ * will never go.
+ */
+export async function findMailRefusal(
+  options: MailLimitOptions,
+  claim: Claim,
+  to: string,
+): Promise<Refusal | null> {
+  const { database } = options;
+  const unasked = claim.kind === 'notice' || isRequest(claim);
+  if (await isMailStopped(database, { address: to, formId: claim.formId, unasked })) {
+    return dropped('The address wants no more mail.');
+  }
+  if (!unasked && claim.kind !== 'owner') return null;
+
+  const form = await findAnyForm(database, claim.formId);
+  if (form === null) return dropped('The form was deleted.');
+  if (claim.kind === 'owner') return refuseOwnerMail(options, claim, form, to);
+  return claim.kind === 'notice'
+    ? refuseNotice(options, claim, form, to)
+    : refuseRequest(options, claim, form, to);
+}
+
+/** Answers go to addresses that have confirmed; a few go to others before, if the form was made with a key. */
+async function refuseOwnerMail(
+  options: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<Refusal | null> {
+  const { database, settings } = options;
+  if (await hasConfirmed(options, form, to)) return null;
+  const error = 'Waits: the owner has not confirmed the address.';
+  if (isKeyless(form)) {
+    return isOlder(options, claim, settings.retentionDays)
+      ? dropped('The owner did not confirm the address in time.')
+      : { outcome: 'waits', error, waitMs: DAY_MS };
+  }
+  if (claim.step > 0) return null;
+  const allowance = { holder: mailboxOf(to), kind: 'owner', limit: UNCONFIRMED_A_DAY };
+  const usedUp = await takeMailAllowances(database, claim.id, [allowance]);
+  return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
+}
+
+async function hasConfirmed({ database }: MailLimitOptions, form: Form, to: string): Promise<boolean> {
+  if (isOwner(form, to) && form.ownerConfirmedAt !== null) return true;
+  const recipients = await listConfirmedRecipients(database, [form.id]);
+  return recipients.some(({ address }) => address === addressKey(to));
+}
+
+/** Notices that are too many are dropped: the next answer a day later causes another. */
+async function refuseNotice(
+  { database }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<Refusal | null> {
+  if (!isOwner(form, to) || form.ownerConfirmedAt !== null) return dropped('Nothing waits for the address.');
+  if (claim.step > 0) return null;
+  const usedUp = await takeMailAllowances(database, claim.id, [
+    { holder: mailboxOf(to), kind: 'notice', limit: NOTICES_A_DAY },
+    ...ofCreator(form, { kind: 'notice', limit: NOTICES_A_DAY_FROM_CREATOR }),
+  ]);
+  return usedUp && dropped('Not sent: there were enough notices today.');
+}
+
+/** What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask. */
+async function refuseRequest(
+  options: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<Refusal | null> {
+  if (claim.step > 0) return null;
+  if (isOlder(options, claim, REQUEST_DAYS)) return dropped('Not sent: the address was asked too often.');
+  const kind = isKeyless(form) ? 'request_keyless' : 'request';
+  const usedUp = await takeMailAllowances(options.database, claim.id, [
+    { holder: mailboxOf(to), kind, limit: REQUESTS_A_DAY },
+    ...ofCreator(form, { kind, limit: REQUESTS_A_DAY_FROM_CREATOR }),
+  ]);
+  const error = 'Waits: the address was asked to confirm often today.';
+  return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
+}
+
+function ofCreator({ createdFrom }: Form, allowance: Omit<MailAllowance, 'holder'>): MailAllowance[] {
+  return createdFrom === null ? [] : [{ holder: createdFrom, ...allowance }];
+}
+
+function isOwner({ ownerEmail }: Form, to: string): boolean {
+  return ownerEmail !== null && addressKey(ownerEmail) === addressKey(to);
+}
+
+function isKeyless({ createdBy }: Form): boolean {
+  return createdBy === 'public';
+}
+
+function isRequest({ kind }: Claim): boolean {
+  return kind === 'confirmation' || kind === 'recipient_confirmation' || kind === 'owner_change';
+}
+
+function isOlder({ now }: MailLimitOptions, { id }: Claim, days: number): boolean {
+  return id < smallestIdAt('dlv', now() - days * DAY_MS);
+}
+
+function dropped(error: string): Refusal {
+  return { outcome: 'dropped', error };
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** To one mailbox over the whole service, so that nobody can flood a stranger by making many forms. */
+const REQUESTS_A_DAY = 3;
+const NOTICES_A_DAY = 3;
+
+/** Caused by forms made without a key from one network. Less than what one client may make in an hour. */
+const REQUESTS_A_DAY_FROM_CREATOR = 100;
+const NOTICES_A_DAY_FROM_CREATOR = 20;
+
+/** Of forms made with a key: enough to see that a form works before confirming. */
+const UNCONFIRMED_A_DAY = 20;
+
+/** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */
+const REQUEST_DAYS = 7;
+
+export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now'>;
+
+type Refusal = Extract<Outcome, { outcome: 'waits' | 'dropped' }>;
