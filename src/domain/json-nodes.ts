@@ -1,16 +1,28 @@
 /**
- * Whether JSON text, as UTF-8 bytes, holds more than `limit` values, so that it can be refused before objects
- * are made of it. Property names don't count. Text that is not JSON gives some answer: its parser refuses it.
+ * Whether JSON text, as UTF-8 bytes, holds more than `maxNodes` values, or else nests more than `maxDepth` deep, so
+ * that it can be refused before objects are made of it. Property names don't count. Text that is not JSON gives
+ * some answer: its parser refuses it.
  */
-export function hasMoreNodes(json: Uint8Array, limit: number): boolean {
+export function jsonExcess(json: Uint8Array, { maxNodes, maxDepth }: NodeLimits): Excess | undefined {
   let nodes = 1;
+  let depth = 0;
+  let deepest = 0;
   for (let at = 0; at < json.length; at += 1) {
     const byte = json[at];
-    if (byte === QUOTE) at = endOfString(json, at);
-    else if (byte === COMMA || ((byte === BRACKET || byte === BRACE) && !closesNext(json, at))) nodes += 1;
-    if (nodes > limit) return true;
+    if (byte === QUOTE) {
+      at = endOfString(json, at);
+    } else if (byte === COMMA) {
+      nodes += 1;
+    } else if (byte === BRACKET || byte === BRACE) {
+      if (!closesNext(json, at)) nodes += 1;
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+    } else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) {
+      depth -= 1;
+    }
+    if (nodes > maxNodes) return 'nodes';
   }
-  return false;
+  return deepest > maxDepth ? 'depth' : undefined;
 }
 
 /** The place of the quote that ends the string which begins at `start`. */
@@ -33,3 +45,8 @@ function closesNext(json: Uint8Array, open: number): boolean {
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
 const [BRACKET, CLOSING_BRACKET, BRACE, CLOSING_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+export type NodeLimits = { maxNodes: number; maxDepth: number };
+
+/** What there is too much of. */
+export type Excess = 'nodes' | 'depth';

@@ -35,7 +35,8 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
     const { request, response } = exchange;
     // A route without a schema for its query does not read it.
     const query = (spec.query && readQuery(request, spec.query)) as Query;
-    const { value: raw, problems } = body === undefined ? noBody : await readJson(request, limitsOf(rpc));
+    const { value: raw, problems } =
+      body === undefined ? noBody : await readJson(request, limitsOf(rpc, { keyless: isKeyless(request) }));
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
     if (!checked.ok) throw contentError(checked.violations);
@@ -77,6 +78,14 @@ function checkWith<Body>(schema: z.ZodType<Body> | undefined): (raw: unknown) =>
     if (parsed?.error) return { ok: false, violations: violationsOf(parsed.error, raw) };
     return { ok: true, value: parsed?.data as Body };
   };
+}
+
+/**
+ * Whether a request comes without a key. The services decide that, and what it means: this serves to read no more
+ * than they would take, and to name all problems at once.
+ */
+export function isKeyless({ headers }: IncomingMessage): boolean {
+  return !/^bearer /i.test(headers.authorization ?? '');
 }
 
 /** The id in a route's path; every path has one at most. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
-import { CutOff, MAX_JSON_BYTES, mediaTypeOf, readBytes, refuseEncoded, tooLarge } from './body.ts';
+import { MAX_MESSAGE_BYTES } from '../domain/message-limits.ts';
+import { CutOff, mediaTypeOf, readBytes, refuseEncoded, tooLarge } from './body.ts';
 import { HttpError } from './errors.ts';
 
 /** The media types of an HTML form's post. */
@@ -32,7 +33,7 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
   if (type === 'multipart/form-data') {
     await readMultipart(request, add, takeFile);
   } else if (type === '' || type === 'application/x-www-form-urlencoded') {
-    const text = (await readBytes(request, MAX_JSON_BYTES)).toString('utf8');
+    const text = (await readBytes(request, MAX_MESSAGE_BYTES)).toString('utf8');
     for (const [name, value] of new URLSearchParams(text)) add(name, value);
   } else {
     throw new HttpError('media_type', 'Expected the post of an HTML form');
@@ -62,7 +63,7 @@ async function readMultipart(
 
   parser.on('field', (name, value, nameCut, valueCut) => {
     textBytes += name.length + value.length;
-    if (nameCut || valueCut || textBytes > MAX_JSON_BYTES) reject(tooLarge(MAX_JSON_BYTES));
+    if (nameCut || valueCut || textBytes > MAX_MESSAGE_BYTES) reject(tooLarge(MAX_MESSAGE_BYTES));
     else add(name, value);
   });
   parser.on('file', (name, stream, filename) => {
@@ -117,7 +118,7 @@ async function collect(stream: BusboyFileStream): Promise<Buffer> {
  */
 const limits = {
   fieldNameSize: 200,
-  fieldSize: MAX_JSON_BYTES,
+  fieldSize: MAX_MESSAGE_BYTES,
   fields: 10_000,
   files: 100,
   fileSize: MAX_FILE_BYTES,

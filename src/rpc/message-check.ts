@@ -1,42 +1,71 @@
 import type { DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
 import type { Compression } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { hasMoreNodes } from '../domain/json-nodes.ts';
-import { limitsOf } from '../domain/message-limits.ts';
-import { failed } from './errors.ts';
-import { hasMoreMessages } from './message-nodes.ts';
+import { jsonExcess } from '../domain/json-nodes.ts';
+import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
+import { MAX_DEPTH } from '../domain/text.ts';
+import { failed, invalid } from './errors.ts';
+import { messageExcess } from './message-nodes.ts';
 
 /**
- * Throws TOO_LARGE if a request message, binary or JSON, holds more than the method allows: small messages
- * can hold so many values that making objects of them would block the process.
+ * Throws if a request message holds more than `limits` allow, or nests too deep: small messages can hold so many
+ * values that making objects of them would block the process.
  */
-function checkMessage(method: DescMethod, message: Uint8Array): void {
-  const { maxNodes } = limitsOf(method);
-  const tooMany =
-    hasMoreMessages(message, method.input, maxNodes) ||
-    (mayBeJson(message) && hasMoreNodes(message, maxNodes));
-  if (tooMany) throw failed(Reason.TOO_LARGE, `The message holds more than ${maxNodes} values`);
-}
-
-/** Does the same for the whole body of a request, as far as it is not compressed: see `checkedGzip`. */
-export function checkBody(method: DescMethod, header: Headers, body: Uint8Array): void {
-  if (enveloped.test(header.get('content-type') ?? '')) {
-    for (const message of plainMessages(body)) checkMessage(method, message);
-  } else if ((header.get('content-encoding') ?? 'identity') === 'identity') {
-    checkMessage(method, body);
+export function checkMessage(
+  method: DescMethod,
+  message: Uint8Array,
+  codec: Codec,
+  { readMaxBytes, jsonMaxBytes, maxNodes }: MessageLimits,
+): void {
+  const maxBytes = codec === 'json' ? jsonMaxBytes : readMaxBytes;
+  if (message.length > maxBytes) throw tooLarge(maxBytes);
+  const limits = { maxNodes, maxDepth: MAX_DEPTH };
+  const excess =
+    codec === 'json' ? jsonExcess(message, limits) : messageExcess(message, method.input, limits);
+  if (excess === 'nodes') throw failed(Reason.TOO_LARGE, `The message holds more than ${maxNodes} values`);
+  if (excess === 'depth') {
+    throw invalid([{ path: '', code: 'custom', message: `Expected a message at most ${MAX_DEPTH} deep` }]);
   }
 }
 
-const enveloped = /^application\/(grpc|connect\+)/i;
+/**
+ * The one message of a unary call's body, decompressed and checked, as its handler takes it. `encoding` is that of
+ * the whole body, which only Connect has. What is broken is left to the handler, which refuses it.
+ */
+export async function openBody(body: Uint8Array, call: UnaryCall): Promise<Uint8Array> {
+  const { method, header, encoding, limits } = call;
+  const type = header.get('content-type') ?? '';
+  const codec = json.test(type) ? 'json' : 'binary';
+  if (!enveloped.test(type)) {
+    const message = encoding === 'gzip' ? await gunzip(body, limits) : body;
+    checkMessage(method, message, codec, limits);
+    return message;
+  }
+  const envelopes = [...envelopesIn(body)];
+  const [only] = envelopes;
+  if (envelopes.length === 1 && only?.compressed && header.get('grpc-encoding') === 'gzip') {
+    const message = await gunzip(only.data, limits);
+    checkMessage(method, message, codec, limits);
+    const head = Buffer.alloc(ENVELOPE_HEAD);
+    head.writeUInt32BE(message.length, 1);
+    return Buffer.concat([head, message]);
+  }
+  for (const { compressed, data } of envelopes) if (!compressed) checkMessage(method, data, codec, limits);
+  return body;
+}
 
-/** The messages in a body of envelopes (a byte of flags, four of length, the message) that are not compressed. */
-function* plainMessages(body: Uint8Array): Iterable<Uint8Array> {
+const enveloped = /^application\/grpc/i;
+const json = /[/+]json\b/i;
+
+/** The envelopes in a body: a byte of flags, four of length, the message. The last one may be cut off. */
+function* envelopesIn(body: Uint8Array): Iterable<{ compressed: boolean; data: Uint8Array }> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   for (let at = 0; at + ENVELOPE_HEAD <= body.length; ) {
     const end = at + ENVELOPE_HEAD + view.getUint32(at + 1);
-    const isCompressed = (view.getUint8(at) & COMPRESSED_FLAG) !== 0;
-    if (!isCompressed) yield body.subarray(at + ENVELOPE_HEAD, end);
+    const compressed = (view.getUint8(at) & COMPRESSED_FLAG) !== 0;
+    yield { compressed, data: body.subarray(at + ENVELOPE_HEAD, end) };
     at = end;
   }
 }
@@ -44,22 +73,48 @@ function* plainMessages(body: Uint8Array): Iterable<Uint8Array> {
 const ENVELOPE_HEAD = 5;
 const COMPRESSED_FLAG = 1;
 
-/** Gzip for requests to a method: a message is checked as soon as it is decompressed. */
+async function gunzip(bytes: Uint8Array, { readMaxBytes }: MessageLimits): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    return await compressionGzip.decompress(bytes, readMaxBytes);
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.ResourceExhausted) throw tooLarge(readMaxBytes);
+    throw failed(Reason.BAD_REQUEST, 'The message can not be decompressed', { cause: error });
+  }
+}
+
+/** Gzip for messages that come in a stream or a URL: each is checked as soon as it is decompressed. */
 export function checkedGzip(method: DescMethod): Compression {
   return {
     ...compressionGzip,
-    async decompress(bytes, readMaxBytes) {
-      const message = await compressionGzip.decompress(bytes, readMaxBytes);
-      checkMessage(method, message);
+    async decompress(bytes) {
+      const limits = limitsOf(method);
+      const message = await gunzip(bytes, limits);
+      // Which codec it is in is not known here. Some binary messages begin as JSON does, too.
+      checkMessage(method, message, 'binary', limits);
+      if (mayBeJson(message)) checkMessage(method, message, 'json', limits);
       return message;
     },
   };
 }
 
-/** Whether the text begins as an object does. Some binary messages do, too: they are counted in both ways. */
 function mayBeJson(message: Uint8Array): boolean {
   const start = message.findIndex((byte) => !whitespace.has(byte));
   return message[start] === 0x7b;
 }
 
 const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
+
+/** The failure of a message that is larger than `limit` bytes. */
+export function tooLarge(limit: number): ConnectError {
+  return failed(Reason.TOO_LARGE, `The message is larger than ${limit} bytes`);
+}
+
+type Codec = 'json' | 'binary';
+
+/** What says how a body is to be read. */
+export type UnaryCall = {
+  method: DescMethod;
+  header: Headers;
+  encoding: 'gzip' | undefined;
+  limits: MessageLimits;
+};

@@ -1,36 +1,58 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
-import { ListValueSchema, StructSchema } from '@bufbuild/protobuf/wkt';
+import { ListValueSchema, StructSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import type { Excess, NodeLimits } from '../domain/json-nodes.ts';
 
 /**
- * Whether a binary message holds more than `limit` messages, elements of lists and entries of maps, so that it
- * can be refused before objects are made of it. What holds JSON values counts apart, so that `limit` JSON
- * values of any kind fit. Bytes that are no message count up to where they break: the parser refuses them.
+ * Whether a binary message holds more than `maxNodes` messages, elements of lists and entries of maps, or else nests
+ * more than `maxDepth` deep, as its JSON does, so that it can be refused before objects are made of it. What holds
+ * JSON values counts apart, so that `maxNodes` JSON values of any kind fit. Bytes that are no message count up to
+ * where they break: the parser refuses them.
  */
-export function hasMoreMessages(bytes: Uint8Array, schema: DescMessage, limit: number): boolean {
-  const progress = { reader: new BinaryReader(bytes), nodes: 0, containers: 0, limit };
+export function messageExcess(
+  bytes: Uint8Array,
+  schema: DescMessage,
+  limits: NodeLimits,
+): Excess | undefined {
+  const progress = {
+    reader: new BinaryReader(bytes),
+    limits,
+    fields: 0,
+    nodes: 0,
+    containers: 0,
+    deepest: 1,
+  };
   try {
     walk(progress, partsOf(schema), bytes.length, 1);
   } catch {
     // Broken bytes, which the parser names.
   }
-  return isOver(progress);
+  if (isOver(progress)) return 'nodes';
+  return progress.deepest > limits.maxDepth ? 'depth' : undefined;
 }
 
 /** Counts what is between the reader's position and `end`. One reader for all levels: a new one is dear. */
 function walk(progress: Progress, parts: Parts, end: number, depth: number): void {
-  const { reader } = progress;
+  const { reader, limits } = progress;
+  let groups = 0;
   while (reader.pos < end && !isOver(progress)) {
     const [number, wireType] = reader.tag();
-    const part = parts.get(number);
-    if (part === undefined || wireType !== WireType.LengthDelimited) {
+    progress.fields += 1;
+    // Groups, which no message of ours has, are gone through here: the reader would recurse into them.
+    if (wireType === WireType.StartGroup) groups += 1;
+    if (wireType === WireType.EndGroup) groups -= 1;
+    if (wireType === WireType.StartGroup || wireType === WireType.EndGroup) continue;
+    const part = groups === 0 && wireType === WireType.LengthDelimited ? parts.get(number) : undefined;
+    if (part === undefined) {
       reader.skip(wireType, number);
       continue;
     }
     progress[part.counts] += 1;
     const endOfContent = reader.uint32() + reader.pos;
-    if (part.inside !== undefined && depth < MAX_DEPTH) {
-      walk(progress, part.inside(), Math.min(endOfContent, end), depth + 1);
+    const inside = depth + part.levels;
+    if (inside > progress.deepest) progress.deepest = inside;
+    if (part.inside !== undefined && inside <= limits.maxDepth) {
+      walk(progress, part.inside(), Math.min(endOfContent, end), inside);
     }
     reader.pos = endOfContent;
   }
@@ -48,34 +70,43 @@ function partsOf(schema: DescMessage): Parts {
 function partOf(field: DescField): [[number, Part]] | undefined {
   const { message } = field;
   const inside = message && (() => partsOf(message));
+  // A JSON value is as deep as the object or the list that it is.
+  const levels = message === undefined || message.typeName === ValueSchema.typeName ? 0 : 1;
   if (field.fieldKind === 'map') {
-    const entry: Parts = new Map([[MAP_VALUE, { counts: 'nodes', inside }]]);
-    return [[field.number, { counts: 'containers', inside: () => entry }]];
+    const entry: Parts = new Map([[MAP_VALUE, { counts: 'nodes', inside, levels }]]);
+    return [[field.number, { counts: 'containers', inside: () => entry, levels: 0 }]];
   }
   if (field.fieldKind !== 'message' && field.fieldKind !== 'list') return undefined;
   const isContainer = message !== undefined && containers.has(message.typeName);
-  return [[field.number, { counts: isContainer ? 'containers' : 'nodes', inside }]];
+  return [[field.number, { counts: isContainer ? 'containers' : 'nodes', inside, levels }]];
 }
 
 /** What a `google.protobuf.Value` holds that is an object or a list. */
 const containers: ReadonlySet<string> = new Set([StructSchema.typeName, ListValueSchema.typeName]);
 
-function isOver({ nodes, containers, limit }: Progress): boolean {
-  return nodes > limit || containers > CONTAINERS_PER_VALUE * limit;
+function isOver({ nodes, containers, fields, limits: { maxNodes } }: Progress): boolean {
+  return nodes > maxNodes || containers > CONTAINERS_PER_VALUE * maxNodes || fields > MAX_FIELDS;
 }
 
 /** The entry of the object that a value is in, and the object or list that it is. */
 const CONTAINERS_PER_VALUE = 2;
+
+/** As many as the largest message has room for that holds no file. Of those with a file, few bytes are fields. */
+const MAX_FIELDS = 128 * 1024;
 
 const partsBySchema = new WeakMap<DescMessage, Parts>();
 
 /** The number of the value in a map's entry, by protobuf's specification. */
 const MAP_VALUE = 2;
 
-/** As deep as Protobuf-ES parses. */
-const MAX_DEPTH = 100;
-
-/** A field whose contents count, or may hold what counts. */
-type Part = { counts: 'nodes' | 'containers'; inside: (() => Parts) | undefined };
+/** A field whose contents count, or may hold what counts. `levels`: by how much its contents are deeper as JSON. */
+type Part = { counts: 'nodes' | 'containers'; inside: (() => Parts) | undefined; levels: 0 | 1 };
 type Parts = ReadonlyMap<number, Part>;
-type Progress = { reader: BinaryReader; nodes: number; containers: number; readonly limit: number };
+type Progress = {
+  readonly reader: BinaryReader;
+  readonly limits: NodeLimits;
+  fields: number;
+  nodes: number;
+  containers: number;
+  deepest: number;
+};

@@ -1,11 +1,11 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { type AuthenticationOptions, identify } from './authentication.ts';
 import { accessOf } from './authorization.ts';
-import { failed } from './errors.ts';
 import { WIRE_OVERHEAD } from './limits.ts';
 import type { CallLog } from './logging.ts';
+import { checkMessage, tooLarge } from './message-check.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /**
@@ -15,13 +15,14 @@ import type { RateLimits } from './rate-limits.ts';
  */
 export function createRequestGate(options: RequestGateOptions): RequestGate {
   const { authentication, rateLimits, callLog } = options;
-  return async ({ method, requestHeader: header, values, signal }) => {
+  return async ({ method, requestMethod, requestHeader: header, values, signal, url }) => {
     if (values.get(passedKey)) return;
     values.set(passedKey, true);
     try {
       refuseTooLarge(Number(header.get('content-length')), limitsOf(method).readMaxBytes);
       await identify(header, values, accessOf(method), authentication);
       await rateLimits?.beforeMessage(method, values);
+      if (requestMethod === 'GET') checkUrl(method, url);
     } catch (error) {
       throw callLog.fail({ method, header, signal }, error);
     }
@@ -29,8 +30,23 @@ export function createRequestGate(options: RequestGateOptions): RequestGate {
 }
 
 function refuseTooLarge(announced: number, limit: number): void {
-  if (announced <= limit + WIRE_OVERHEAD) return;
-  throw failed(Reason.TOO_LARGE, `The message is larger than ${limit} bytes`);
+  if (announced > limit + WIRE_OVERHEAD) throw tooLarge(limit);
+}
+
+/** Checks the message that a URL holds, unless it is compressed: see `checkedGzip`. */
+function checkUrl(method: DescMethod, url: string): void {
+  const { searchParams } = new URL(url);
+  if ((searchParams.get('compression') ?? 'identity') !== 'identity') return;
+  const message = Buffer.from(
+    searchParams.get('message') ?? '',
+    searchParams.get('base64') === '1' ? 'base64' : 'utf8',
+  );
+  checkMessage(
+    method,
+    message,
+    searchParams.get('encoding') === 'json' ? 'json' : 'binary',
+    limitsOf(method),
+  );
 }
 
 const passedKey = createContextKey(false, { description: 'passed the gate' });

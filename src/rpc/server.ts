@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { text } from 'node:stream/consumers';
-import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -20,9 +19,10 @@ import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
+import { callerKey } from './context.ts';
 import { failed } from './errors.ts';
 import { WIRE_OVERHEAD } from './limits.ts';
-import { checkBody } from './message-check.ts';
+import { openBody, tooLarge, type UnaryCall } from './message-check.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`. Every request gets an
@@ -61,6 +61,9 @@ async function answerWhole(
   response: ServerResponse,
   contextValues: ContextValues,
 ): Promise<void> {
+  const header = headersOf(request);
+  const encoding = takeEncoding(request, header);
+  const body = bodyOf({ method: handler.method, header, encoding }, contextValues, request, response);
   const caller = new AbortController();
   let answered = false;
   const gone = () => {
@@ -68,22 +71,21 @@ async function answerWhole(
   };
   request.on('error', gone);
   response.once('close', gone);
-  const header = headersOf(request);
   const answer = await handler({
     httpVersion: request.httpVersion,
     method: request.method ?? '',
     url: `http://localhost${request.url}`,
     header,
-    body: bodyOf(handler.method, header, request, response),
+    body,
     signal: caller.signal,
     contextValues,
   });
-  const body = answer.body === undefined ? '' : await readAll(answer.body);
+  const sent = answer.body === undefined ? '' : await readAll(answer.body);
   answered = true;
   if (response.destroyed) return;
   response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
   if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
-  response.end(body);
+  response.end(sent);
   if (!request.complete) discard(request, response, 2 * limitsOf(handler.method).readMaxBytes);
 }
 
@@ -98,25 +100,36 @@ async function answerStream(
 }
 
 /**
- * The body of a unary call, read when its handler asks for it, which is after the gate. Fails if it is larger or
- * holds more than the method allows, or is cut off.
+ * Takes the encoding of a whole body, which Connect's unary calls have, from their headers: it is decompressed
+ * here, where the limits of its caller are known.
+ */
+function takeEncoding({ method }: Request, header: Headers): 'gzip' | undefined {
+  if (method !== 'POST' || header.get('content-encoding') !== 'gzip') return undefined;
+  header.delete('content-encoding');
+  header.delete('content-length');
+  return 'gzip';
+}
+
+/**
+ * The body of a unary call, read when its handler asks for it, which is after the gate, and decompressed. Fails if
+ * it is larger or holds more than the method allows its caller, or is cut off.
  */
 async function* bodyOf(
-  method: DescMethod,
-  header: Headers,
+  call: Omit<UnaryCall, 'limits'>,
+  contextValues: ContextValues,
   request: Request,
   response: ServerResponse,
 ): AsyncGenerator<Uint8Array> {
-  const { readMaxBytes } = limitsOf(method);
+  const limits = limitsOf(call.method, { keyless: contextValues.get(callerKey)?.keyId === undefined });
+  const { readMaxBytes } = limits;
+  if (Number(request.headers['content-length']) > readMaxBytes + WIRE_OVERHEAD) throw tooLarge(readMaxBytes);
   const body = await readWhole(request, readMaxBytes + WIRE_OVERHEAD);
   if (body === 'cut off') {
     response.destroy();
     throw new ConnectError('The request was cut off', Code.Canceled);
   }
-  if (body === 'too large')
-    throw failed(Reason.TOO_LARGE, `The message is larger than ${readMaxBytes} bytes`);
-  checkBody(method, header, body);
-  yield body;
+  if (body === 'too large') throw tooLarge(readMaxBytes);
+  yield await openBody(body, { ...call, limits });
 }
 
 function readWhole(request: Request, limit: number): Promise<Uint8Array | 'too large' | 'cut off'> {

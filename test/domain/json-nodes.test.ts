@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { hasMoreNodes } from '../../src/domain/json-nodes.ts';
+import { jsonExcess } from '../../src/domain/json-nodes.ts';
 
 it.each([
   ['1', 1],
@@ -12,10 +12,22 @@ it.each([
 ])('counts the values of %s', (text, nodes) => {
   const json = new TextEncoder().encode(text);
 
-  expect(hasMoreNodes(json, nodes)).toBe(false);
-  expect(hasMoreNodes(json, nodes - 1)).toBe(true);
+  expect(jsonExcess(json, { maxNodes: nodes, maxDepth: 9 })).toBeUndefined();
+  expect(jsonExcess(json, { maxNodes: nodes - 1, maxDepth: 9 })).toBe('nodes');
+});
+
+it.each([
+  ['1', 0],
+  ['[]', 1],
+  ['[[], {}, []]', 2],
+  ['{"a": [{"b": "[[["}], "c": {}}', 3],
+])('measures how deep %s is', (text, depth) => {
+  const json = new TextEncoder().encode(text);
+
+  expect(jsonExcess(json, { maxNodes: 9, maxDepth: depth })).toBeUndefined();
+  expect(jsonExcess(json, { maxNodes: 9, maxDepth: depth - 1 })).toBe('depth');
 });
 
 it.each(['', '[', '"', '"\\', '{"a":[,,', '[['.repeat(1000)])('ends on what is no JSON: %s', (text) => {
-  expect(hasMoreNodes(new TextEncoder().encode(text), 10_000)).toBe(false);
+  expect(jsonExcess(new TextEncoder().encode(text), { maxNodes: 10_000, maxDepth: 10_000 })).toBeUndefined();
 });

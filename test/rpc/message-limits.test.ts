@@ -2,18 +2,30 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { create, type JsonValue, toBinary, toJsonString } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescMessage,
+  type JsonValue,
+  type MessageShape,
+  toBinary,
+  toJsonString,
+} from '@bufbuild/protobuf';
 import { Code, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GetFormRequestSchema } from '../../gen/forms/v1/forms_pb.js';
+import { FieldType } from '../../gen/forms/v1/definition_pb.js';
+import { CreateFormRequestSchema, GetFormRequestSchema } from '../../gen/forms/v1/forms_pb.js';
+import { CreateSessionRequestSchema } from '../../gen/forms/v1/sessions_pb.js';
 import { CreateSubmissionRequestSchema } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { startService, type TestService } from '../support/server.ts';
+import { contactForm, startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
 
 const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
 const getFormPath = '/forms.v1.FormsService/GetForm';
+const createFormPath = '/forms.v1.FormsService/CreateForm';
+const createSessionPath = '/forms.v1.SessionsService/CreateSession';
 const MAX_BYTES = 256 * 1024;
+const KEYLESS_BYTES = 64 * 1024;
 const MAX_VALUES = 10_000;
 
 let service: TestService;
@@ -30,22 +42,23 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]();
 });
 
-/** Sends one message to CreateSubmission in a protocol, and tells the code of the answer; 0 is success. */
-const protocols: [string, (message: MessageBytes) => Promise<number>][] = [
-  ['Connect', ({ bytes, json, gzip }) => connectCode(json ? 'json' : 'proto', bytes, gzip)],
-  ['gRPC', ({ bytes, json, gzip }) => grpcCode('grpc', json, bytes, gzip)],
-  ['gRPC-Web', ({ bytes, json, gzip }) => grpcCode('grpc-web', json, bytes, gzip)],
+/** Sends one message, to CreateSubmission without a key, in a protocol, and tells the code of the answer; 0 is success. */
+const protocols: [string, (message: MessageBytes, to?: Target) => Promise<number>][] = [
+  ['Connect', ({ bytes, json, gzip }, to) => connectCode(json ? 'json' : 'proto', bytes, gzip, to)],
+  ['gRPC', ({ bytes, json, gzip }, to) => grpcCode('grpc', json, bytes, gzip, to)],
+  ['gRPC-Web', ({ bytes, json, gzip }, to) => grpcCode('grpc-web', json, bytes, gzip, to)],
+];
+
+/** As a message can be sent. */
+const encodings = [
+  { json: false, gzip: false },
+  { json: false, gzip: true },
+  { json: true, gzip: false },
+  { json: true, gzip: true },
 ];
 
 describe.each(protocols)('a message by %s', (_, codeOf) => {
-  const forms = [
-    { json: false, gzip: false },
-    { json: false, gzip: true },
-    { json: true, gzip: false },
-    { json: true, gzip: true },
-  ];
-
-  it.each(forms)('may hold 10,000 values, and no more: %o', async (form) => {
+  it.each(encodings)('may hold 10,000 values, and no more: %o', async (form) => {
     const wrongAnswers = Code.InvalidArgument;
     // The answers, the list, and its elements are values themselves.
     const most = submissionWith(Array(MAX_VALUES / 2).fill([]));
@@ -57,6 +70,38 @@ describe.each(protocols)('a message by %s', (_, codeOf) => {
     expect(await codeOf(encode(submissionWith(Array(MAX_VALUES + 1).fill([])), form))).toBe(
       Code.ResourceExhausted,
     );
+  });
+
+  it.each(encodings)('may nest 32 deep, as JSON by REST may, and no deeper: %o', async (encoding) => {
+    const to = { path: createSessionPath, key: service.key };
+    const codeAt = (depth: number) =>
+      codeOf(encodeAs(CreateSessionRequestSchema, sessionWith(nested(depth - 2)), encoding), to);
+    const byRest = await service.post(`/v1/forms/${formId}/sessions`, { metadata: { a: nested(31) } });
+
+    expect(await codeAt(32)).toBe(0);
+    expect(await codeAt(33)).toBe(Code.InvalidArgument);
+    expect(await codeAt(90)).toBe(Code.InvalidArgument);
+    expect(byRest.status).toBe(422);
+  });
+
+  it.each(encodings)('of 64 KiB is the most for a form that is made without a key: %o', async (encoding) => {
+    const given = (description: number) =>
+      encodeAs(CreateFormRequestSchema, formWith('x'.repeat(description)), encoding);
+    const codeFor = (size: number, key?: string) => codeOf(given(size), { path: createFormPath, key });
+
+    // A description has 2,000 characters: the definition was read.
+    expect(await codeFor(KEYLESS_BYTES - 1000)).toBe(Code.InvalidArgument);
+    expect(await codeFor(KEYLESS_BYTES)).toBe(Code.ResourceExhausted);
+    expect(await codeFor(KEYLESS_BYTES, service.key)).toBe(Code.InvalidArgument);
+  });
+
+  it('by REST has the same bound without a key', async () => {
+    const definition = { ...contactForm, description: 'x'.repeat(KEYLESS_BYTES) };
+    const statusFor = async (key: string | null) =>
+      (await service.post('/api/forms/create', definition, { key })).status;
+
+    expect(await statusFor(null)).toBe(413);
+    expect(await statusFor(service.key)).toBe(422);
   });
 
   it('may have 256 KiB, decompressed too', async () => {
@@ -83,6 +128,17 @@ describe('a message in a URL', () => {
     expect((await get(bomb, '&compression=gzip')).status).toBe(429);
     expect((await get(flood, '&compression=gzip')).status).toBe(429);
     expect((await get(gzipSync(`{"formId":"${formId}"}`), '&compression=gzip')).status).toBe(200);
+  });
+
+  it('is bounded in depth where it is not compressed, too', async () => {
+    const path = '/forms.v1.SubmissionsService/CheckAnswers';
+    const check = async (answers: string) => {
+      const message = encodeURIComponent(`{"formId":"${formId}","answers":${answers}}`);
+      return (await fetch(`${service.url}${path}?encoding=json&message=${message}`)).json();
+    };
+
+    expect(await check('{}')).toMatchObject({ violations: [{ path: 'answers.email' }] });
+    expect(await check(`{"a":${JSON.stringify(nested(31))}}`)).toMatchObject({ code: 'invalid_argument' });
   });
 
   it('is not looked into before the caller is known', async () => {
@@ -156,6 +212,34 @@ describe('a call', () => {
     expect(refusal).toMatchObject({ code: Code.InvalidArgument });
   });
 
+  it('of an upload in JSON may have 2 MiB', async () => {
+    const upload = (bytes: number) =>
+      connectCode(
+        'json',
+        Buffer.from(`{"formId":"${formId}","fieldId":"cv","content":"${'A'.repeat(bytes)}"}`),
+        false,
+        { path: '/forms.v1.UploadsService/CreateUpload' },
+      );
+
+    expect(await upload(2_000_000)).toBe(Code.InvalidArgument);
+    expect(await upload(2 * 1024 * 1024)).toBe(Code.ResourceExhausted);
+  });
+
+  it('that only says it is in gzip is not read', async () => {
+    const bytes = gzipSync('{}').subarray(0, 12);
+
+    expect(await connectCode('json', bytes, true)).toBe(Code.InvalidArgument);
+    expect(await grpcCode('grpc', false, bytes, true)).toBe(Code.InvalidArgument);
+    expect(await grpcCode('grpc-web', false, bytes, true)).toBe(Code.InvalidArgument);
+  });
+
+  it('may hold unknown groups, nested as they like', async () => {
+    const message = toBinary(CreateSubmissionRequestSchema, submissionWith('x'));
+    const groups = Buffer.alloc(60_000, Buffer.from([0x8b, 0x06]));
+
+    expect(await connectCode('proto', Buffer.concat([message, groups]), false)).toBe(Code.InvalidArgument);
+  });
+
   it('reads what it was asked for, as before', async () => {
     const message = toBinary(GetFormRequestSchema, create(GetFormRequestSchema, { formId }));
     const headers = { 'content-type': 'application/grpc', authorization: `Bearer ${service.key}` };
@@ -170,27 +254,63 @@ function submissionWith(value: JsonValue) {
   return create(CreateSubmissionRequestSchema, { formId, answers: { unknown: value } });
 }
 
-function encode(message: ReturnType<typeof submissionWith>, { json, gzip }: Encoding): MessageBytes {
-  const plain = json
-    ? new TextEncoder().encode(toJsonString(CreateSubmissionRequestSchema, message))
-    : toBinary(CreateSubmissionRequestSchema, message);
+function sessionWith(value: JsonValue) {
+  return create(CreateSessionRequestSchema, { formId, metadata: { a: value } });
+}
+
+function formWith(description: string) {
+  const fields = [{ id: 'email', type: FieldType.EMAIL }];
+  return create(CreateFormRequestSchema, { definition: { name: 'Test', slug: 'test', description, fields } });
+}
+
+/** A list in a list, `depth` deep. */
+function nested(depth: number): JsonValue {
+  return JSON.parse('['.repeat(depth) + ']'.repeat(depth));
+}
+
+function encode(message: ReturnType<typeof submissionWith>, encoding: Encoding): MessageBytes {
+  return encodeAs(CreateSubmissionRequestSchema, message, encoding);
+}
+
+function encodeAs<S extends DescMessage>(
+  schema: S,
+  message: MessageShape<S>,
+  { json, gzip }: Encoding,
+): MessageBytes {
+  const plain = json ? new TextEncoder().encode(toJsonString(schema, message)) : toBinary(schema, message);
   return { json, gzip, bytes: gzip ? gzipSync(plain) : plain };
 }
 
-async function connectCode(type: string, bytes: Uint8Array, gzip: boolean): Promise<number> {
-  const reply = await fetch(service.url + submitPath, {
+async function connectCode(
+  type: string,
+  bytes: Uint8Array,
+  gzip: boolean,
+  { path, key }: Target = { path: submitPath },
+): Promise<number> {
+  const reply = await fetch(service.url + path, {
     method: 'POST',
-    headers: { 'content-type': `application/${type}`, ...(gzip && { 'content-encoding': 'gzip' }) },
+    headers: {
+      'content-type': `application/${type}`,
+      ...(gzip && { 'content-encoding': 'gzip' }),
+      ...(key && { authorization: `Bearer ${key}` }),
+    },
     body: Buffer.from(bytes),
   });
   const said = await reply.text();
   return codes[/"code":"(\w+)"/.exec(said)?.[1] ?? ''] ?? 0;
 }
 
-async function grpcCode(protocol: string, json: boolean, bytes: Uint8Array, gzip: boolean): Promise<number> {
-  const { trailers, body } = await connection.call(submitPath, [envelope(bytes, gzip ? 1 : 0)], {
+async function grpcCode(
+  protocol: string,
+  json: boolean,
+  bytes: Uint8Array,
+  gzip: boolean,
+  { path, key }: Target = { path: submitPath },
+): Promise<number> {
+  const { trailers, body } = await connection.call(path, [envelope(bytes, gzip ? 1 : 0)], {
     'content-type': `application/${protocol}+${json ? 'json' : 'proto'}`,
     ...(gzip && { 'grpc-encoding': 'gzip' }),
+    ...(key && { authorization: `Bearer ${key}` }),
   });
   return Number(trailers['grpc-status'] ?? /grpc-status: (\d+)/.exec(body.toString())?.[1]);
 }
@@ -201,4 +321,5 @@ const codes: Record<string, Code> = {
 };
 
 type Encoding = { json: boolean; gzip: boolean };
+type Target = { path: string; key?: string | undefined };
 type MessageBytes = Encoding & { bytes: Uint8Array };

@@ -1,6 +1,6 @@
 import { checkDefinition, definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
-import type { Checked, Exchange } from '../route.ts';
+import { type Checked, type Exchange, isKeyless } from '../route.ts';
 
 /** The parts of a route whose body is a form definition. */
 export const definitionBody = { shape: definitionSchema, check };
@@ -8,11 +8,10 @@ export const definitionBody = { shape: definitionSchema, check };
 /**
  * Checks a definition before it becomes a message, which can't carry unknown properties and wrong types.
  *
- * The service checks it again and decides who has no key; `keyless` only serves to name all problems at once.
+ * The service checks it again and decides who has no key.
  */
 function check(raw: unknown, { request, allowPrivateUrls }: Exchange): Checked<Definition> {
-  const keyless = !/^bearer /i.test(request.headers.authorization ?? '');
-  const checked = checkDefinition(raw, { keyless, allowPrivateUrls });
+  const checked = checkDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls });
   if (!checked.ok) return checked;
   const message = definitionToMessage(checked.definition);
   const channel = message.delivery?.channel;

@@ -3,6 +3,7 @@ import type { Answers } from '../../domain/answers/answers.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { NewSubmission } from '../../store/submission-insert.ts';
@@ -49,7 +50,7 @@ export async function checkedAnswers(
 export function checkSize(form: PublishedForm, content: object): void {
   if (form.createdBy !== 'public') return;
   if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
-  throw failed(Reason.TOO_LARGE, 'This form takes submissions of at most 64 KiB');
+  throw failed(Reason.TOO_LARGE, `This form takes submissions of at most ${MAX_KEYLESS_BYTES} bytes`);
 }
 
 /** Spam has no event: it is stored, and nobody is notified. `at` is in milliseconds. */
@@ -106,9 +107,6 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       return written satisfies never;
   }
 }
-
-/** What a form made without a key takes in one submission. */
-const MAX_KEYLESS_BYTES = 64 * 1024;
 
 /** What a submission is made of. The answers are as they came. */
 export type Entry = {
