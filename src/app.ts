@@ -17,6 +17,7 @@ import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
+import { createSpool } from './services/uploads/spool.ts';
 import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
@@ -54,6 +55,7 @@ export async function startApp(
     log,
     notifyWorkers,
     uploads,
+    spool: createSpool(`${config.dataDir}/uploads/spool`),
   });
   const firstKey = await api.prepare(config.bootstrapApiKey);
 

@@ -13,7 +13,7 @@ import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
-import type { Call } from '../http/call.ts';
+import type { Call, Stream } from '../http/call.ts';
 import { contentError, type ErrorDetail, type HttpError } from '../http/errors.ts';
 import { type Page, sendJson } from '../http/reply.ts';
 
@@ -184,6 +184,8 @@ export type Exchange = {
   transport: Transport;
   /** Calls an RPC as the caller of this request. */
   call: Call;
+  /** Does the same with a stream of messages. */
+  stream: Stream;
   /**
    * Throws what would refuse the caller before a service looks at the content: key, scope and rate. It counts as
    * a call, so it does nothing after `call` or a second time.

@@ -2,7 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { type Call, callOptions, callsFor, requestIdOf } from '../http/call.ts';
+import { type Call, callOptions, callsFor, requestIdOf, type Stream, streamsFor } from '../http/call.ts';
 import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
@@ -88,6 +88,11 @@ export function createGateway(options: GatewayOptions): Router {
       asked = true;
       return calls(method, input, further);
     };
+    const streams = streamsFor(transport, request, response, 'api');
+    const stream: Stream = (method, inputs) => {
+      asked = true;
+      return streams(method, inputs);
+    };
     async function admit() {
       if (asked) return;
       asked = true;
@@ -95,7 +100,7 @@ export function createGateway(options: GatewayOptions): Router {
       const input = { formId: idOf(request), managed };
       if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, 'api'));
     }
-    return { transport, call, admit, request, response, pages, baseUrl, allowPrivateUrls };
+    return { transport, call, stream, admit, request, response, pages, baseUrl, allowPrivateUrls };
   }
 
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */

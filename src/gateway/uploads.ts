@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { type Upload, UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { type Upload, type UploadFileResponse, UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { required, violationsOf } from '../domain/violations.ts';
-import { readBytes } from '../http/body.ts';
+import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
-import { contentOf, isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
+import { type FilePart, fileParts } from '../http/file-parts.ts';
+import { isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
 import { sendJson } from '../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
 import { present } from './schemas.ts';
@@ -36,7 +37,8 @@ const uploadReply = z.object({
 
 /** The routes of files that are answers. */
 export const uploadRoutes: Route[] = tagged('Uploads', [
-  customRoute('post', '/api/forms/:id/uploads', rpcs.createUpload, {
+  customRoute('post', '/api/forms/:id/uploads', rpcs.uploadFile, {
+    name: 'createUpload',
     summary: 'Store a file for a submission to name; one that none names is removed after an hour',
     query: uploadQuery,
     bodyTypes: ['multipart/form-data', 'application/octet-stream'],
@@ -52,33 +54,61 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
   }),
 ]);
 
-async function takeUpload({ call, request, response, baseUrl }: Exchange): Promise<void> {
+async function takeUpload(exchange: Exchange): Promise<void> {
+  const { admit, request, response, baseUrl } = exchange;
   const query = uploadQuery.safeParse(request.query);
-  if (query.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
-  const { fieldId = query.data.field, file } = isFormPost(request)
-    ? await readFormFile(request)
-    : { file: { filename: query.data.filename ?? '', content: await readBytes(request, MAX_FILE_BYTES) } };
-  if (fieldId === undefined || file === undefined) {
-    throw contentError([required(fieldId === undefined ? 'field' : 'file')]);
+  if (query.error) {
+    await admit();
+    throw contentError(violationsOf(query.error, request.query), 'bad_request');
   }
-  const { filename, content } = file;
-  const target = { case: 'formId' as const, value: idOf(request) };
-  const { upload } = await call(rpcs.createUpload, { target, fieldId, filename, content });
+  const take = isFormPost(request) ? takeFormFile : takeRawFile;
+  const { upload } = await take(exchange, query.data);
   sendJson(response, 201, { upload: uploadOf(upload, baseUrl) });
 }
 
-/** The inputs `field` and `file` of a form's post, in any order. */
-async function readFormFile(request: Exchange['request']): Promise<FormFile> {
-  let file: ReceivedFile | undefined;
-  const inputs = await readForm(request, async (received) => {
-    if (received.name === 'file') file = received;
+async function takeRawFile({ stream, admit, request }: Exchange, query: UploadQuery) {
+  const { field: fieldId, filename = '' } = query;
+  if (fieldId === undefined) {
+    await admit();
+    throw contentError([required('field')]);
+  }
+  const first: FilePart = { target: { case: 'formId', value: idOf(request) }, fieldId, filename };
+  return stream(rpcs.uploadFile, fileParts(first, readParts(request, MAX_FILE_BYTES)));
+}
+
+/** The file in the input `file`; the input `field` may come before or after it. */
+async function takeFormFile({ stream, admit, request }: Exchange, query: UploadQuery) {
+  const field = Promise.withResolvers<string>();
+  field.promise.catch(() => undefined);
+  let uploading: Promise<UploadFileResponse> | undefined;
+  const takeFile = async ({ name, filename, content }: ReceivedFile) => {
+    if (name !== 'file' || uploading !== undefined) return undefined;
+    const read = Promise.withResolvers<void>();
+    const target = { case: 'formId' as const, value: idOf(request) };
+    async function* parts(): AsyncGenerator<FilePart> {
+      yield* fileParts({ target, fieldId: query.field ?? '', filename }, content);
+      read.resolve();
+      yield { fieldId: await field.promise };
+    }
+    uploading = stream(rpcs.uploadFile, parts());
+    await Promise.race([read.promise, uploading]);
     return undefined;
-  });
-  const fieldId = inputs.get('field')?.at(-1);
-  return {
-    file: file && { filename: file.filename, content: contentOf(file) },
-    ...(fieldId === undefined ? {} : { fieldId }),
   };
+  try {
+    const inputs = await readForm(request, takeFile);
+    const fieldId = inputs.get('field')?.at(-1) ?? query.field;
+    if (fieldId === undefined || uploading === undefined) {
+      await admit();
+      throw contentError([required(fieldId === undefined ? 'field' : 'file')]);
+    }
+    field.resolve(fieldId);
+    return await uploading;
+  } catch (error) {
+    // Ends a call that waits for the rest.
+    field.reject(error);
+    await uploading?.catch(() => undefined);
+    throw error;
+  }
 }
 
 async function sendUpload({ call, request, response }: Exchange): Promise<void> {
@@ -102,4 +132,4 @@ function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof 
   };
 }
 
-type FormFile = { fieldId?: string; file: { filename: string; content: Buffer } | undefined };
+type UploadQuery = z.output<typeof uploadQuery>;

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jsonExcess } from '../domain/json-nodes.ts';
 import type { MessageLimits } from '../domain/message-limits.ts';
 import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
@@ -57,27 +58,39 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
 }
 
 /**
+ * The parts of a body as they arrive. Throws an `HttpError` if it is compressed or says that it is larger than
+ * `limit` bytes, and a `CutOff` if it ends early.
+ */
+export async function* readParts(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
+  refuseEncoded(request);
+  if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
+  try {
+    // The rest of a body that is refused is dropped by `drain`, so the request stays as it is.
+    for await (const part of request.iterator({ destroyOnReturn: false })) yield part;
+  } catch {
+    throw new CutOff();
+  }
+}
+
+/**
  * Reads and drops the rest of a body, up to 16 MiB: most clients read the reply only after they have sent
  * everything. Resolves to whether the end was reached, so that the connection can be kept.
  */
 export async function drain(request: IncomingMessage): Promise<boolean> {
   if (request.complete || request.destroyed) return request.complete;
   if (Number(request.headers['content-length']) > MAX_DRAINED_BYTES) return false;
-  const { promise, resolve } = Promise.withResolvers<boolean>();
   let size = 0;
-  const drop = (chunk: Buffer) => {
-    size += chunk.length;
-    if (size > MAX_DRAINED_BYTES) resolve(false);
-  };
-  request.on('error', () => resolve(false));
-  request
-    .on('data', drop)
-    .once('end', () => resolve(true))
-    .once('close', () => resolve(false));
-  request.resume();
-  const complete = await promise;
-  request.off('data', drop).pause();
-  return complete;
+  try {
+    for await (const part of request.iterator({ destroyOnReturn: false })) {
+      size += part.length;
+      if (size > MAX_DRAINED_BYTES) return false;
+      // Otherwise 2 MiB of each connection would be read before anything else has its turn.
+      await nextTurn();
+    }
+    return request.complete;
+  } catch {
+    return false;
+  }
 }
 
 /** The error of a body that is larger than `limit` bytes. */

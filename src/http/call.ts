@@ -1,5 +1,11 @@
-import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
-import type { CallOptions, Transport } from '@connectrpc/connect';
+import type {
+  DescMessage,
+  DescMethodClientStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+import { type CallOptions, Code, ConnectError, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import { requestIdFrom } from '../domain/request-id.ts';
 
@@ -14,6 +20,33 @@ export function callsFor(transport: Transport, request: Request, response: Respo
     const reply = await transport.unary(method, undefined, undefined, headers, input);
     options.onHeader(reply.header);
     return reply.message;
+  };
+}
+
+/**
+ * As `callsFor`, for RPCs that take a stream of messages and answer with one. What `inputs` throws, such as a
+ * `CutOff`, is thrown as it is.
+ */
+export function streamsFor(transport: Transport, request: Request, response: Response, from: Source): Stream {
+  return async (method, inputs) => {
+    const options = callOptions(request, response, from);
+    let broken: unknown;
+    async function* guarded(): typeof inputs {
+      try {
+        yield* inputs;
+      } catch (error) {
+        broken = error;
+        throw new ConnectError('The request can not be read to its end', Code.Canceled);
+      }
+    }
+    try {
+      const reply = await transport.stream(method, undefined, undefined, options.headers, guarded());
+      options.onHeader(reply.header);
+      for await (const message of reply.message) return message;
+      throw new ConnectError(`${method.name} sent no answer`, Code.Internal);
+    } catch (error) {
+      throw broken ?? error;
+    }
   };
 }
 
@@ -66,6 +99,12 @@ export type Call = <I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   input: MessageInitShape<I>,
   options?: { continued?: boolean },
+) => Promise<MessageShape<O>>;
+
+/** Calls one RPC with a stream of messages. */
+export type Stream = <I extends DescMessage, O extends DescMessage>(
+  method: DescMethodClientStreaming<I, O>,
+  inputs: AsyncGenerator<MessageInitShape<I>>,
 ) => Promise<MessageShape<O>>;
 
 type HttpCallOptions = Required<Pick<CallOptions, 'onHeader'>> & { headers: Record<string, string> };

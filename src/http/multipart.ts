@@ -18,9 +18,9 @@ export function isFormPost(request: IncomingMessage): boolean {
  * Reads the inputs of an HTML form, each with its values in the order they came. A body without a media type
  * reads as urlencoded.
  *
- * `takeFile` gets each file, one after the other, so that memory holds one or two of them; what it returns
- * becomes a value of the input. An empty file input is ignored. Throws an `HttpError` if the body can't be
- * read or is too large, and a `CutOff` if it ends early.
+ * `takeFile` gets each file as it arrives, one after the other; what it returns becomes a value of the input,
+ * and what it leaves of the file is dropped. An empty file input is ignored. Throws an `HttpError` if the body
+ * can't be read or is too large, and a `CutOff` if it ends early.
  */
 export async function readForm(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
   const inputs: FormInputs = new Map();
@@ -44,12 +44,6 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
 /** Ignores the files of a form's post. */
 export const noFiles: TakeFile = async () => undefined;
 
-/** The content of a file. Throws an `HttpError` if it is too large. */
-export function contentOf({ content }: ReceivedFile): Buffer {
-  if (content === undefined) throw tooLarge(MAX_FILE_BYTES);
-  return content;
-}
-
 async function readMultipart(
   request: IncomingMessage,
   add: (name: string, value: string) => void,
@@ -58,6 +52,7 @@ async function readMultipart(
   refuseEncoded(request);
   const parser = parserOf(request);
   const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const open = new Set<BusboyFileStream>();
   let files = Promise.resolve();
   let textBytes = 0;
 
@@ -67,13 +62,17 @@ async function readMultipart(
     else add(name, value);
   });
   parser.on('file', (name, stream, filename) => {
+    open.add(stream);
+    // Whoever reads the stream gets the error, too; without a listener it would end the process.
+    stream.on('error', reject);
     files = files.then(async () => {
-      const content = await collect(stream);
+      const parts: AsyncIterator<Buffer> = stream.iterator({ destroyOnReturn: false });
+      const first = await parts.next();
       // Browsers send a file input without a file as an empty file without a name.
-      if (!filename && content.length === 0) return;
-      const taken = { name, filename: filename ?? '', content: stream.truncated ? undefined : content };
-      const value = await takeFile(taken);
+      if (!filename && first.done === true) return;
+      const value = await takeFile({ name, filename: filename ?? '', content: partsFrom(first, parts) });
       if (value !== undefined) add(name, value);
+      stream.resume();
     });
     files.catch(reject);
   });
@@ -90,6 +89,8 @@ async function readMultipart(
     await promise;
   } finally {
     request.unpipe(parser);
+    // Whoever still reads a file would wait for ever.
+    for (const stream of open) if (!stream.readableEnded) stream.destroy(new CutOff());
   }
 }
 
@@ -106,10 +107,13 @@ function notMultipart(): HttpError {
   return new HttpError('bad_request', 'The body is not multipart/form-data');
 }
 
-async function collect(stream: BusboyFileStream): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of stream) if (Buffer.isBuffer(chunk)) chunks.push(chunk);
-  return Buffer.concat(chunks);
+async function* partsFrom(
+  first: IteratorResult<Buffer, unknown>,
+  rest: AsyncIterator<Buffer>,
+): AsyncGenerator<Buffer> {
+  if (first.done === true) return;
+  yield first.value;
+  yield* { [Symbol.asyncIterator]: () => rest };
 }
 
 /**
@@ -121,7 +125,8 @@ const limits = {
   fieldSize: MAX_MESSAGE_BYTES,
   fields: 10_000,
   files: 100,
-  fileSize: MAX_FILE_BYTES,
+  // One byte more than a file may have, by which whoever takes it sees that it is too large.
+  fileSize: MAX_FILE_BYTES + 1,
   parts: 10_100,
   headerPairs: 20,
   headerSize: 8192,
@@ -130,7 +135,7 @@ const limits = {
 /** The values of each input by its name. A map, since strangers choose the names. */
 export type FormInputs = Map<string, string[]>;
 
-/** A file of a form's post. `content` is undefined if it is larger than `MAX_FILE_BYTES`. */
-export type ReceivedFile = { name: string; filename: string; content: Buffer | undefined };
+/** A file of a form's post, whose content is read once. It ends a byte after `MAX_FILE_BYTES`. */
+export type ReceivedFile = { name: string; filename: string; content: AsyncGenerator<Buffer> };
 
 type TakeFile = (file: ReceivedFile) => Promise<string | undefined>;

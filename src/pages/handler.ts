@@ -1,7 +1,7 @@
 import type { Transport } from '@connectrpc/connect';
 import type { Request, RequestHandler, Response } from 'express';
 import type { HostedSession } from '../../gen/forms/v1/hosted_pb.js';
-import { type Call, callsFor, requestIdOf } from '../http/call.ts';
+import { type Call, callsFor, requestIdOf, type Stream, streamsFor } from '../http/call.ts';
 import type { HttpError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { renderError } from './messages.ts';
@@ -26,6 +26,7 @@ function serve({ transport, log }: PageOptions, handle: HandlePage, fail: SendFa
     response.setHeader('x-content-type-options', 'nosniff');
     const exchange: PageExchange = {
       call: callsFor(transport, request, response, 'page'),
+      stream: streamsFor(transport, request, response, 'page'),
       request,
       response,
       session: undefined,
@@ -58,6 +59,8 @@ const noForm = { formName: '', locale: '', theme: undefined, embedOrigins: [] };
 export type PageExchange = {
   /** Calls an RPC on behalf of the request. */
   call: Call;
+  /** Does the same with a stream of messages. */
+  stream: Stream;
   request: Request;
   response: Response;
   /** The session that the page belongs to, once it is known: error pages look like its form. */

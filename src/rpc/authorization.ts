@@ -95,8 +95,14 @@ const hosted: AccessTable<typeof HostedService> = {
   submitHostedSession: open,
 };
 
+const upload: Access = {
+  key: 'none',
+  limit: { name: 'upload', calls: 60, per: 'minute', each: 'form' },
+};
+
 const uploads: AccessTable<typeof UploadsService> = {
-  createUpload: { key: 'none', limit: { name: 'upload', calls: 60, per: 'minute', each: 'form' } },
+  createUpload: upload,
+  uploadFile: upload,
   getUpload: needs('submissions:read'),
 };
 

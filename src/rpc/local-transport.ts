@@ -91,6 +91,10 @@ async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
     const message = create(spec.method.output, await spec.impl(req.message, context));
     return { ...common, stream: false as const, method: spec.method, message };
   }
+  if (spec.kind === 'client_streaming' && req.stream) {
+    const output = create(spec.method.output, await spec.impl(req.message, context));
+    return { ...common, stream: true as const, method: spec.method, message: single(output) };
+  }
   if (spec.kind === 'server_streaming' && req.stream) {
     const input = await only(req.message);
     const message = normalized(spec.method.output, spec.impl(input, context));
@@ -150,6 +154,10 @@ async function* normalized(
   messages: AsyncIterable<MessageInit>,
 ): AsyncGenerator<Message> {
   for await (const message of messages) yield create(schema, message);
+}
+
+async function* single(message: Message): AsyncGenerator<Message> {
+  yield message;
 }
 
 /** Ends the method's work when the caller goes away, which only the signal shows. */

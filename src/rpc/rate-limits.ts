@@ -47,8 +47,9 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
     interceptor: (next) => async (req) => {
       const limit = limitOf(req.method, req.contextValues);
       if (limit === undefined || req.contextValues.get(continuationKey)) return next(req);
-      const state = await count(limit, req.contextValues, formOf(limit, req));
-      const response = await next(req).catch((error: unknown) => {
+      const [formId, call] = await formOf(limit, req);
+      const state = await count(limit, req.contextValues, formId);
+      const response = await next(call).catch((error: unknown) => {
         if (error instanceof ConnectError) setRateLimitHeaders(error.metadata, limit, state);
         throw error;
       });
@@ -61,11 +62,29 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
 /** What a call was counted as, so that it is counted once. */
 const countedKey = createContextKey<WindowState | undefined>(undefined, { description: 'counted call' });
 
-/** Limits for each form count valid ids alone, so that made-up names share one count. */
-function formOf(limit: Limit, req: AnyRequest): string {
-  if (limit.each !== 'form' || req.stream) return '';
-  const id = formIdIn(req.message);
-  return typeof id === 'string' && isId('form', id) ? id : '';
+/**
+ * The form that a call is counted for, which the first message of a stream names, and the call to go on with.
+ * Limits for each form count valid ids alone, so that made-up names share one count.
+ */
+async function formOf(limit: Limit, req: AnyRequest): Promise<[formId: string, req: AnyRequest]> {
+  if (limit.each !== 'form') return ['', req];
+  const read = req.stream ? await readFirst(req.message) : undefined;
+  const message = req.stream ? read?.first : req.message;
+  const id = message === undefined ? undefined : formIdIn(message);
+  const formId = typeof id === 'string' && isId('form', id) ? id : '';
+  return [formId, req.stream && read !== undefined ? { ...req, message: read.all } : req];
+}
+
+/** The first of some messages, and all of them to be read once. */
+async function readFirst(messages: AsyncIterable<Message>): Promise<FirstMessage> {
+  const rest = messages[Symbol.asyncIterator]();
+  const first = await rest.next();
+  async function* all(): AsyncGenerator<Message> {
+    if (first.done === true) return;
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => rest };
+  }
+  return { first: first.done === true ? undefined : first.value, all: all() };
 }
 
 /** The form that a message names; that of an upload lies in its `target`. */
@@ -98,6 +117,7 @@ function secondsLeft(state: WindowState): number {
 const HOUR_SECONDS = 3600;
 
 type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
+type FirstMessage = { first: Message | undefined; all: AsyncIterable<Message> };
 
 /**
  * Counts one call under `key` in a window of `seconds` that holds over any number of processes, and returns

@@ -4,6 +4,7 @@ import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FormReader } from './forms/form-reader.ts';
 import type { KeyReader } from './keys/key-reader.ts';
+import type { Spool } from './uploads/spool.ts';
 import type { UploadStore } from './uploads/upload-store.ts';
 
 /** What the services need from the process that runs them. */
@@ -21,6 +22,8 @@ export type ServiceOptions = {
   /** Wakes the delivery workers: events were committed. Called after the commit, never inside. */
   notifyWorkers: () => void;
   uploads: UploadStore;
+  /** Where files lie while they arrive. */
+  spool: Spool;
 };
 
 /** The part of the configuration that services read. */

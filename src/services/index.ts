@@ -20,6 +20,7 @@ import { ensureFirstKey, keysService } from './keys/keys.ts';
 import { mailService } from './mail/mail.ts';
 import { sessionsService } from './sessions/sessions.ts';
 import { submissionsService } from './submissions/submissions.ts';
+import { removeLeftFiles } from './uploads/left-files.ts';
 import { uploadsService } from './uploads/uploads.ts';
 import { webhooksService } from './webhooks/webhooks.ts';
 
@@ -48,6 +49,7 @@ export function createServices(options: ServiceOptions): Services {
     keys: context.keys,
     async prepare(bootstrapKey) {
       await ensureDemoForm(options);
+      await removeLeftFiles(options);
       return ensureFirstKey(options, bootstrapKey);
     },
     endStreams: () => stopping.abort(),
@@ -64,8 +66,8 @@ export type Services = {
   list: readonly Service[];
   keys: KeyReader;
   /**
-   * Makes what every installation has: the demo form and a first key. To be called before the servers
-   * listen; instances may do so at once. Returns the first key's text if it was made now and is to be
+   * Makes what every installation has, the demo form and a first key, and removes what a process has left
+   * that died. To be called before the servers listen; instances may do so at once. Returns the first key's text if it was made now and is to be
    * shown, else undefined. `bootstrapKey` is registered instead of making one.
    */
   prepare: (bootstrapKey?: string) => Promise<string | undefined>;

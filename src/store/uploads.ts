@@ -39,6 +39,11 @@ export async function findUpload(db: Queries, projectId: string, uploadId: strin
   return db.read((em) => em.findOne(UploadEntity, { id: uploadId, projectId }));
 }
 
+/** Whether there is an upload with this id, of any project. */
+export async function isUploadStored(db: Queries, uploadId: string): Promise<boolean> {
+  return (await db.read((em) => em.count(UploadEntity, { id: uploadId }))) > 0;
+}
+
 /** Finds those of the named uploads that belong to the form and that no submission has claimed. */
 export async function findUnclaimedUploads(
   db: Queries,

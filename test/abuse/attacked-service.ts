@@ -73,8 +73,11 @@ export async function harmDone(service: AttackedService, attack: () => Promise<u
 }
 
 /** A published form made with the key, owned by owner@example.com, delivered by mail. */
-export async function givenForm({ url, key }: Pick<AttackedService, 'url' | 'key'>): Promise<string> {
-  const created = await post(`${url}/api/forms/create`, contactForm, key);
+export async function givenForm(
+  { url, key }: Pick<AttackedService, 'url' | 'key'>,
+  definition: object = {},
+): Promise<string> {
+  const created = await post(`${url}/api/forms/create`, { ...contactForm, ...definition }, key);
   const { form } = created as { form: { id: string; activate_url: string } };
   await post(new URL(form.activate_url, url).href, { email: 'owner@example.com' });
   return form.id;

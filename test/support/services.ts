@@ -18,6 +18,7 @@ import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../s
 import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
+import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
@@ -57,6 +58,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
       notifications += 1;
     },
     uploads: localUploadStore(folder),
+    spool: createSpool(join(folder, 'spool')),
   });
   await services.prepare(FIRST_KEY);
   const local = services.transport();

@@ -146,6 +146,83 @@ export declare type CreateUploadResponse = Message<"forms.v1.CreateUploadRespons
 export declare const CreateUploadResponseSchema: GenMessage<CreateUploadResponse>;
 
 /**
+ * One of the request messages for `UploadFile`.
+ *
+ * @generated from message forms.v1.UploadFileRequest
+ */
+export declare type UploadFileRequest = Message<"forms.v1.UploadFileRequest"> & {
+  /**
+   * Required in the first message. What the file is an answer to.
+   *
+   * @generated from oneof forms.v1.UploadFileRequest.target
+   */
+  target: {
+    /**
+     * A form.
+     *
+     * @generated from field: string form_id = 1;
+     */
+    value: string;
+    case: "formId";
+  } | {
+    /**
+     * A session.
+     *
+     * @generated from field: string session_id = 2;
+     */
+    value: string;
+    case: "sessionId";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Required in one of the messages. The file field.
+   *
+   * @generated from field: string field_id = 3;
+   */
+  fieldId: string;
+
+  /**
+   * The name the file had with its sender.
+   *
+   * @generated from field: string filename = 4;
+   */
+  filename: string;
+
+  /**
+   * The next part of the file, which has at most 10 MiB.
+   *
+   * @generated from field: bytes content = 5;
+   */
+  content: Uint8Array;
+};
+
+/**
+ * Describes the message forms.v1.UploadFileRequest.
+ * Use `create(UploadFileRequestSchema)` to create a new message.
+ */
+export declare const UploadFileRequestSchema: GenMessage<UploadFileRequest>;
+
+/**
+ * The response message for `UploadFile`.
+ *
+ * @generated from message forms.v1.UploadFileResponse
+ */
+export declare type UploadFileResponse = Message<"forms.v1.UploadFileResponse"> & {
+  /**
+   * The stored file. Its id is what answers name as `upload_id`.
+   *
+   * @generated from field: forms.v1.Upload upload = 1;
+   */
+  upload?: Upload | undefined;
+};
+
+/**
+ * Describes the message forms.v1.UploadFileResponse.
+ * Use `create(UploadFileResponseSchema)` to create a new message.
+ */
+export declare const UploadFileResponseSchema: GenMessage<UploadFileResponse>;
+
+/**
  * The request message for `GetUpload`.
  *
  * @generated from message forms.v1.GetUploadRequest
@@ -212,6 +289,19 @@ export declare const UploadsService: GenService<{
     methodKind: "unary";
     input: typeof CreateUploadRequestSchema;
     output: typeof CreateUploadResponseSchema;
+  },
+  /**
+   * Does the same with a file that comes in parts, so that neither side holds the whole of it.
+   *
+   * The first message names the target, and is answered before anything else is read if there is
+   * no such form or session. The field and the name may come with any message.
+   *
+   * @generated from rpc forms.v1.UploadsService.UploadFile
+   */
+  uploadFile: {
+    methodKind: "client_streaming";
+    input: typeof UploadFileRequestSchema;
+    output: typeof UploadFileResponseSchema;
   },
   /**
    * Reads a file that was submitted. Scope `submissions:read`.

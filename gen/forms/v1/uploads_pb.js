@@ -11,7 +11,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file forms/v1/uploads.proto.
  */
 export const file_forms_v1_uploads = /*@__PURE__*/
-  fileDesc("ChZmb3Jtcy92MS91cGxvYWRzLnByb3RvEghmb3Jtcy52MSKLAQoGVXBsb2FkEgoKAmlkGAEgASgJEhAKCGZpbGVuYW1lGAIgASgJEhQKDGNvbnRlbnRfdHlwZRgDIAEoCRIMCgRzaXplGAQgASgFEg4KBnNoYTI1NhgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAifQoTQ3JlYXRlVXBsb2FkUmVxdWVzdBIRCgdmb3JtX2lkGAEgASgJSAASFAoKc2Vzc2lvbl9pZBgCIAEoCUgAEhAKCGZpZWxkX2lkGAMgASgJEhAKCGZpbGVuYW1lGAQgASgJEg8KB2NvbnRlbnQYBSABKAxCCAoGdGFyZ2V0IjgKFENyZWF0ZVVwbG9hZFJlc3BvbnNlEiAKBnVwbG9hZBgBIAEoCzIQLmZvcm1zLnYxLlVwbG9hZCIlChBHZXRVcGxvYWRSZXF1ZXN0EhEKCXVwbG9hZF9pZBgBIAEoCSJGChFHZXRVcGxvYWRSZXNwb25zZRIgCgZ1cGxvYWQYASABKAsyEC5mb3Jtcy52MS5VcGxvYWQSDwoHY29udGVudBgCIAEoDDKvAQoOVXBsb2Fkc1NlcnZpY2USUgoMQ3JlYXRlVXBsb2FkEh0uZm9ybXMudjEuQ3JlYXRlVXBsb2FkUmVxdWVzdBoeLmZvcm1zLnYxLkNyZWF0ZVVwbG9hZFJlc3BvbnNlIgOQAgASSQoJR2V0VXBsb2FkEhouZm9ybXMudjEuR2V0VXBsb2FkUmVxdWVzdBobLmZvcm1zLnYxLkdldFVwbG9hZFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChZmb3Jtcy92MS91cGxvYWRzLnByb3RvEghmb3Jtcy52MSKLAQoGVXBsb2FkEgoKAmlkGAEgASgJEhAKCGZpbGVuYW1lGAIgASgJEhQKDGNvbnRlbnRfdHlwZRgDIAEoCRIMCgRzaXplGAQgASgFEg4KBnNoYTI1NhgFIAEoCRIvCgtjcmVhdGVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAifQoTQ3JlYXRlVXBsb2FkUmVxdWVzdBIRCgdmb3JtX2lkGAEgASgJSAASFAoKc2Vzc2lvbl9pZBgCIAEoCUgAEhAKCGZpZWxkX2lkGAMgASgJEhAKCGZpbGVuYW1lGAQgASgJEg8KB2NvbnRlbnQYBSABKAxCCAoGdGFyZ2V0IjgKFENyZWF0ZVVwbG9hZFJlc3BvbnNlEiAKBnVwbG9hZBgBIAEoCzIQLmZvcm1zLnYxLlVwbG9hZCJ7ChFVcGxvYWRGaWxlUmVxdWVzdBIRCgdmb3JtX2lkGAEgASgJSAASFAoKc2Vzc2lvbl9pZBgCIAEoCUgAEhAKCGZpZWxkX2lkGAMgASgJEhAKCGZpbGVuYW1lGAQgASgJEg8KB2NvbnRlbnQYBSABKAxCCAoGdGFyZ2V0IjYKElVwbG9hZEZpbGVSZXNwb25zZRIgCgZ1cGxvYWQYASABKAsyEC5mb3Jtcy52MS5VcGxvYWQiJQoQR2V0VXBsb2FkUmVxdWVzdBIRCgl1cGxvYWRfaWQYASABKAkiRgoRR2V0VXBsb2FkUmVzcG9uc2USIAoGdXBsb2FkGAEgASgLMhAuZm9ybXMudjEuVXBsb2FkEg8KB2NvbnRlbnQYAiABKAwy/wEKDlVwbG9hZHNTZXJ2aWNlElIKDENyZWF0ZVVwbG9hZBIdLmZvcm1zLnYxLkNyZWF0ZVVwbG9hZFJlcXVlc3QaHi5mb3Jtcy52MS5DcmVhdGVVcGxvYWRSZXNwb25zZSIDkAIAEk4KClVwbG9hZEZpbGUSGy5mb3Jtcy52MS5VcGxvYWRGaWxlUmVxdWVzdBocLmZvcm1zLnYxLlVwbG9hZEZpbGVSZXNwb25zZSIDkAIAKAESSQoJR2V0VXBsb2FkEhouZm9ybXMudjEuR2V0VXBsb2FkUmVxdWVzdBobLmZvcm1zLnYxLkdldFVwbG9hZFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * Describes the message forms.v1.Upload.
@@ -35,18 +35,32 @@ export const CreateUploadResponseSchema = /*@__PURE__*/
   messageDesc(file_forms_v1_uploads, 2);
 
 /**
+ * Describes the message forms.v1.UploadFileRequest.
+ * Use `create(UploadFileRequestSchema)` to create a new message.
+ */
+export const UploadFileRequestSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_uploads, 3);
+
+/**
+ * Describes the message forms.v1.UploadFileResponse.
+ * Use `create(UploadFileResponseSchema)` to create a new message.
+ */
+export const UploadFileResponseSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_uploads, 4);
+
+/**
  * Describes the message forms.v1.GetUploadRequest.
  * Use `create(GetUploadRequestSchema)` to create a new message.
  */
 export const GetUploadRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_uploads, 3);
+  messageDesc(file_forms_v1_uploads, 5);
 
 /**
  * Describes the message forms.v1.GetUploadResponse.
  * Use `create(GetUploadResponseSchema)` to create a new message.
  */
 export const GetUploadResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_uploads, 4);
+  messageDesc(file_forms_v1_uploads, 6);
 
 /**
  * Takes files for the file fields of published forms, and gives them back.

@@ -2,7 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { EndingSchema, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
 import { HttpError, httpErrorOf } from '../../http/errors.ts';
-import { contentOf, readForm } from '../../http/multipart.ts';
+import { fileParts } from '../../http/file-parts.ts';
+import { readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { type Exchange, idOf } from '../route.ts';
 import { idempotencyKeyOf } from '../schemas.ts';
@@ -11,14 +12,14 @@ import { idempotencyKeyOf } from '../schemas.ts';
  * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
  * Answers with a page or a redirect, unless JSON is preferred.
  */
-export async function acceptFormPost({ call, request, response, pages }: Exchange): Promise<void> {
+export async function acceptFormPost({ call, stream, request, response, pages }: Exchange): Promise<void> {
   const formId = idOf(request);
   const key = idempotencyKeyOf(request);
-  const inputs = await readForm(request, async (file) => {
+  const inputs = await readForm(request, async ({ name, filename, content }) => {
     const target = { case: 'formId' as const, value: formId };
-    const upload = { target, fieldId: file.name, filename: file.filename, content: contentOf(file) };
-    const stored = await call(UploadsService.method.createUpload, upload).catch((error: unknown) => {
-      throw errorAt(`answers.${file.name}`, error);
+    const parts = fileParts({ target, fieldId: name, filename }, content);
+    const stored = await stream(UploadsService.method.uploadFile, parts).catch((error: unknown) => {
+      throw errorAt(`answers.${name}`, error);
     });
     return stored.upload?.id;
   });

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { Agent, interceptors, request } from 'undici';
+import { Agent, request } from 'undici';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { isId } from '../../domain/ids.ts';
 import { failed } from '../../rpc/errors.ts';
-import type { UploadStore } from './upload-store.ts';
+import type { StoredFile, UploadStore } from './upload-store.ts';
 
 /**
  * Keeps the bytes of uploads in an S3-compatible store, one object for each, named by its id.
@@ -13,31 +15,42 @@ import type { UploadStore } from './upload-store.ts';
  * fails is thrown as `UNAVAILABLE`, with the store's own words as its cause. `now` is in milliseconds.
  */
 export function s3UploadStore(location: S3Location, now: () => number): UploadStore {
-  const dispatcher = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS }).compose(
-    interceptors.retry(RETRIES),
-  );
+  const dispatcher = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
 
-  async function send(method: Method, id: string, content: Uint8Array): Promise<Reply> {
+  async function send(method: Method, id: string, file: StoredFile | undefined): Promise<Reply> {
     const signed = await new AwsV4Signer({
       ...location,
       method,
       url: `${location.address}/${id}`,
       service: 's3',
-      headers: { 'x-amz-content-sha256': createHash('sha256').update(content).digest('hex') },
+      headers: { 'x-amz-content-sha256': file?.sha256 ?? EMPTY_SHA256 },
       datetime: new Date(now()).toISOString().replace(/[:-]|\.\d{3}/g, ''),
     }).sign();
     const { statusCode, body } = await request(signed.url, {
       dispatcher,
       method,
-      headers: Object.fromEntries(signed.headers),
-      ...(method === 'PUT' && { body: content }),
+      headers: {
+        ...Object.fromEntries(signed.headers),
+        ...(file && { 'content-length': String(file.size) }),
+      },
+      ...(file && { body: createReadStream(file.path) }),
     });
     return { status: statusCode, content: await body.bytes() };
   }
 
-  async function call(method: Method, id: string, content: Uint8Array = EMPTY): Promise<Reply> {
+  /** Each try reads the file anew, which undici's own retries can't. */
+  async function sendAgain(method: Method, id: string, file: StoredFile | undefined): Promise<Reply> {
+    for (const delayMs of RETRY_DELAYS_MS) {
+      const reply = await send(method, id, file).catch(() => undefined);
+      if (reply !== undefined && reply.status !== 429 && reply.status < 500) return reply;
+      await sleep(delayMs);
+    }
+    return send(method, id, file);
+  }
+
+  async function call(method: Method, id: string, file?: StoredFile): Promise<Reply> {
     if (!isId('upl', id)) throw new TypeError('Not the id of an upload');
-    const reply = await send(method, id, content).catch((cause: unknown) => {
+    const reply = await sendAgain(method, id, file).catch((cause: unknown) => {
       throw outOfReach(cause);
     });
     const missing = reply.status === 404 && method !== 'PUT';
@@ -47,8 +60,8 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
   }
 
   return {
-    async put(id, content) {
-      await call('PUT', id, content);
+    async put(id, file) {
+      await call('PUT', id, file);
     },
     async get(id) {
       const { status, content } = await call('GET', id);
@@ -65,10 +78,10 @@ function outOfReach(cause: unknown) {
   return failed(Reason.UNAVAILABLE, 'The store of files is out of reach; try again soon', facts);
 }
 
-const EMPTY = new Uint8Array();
+const EMPTY_SHA256 = createHash('sha256').digest('hex');
 
-/** All tries together are shorter than a person waits for a file. A signature holds for minutes. */
-const RETRIES = { maxRetries: 2, minTimeout: 200, timeoutFactor: 5, maxTimeout: 1_000, throwOnError: false };
+/** All tries together are shorter than a person waits for a file. */
+const RETRY_DELAYS_MS = [200, 1_000];
 
 /** A store that sends no byte for so long is treated as down. */
 const TIMEOUT_MS = 10_000;

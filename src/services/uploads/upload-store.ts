@@ -1,4 +1,4 @@
-import { mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isId } from '../../domain/ids.ts';
 
@@ -14,53 +14,67 @@ export function localUploadStore(folder: string): UploadStore {
     return join(folder, id.slice(-2), id);
   };
   return {
-    async put(id, content) {
+    async put(id, file) {
       const path = pathOf(id);
       await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await writeDurably(`${path}.part`, content);
-      await rename(`${path}.part`, path);
-      await flushFolder(dirname(path));
+      await flush(file.path);
+      await linkOrCopy(file.path, path);
+      await flush(dirname(path));
     },
     async get(id) {
       try {
         return await readFile(pathOf(id));
       } catch (error) {
-        if (isMissing(error)) return undefined;
+        if (hasCode(error, 'ENOENT')) return undefined;
         throw error;
       }
     },
     async remove(id) {
       await rm(pathOf(id), { force: true });
-      await rm(`${pathOf(id)}.part`, { force: true });
     },
   };
 }
 
-async function writeDurably(path: string, content: Uint8Array): Promise<void> {
-  await using file = await open(path, 'w', 0o600);
-  await file.writeFile(content);
+/** Puts what was written on the disk. A new name of a file is there only once its folder is. */
+async function flush(path: string): Promise<void> {
+  await using file = await open(path, 'r');
   await file.sync();
 }
 
-/** A rename is on the disk only once its folder is. */
-async function flushFolder(path: string): Promise<void> {
-  await using folder = await open(path, 'r');
-  await folder.sync();
+/** A second name for the file, which costs nothing; a copy where the file system has no such names. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!hasCode(error, 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK')) throw error;
+    await copyFile(from, `${to}.part`);
+    await flush(`${to}.part`);
+    await rename(`${to}.part`, to);
+  }
 }
 
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
 /**
  * Where the bytes of uploads lie, under the ids of their rows: a local folder, or another store
- * behind the same three functions. Contents are at most 10 MiB, so they are passed as a whole.
+ * behind the same three functions.
  */
 export type UploadStore = {
-  /** Keeps a file. It is safe once the promise is fulfilled. */
-  put(id: string, content: Uint8Array): Promise<void>;
-  /** Undefined if there is none. */
+  /** Keeps a copy of a file. It is safe once the promise is fulfilled. */
+  put(id: string, file: StoredFile): Promise<void>;
+  /** The content, at most 10 MiB; undefined if there is none. */
   get(id: string): Promise<Uint8Array | undefined>;
   /** Does nothing if there is none. */
   remove(id: string): Promise<void>;
+};
+
+/** A file on the disk. */
+export type StoredFile = {
+  path: string;
+  /** Bytes. */
+  size: number;
+  /** Hex. */
+  sha256: string;
 };

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
@@ -6,6 +5,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   CreateUploadRequest,
   GetUploadRequest,
+  UploadFileRequest,
   UploadSchema,
   UploadsService,
 } from '../../../gen/forms/v1/uploads_pb.js';
@@ -26,42 +26,50 @@ import { mediaTypeOf, safeFilename } from './received-file.ts';
 /** Takes files for the file fields of published forms, and gives them back. */
 export function uploadsService(context: ServiceContext): ServiceImpl<typeof UploadsService> {
   return {
-    createUpload: (request, call) => createUpload(context, request, call),
+    createUpload: (request, call) => takeFile(context, toStream(request), call),
+    uploadFile: (requests, call) => takeFile(context, requests, call),
     getUpload: (request, call) => getUpload(context, request, callerOf(call)),
   };
 }
 
-/** The bytes are stored before their row, so that a row never names a file that is not there. */
-async function createUpload(context: ServiceContext, request: CreateUploadRequest, call: HandlerContext) {
-  const { form, version, byHuman } = await targetOf(context, request, call);
-  const now = context.now();
-  refuseIfClosed(form, now);
-  const { fieldId, content } = request;
-  if (content.length > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
-  const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
-  if (field === undefined || (byHuman && field.hidden))
-    throw invalid([refused('field', 'There is no such file field')]);
+/**
+ * Nothing of a file is read that its form would not take. It arrives on disk, and is kept under the same id in
+ * the upload store before its row is stored, so that a row never names a file that is not there.
+ */
+async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, call: HandlerContext) {
+  const createdAt = new Date(context.now());
+  await using file = context.spool.open(newId('upl', createdAt.getTime()));
+  let target: Target | undefined;
+  let field: Field | undefined;
+  let sentName = '';
+  for await (const part of parts) {
+    target ??= await openTarget(context, part, call);
+    if (part.fieldId !== '') field = fileField(target, part.fieldId);
+    if (part.filename !== '') sentName = part.filename;
+    refuseTooLarge(file.size + part.content.length, field);
+    await file.write(part.content);
+  }
+  if (target === undefined) throw invalid([refused('', 'Expected a form or a session')]);
+  field ??= fileField(target, '');
+  refuseTooLarge(file.size, field);
 
-  const filename = safeFilename(request.filename);
-  const contentType = await mediaTypeOf(content, filename);
-  const violations = fileProblems(field, form, { filename, contentType, size: content.length });
+  const { id, path, size } = file;
+  const filename = safeFilename(sentName);
+  const contentType = await mediaTypeOf(file.start, filename);
+  const violations = fileProblems(field, { filename, contentType, size });
   if (violations.length > 0) throw invalid(violations);
 
-  const upload: Upload = {
-    id: newId('upl', now),
-    projectId: form.projectId,
-    formId: form.id,
-    fieldId,
-    filename,
-    contentType,
-    size: content.length,
-    sha256: createHash('sha256').update(content).digest('hex'),
-    createdAt: new Date(now),
-    submissionId: null,
-  };
-  await context.uploads.put(upload.id, content);
+  const sha256 = file.finish();
+  const { id: formId, projectId } = target.form;
+  const facts = { filename, contentType, size, sha256, createdAt };
+  const upload: Upload = { id, projectId, formId, fieldId: field.id, ...facts, submissionId: null };
+  await context.uploads.put(id, { path, size, sha256 });
   await insertUpload(context.database, upload);
   return { upload: uploadToMessage(upload) };
+}
+
+async function* toStream<T>(message: T): AsyncGenerator<T> {
+  yield message;
 }
 
 /** A file can be read once a submission has claimed it. */
@@ -77,12 +85,32 @@ async function getUpload(context: ServiceContext, { uploadId }: GetUploadRequest
   return { upload: uploadToMessage(upload), content };
 }
 
+/** What a file is for, if it takes files now. */
+async function openTarget(context: ServiceContext, part: Part, call: HandlerContext): Promise<Target> {
+  const target = await targetOf(context, part, call);
+  refuseIfClosed(target.form, context.now());
+  if (target.form.createdBy === 'public') {
+    throw invalid([refused('file', 'Forms made without a key take no files')]);
+  }
+  return target;
+}
+
+function fileField({ version, byHuman }: Target, fieldId: string): Field {
+  const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
+  if (field !== undefined && !(byHuman && field.hidden)) return field;
+  throw invalid([refused('field', 'There is no such file field')]);
+}
+
+/** Ends a file that is too large before the rest of it has come. */
+function refuseTooLarge(size: number, field: Field | undefined): void {
+  if (size > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
+  const maxBytes = field?.maxBytes ?? MAX_FILE_BYTES;
+  if (size <= maxBytes) return;
+  throw invalid([{ path: 'file', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
+}
+
 /** Sessions are filled on the hosted page, by whoever knows their id; forms from pages that may post to them. */
-async function targetOf(
-  context: ServiceContext,
-  { target }: CreateUploadRequest,
-  call: HandlerContext,
-): Promise<Target> {
+async function targetOf(context: ServiceContext, { target }: Part, call: HandlerContext): Promise<Target> {
   switch (target.case) {
     case 'formId': {
       const form = await publishedForm(context.forms, target.value);
@@ -100,13 +128,8 @@ async function targetOf(
   }
 }
 
-function fileProblems(field: Field, form: PublishedForm, file: FileFacts): Violation[] {
-  if (form.createdBy === 'public') return [refused('file', 'Forms made without a key take no files')];
-  const { maxBytes = MAX_FILE_BYTES, accept } = field;
+function fileProblems({ accept }: Field, file: FileFacts): Violation[] {
   if (file.size === 0) return [{ path: 'file', code: 'too_small', message: 'The file is empty' }];
-  if (file.size > maxBytes) {
-    return [{ path: 'file', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }];
-  }
   if (acceptsFile(accept, file.contentType, file.filename)) return [];
   return [refused('file', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
 }
@@ -120,5 +143,7 @@ function refused(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
 
+/** A request, or one of several. */
+type Part = CreateUploadRequest | UploadFileRequest;
 type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
 type FileFacts = { filename: string; contentType: string; size: number };

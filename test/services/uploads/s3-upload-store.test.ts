@@ -2,17 +2,19 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { parseS3Url, s3UploadStore } from '../../../src/services/uploads/s3-upload-store.ts';
+import { temporaryFiles } from '../../support/files.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startService } from '../../support/server.ts';
 
 describe('s3UploadStore', () => {
   it('gives back what was put, byte for byte, and nothing after it is removed', async () => {
     await using server = await startS3Server();
+    using files = temporaryFiles();
     const store = s3UploadStore(parseS3Url(server.url), Date.now);
     const id = newId('upl', Date.now());
     const content = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256));
 
-    await store.put(id, content);
+    await store.put(id, files.of(content));
     const kept = await store.get(id);
     const names = [...server.objects.keys()];
     await store.remove(id);
@@ -29,10 +31,11 @@ describe('s3UploadStore', () => {
     ['loses its connection, and is answered 503 then', { resets: 1, failures: 1 }],
   ])('tries again what %s, with the same content', async (_what, faults) => {
     await using server = await startS3Server(faults);
+    using files = temporaryFiles();
     const store = s3UploadStore(parseS3Url(server.url), Date.now);
     const id = newId('upl', Date.now());
 
-    await store.put(id, Buffer.from('content'));
+    await store.put(id, files.of('content'));
 
     expect([...server.objects.values()].map(String)).toEqual(['content']);
   });
@@ -53,12 +56,10 @@ describe('s3UploadStore', () => {
 
   it('says that the store is out of reach, and why to the log only', async () => {
     await using server = await startS3Server();
+    using files = temporaryFiles();
     const location = parseS3Url(server.url);
     const id = newId('upl', Date.now());
-    const refused = s3UploadStore({ ...location, secretAccessKey: 'wrong' }, Date.now).put(
-      id,
-      Buffer.from('x'),
-    );
+    const refused = s3UploadStore({ ...location, secretAccessKey: 'wrong' }, Date.now).put(id, files.of('x'));
     const gone = s3UploadStore({ ...location, address: 'http://127.0.0.1:1/bucket' }, Date.now).get(id);
 
     for (const [call, why] of [

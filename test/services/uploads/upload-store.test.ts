@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
+import { temporaryFiles } from '../../support/files.ts';
 
 async function givenFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'uploads-'));
@@ -12,10 +13,11 @@ async function givenFolder() {
 
 it('gives back what was put, and nothing after it is removed', async () => {
   await using given = await givenFolder();
+  using files = temporaryFiles();
   const store = localUploadStore(join(given.folder, 'made', 'later'));
   const id = newId('upl', Date.now());
 
-  await store.put(id, Buffer.from('content'));
+  await store.put(id, files.of('content'));
   const kept = await store.get(id);
   await store.remove(id);
   await store.remove(id);
@@ -26,9 +28,10 @@ it('gives back what was put, and nothing after it is removed', async () => {
 
 it('refuses names that are not ids', async () => {
   await using given = await givenFolder();
+  using files = temporaryFiles();
   const store = localUploadStore(join(given.folder, 'inner'));
 
-  await expect(store.put('../../escaped', Buffer.from('x'))).rejects.toThrow('Not the id');
+  await expect(store.put('../../escaped', files.of('x'))).rejects.toThrow('Not the id');
 
   expect(await readdir(given.folder)).toEqual([]);
 });

@@ -1,0 +1,109 @@
+import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createClient } from '@connectrpc/connect';
+import { describe, expect, it } from 'vitest';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
+import { newId } from '../../../src/domain/ids.ts';
+import { removeLeftFiles } from '../../../src/services/uploads/left-files.ts';
+import { createSpool } from '../../../src/services/uploads/spool.ts';
+import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
+import { engines } from '../../support/database.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
+
+const fields = [{ id: 'cv', type: 'file', maxBytes: 100_000 }];
+const ofForm = (formId: string) => ({ case: 'formId' as const, value: formId });
+const part = new Uint8Array(60_000).fill(65);
+
+describe.each(engines)('A file that comes in parts on %s', (engine) => {
+  it('is kept whole, and its name and field may come last', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    async function* parts() {
+      yield { target: ofForm(formId), content: part.subarray(0, 30_000) };
+      yield { content: part.subarray(30_000) };
+      yield { fieldId: 'cv', filename: 'a.txt' };
+    }
+
+    await using network = await services.openNetwork();
+    for (const transport of [services.as(), network.transport]) {
+      const { upload } = await createClient(UploadsService, transport).uploadFile(parts());
+      expect(upload).toMatchObject({ filename: 'a.txt', contentType: 'text/plain', size: 60_000 });
+    }
+
+    expect(spooled(services)).toEqual([]);
+  });
+
+  it('is not read where its form takes none, nor beyond what its field takes', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    const keyless = await services.givenFormOf(undefined, {}, {});
+    let read = 0;
+    async function* parts(target: string) {
+      yield { target: ofForm(target), fieldId: 'cv' };
+      for (;;) {
+        read += 1;
+        yield { content: part };
+      }
+    }
+    const refused = async (target: string, reason: Reason) => {
+      read = 0;
+      const { violations } = await expectFailure(services.uploads.uploadFile(parts(target)), reason);
+      return { violations, read };
+    };
+
+    expect(await refused(newId('form', 0), Reason.NOT_FOUND)).toEqual({ violations: [], read: 0 });
+    expect(await refused(keyless, Reason.INVALID)).toEqual({ violations: ['file: custom'], read: 0 });
+    expect(await refused(formId, Reason.INVALID)).toEqual({ violations: ['file: too_big'], read: 2 });
+
+    expect(spooled(services)).toEqual([]);
+  });
+
+  it('leaves nothing when it is cut off', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    async function* parts() {
+      yield { target: ofForm(formId), fieldId: 'cv', content: part };
+      throw new Error('cut off');
+    }
+
+    await expect(services.uploads.uploadFile(parts())).rejects.toThrow();
+
+    expect(spooled(services)).toEqual([]);
+    expect(await services.database.select('select id from uploads')).toEqual([]);
+  });
+
+  it('is removed at the next start if the process died before its row was stored', async () => {
+    await using services = await startServices(engine);
+    const { database, clock, folder } = services;
+    const formId = await services.givenFormOf(fields);
+    const kept = await services.uploads.createUpload({
+      target: ofForm(formId),
+      fieldId: 'cv',
+      content: part,
+    });
+    const keptId = kept.upload?.id ?? '';
+    const [left, arriving] = [newId('upl', 0), newId('upl', 1)];
+    const spoolFolder = join(folder, 'spool');
+    mkdirSync(spoolFolder, { recursive: true });
+    for (const id of [keptId, left, arriving]) writeFileSync(join(spoolFolder, id), part);
+    const longAgo = clock.ms / 1000 - 7_200;
+    for (const id of [keptId, left]) utimesSync(join(spoolFolder, id), longAgo, longAgo);
+    const uploads = localUploadStore(folder);
+    await uploads.put(left, { path: join(spoolFolder, left), size: part.length, sha256: '' });
+
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    const now = () => clock.ms;
+    await removeLeftFiles({ database, uploads, spool: createSpool(spoolFolder), now, log });
+
+    // Another process may be about to receive the third.
+    expect(spooled(services)).toEqual(engine === 'pglite' ? [] : [arriving]);
+    expect(await uploads.get(left)).toBeUndefined();
+    expect(await uploads.get(keptId)).toHaveLength(part.length);
+  });
+});
+
+function spooled({ folder }: TestServices): string[] {
+  return readdirSync(folder).includes('spool') ? readdirSync(join(folder, 'spool')) : [];
+}
