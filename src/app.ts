@@ -16,6 +16,7 @@ import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
+import { createPatternMatching } from './services/patterns/pattern-matching.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
 import { createSpool } from './services/uploads/spool.ts';
 import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
@@ -45,6 +46,7 @@ export async function startApp(
   const notifyWorkers = () => delivery.notify();
   const writer = createSubmissionWriter(database, { onCommitted: notifyWorkers });
   started.defer(() => writer.close());
+  const patterns = started.adopt(createPatternMatching({ log }), (matching) => matching.close());
   const api = createApi({
     database,
     writer,
@@ -56,6 +58,7 @@ export async function startApp(
     notifyWorkers,
     uploads,
     spool: createSpool(`${config.dataDir}/uploads/spool`),
+    patterns,
   });
   const firstKey = await api.prepare(config.bootstrapApiKey);
 

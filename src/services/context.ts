@@ -4,6 +4,7 @@ import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FormReader } from './forms/form-reader.ts';
 import type { KeyReader } from './keys/key-reader.ts';
+import type { PatternMatching } from './patterns/pattern-matching.ts';
 import type { Spool } from './uploads/spool.ts';
 import type { UploadStore } from './uploads/upload-store.ts';
 
@@ -24,6 +25,8 @@ export type ServiceOptions = {
   uploads: UploadStore;
   /** Where files lie while they arrive. */
   spool: Spool;
+  /** Matches answers against the patterns of forms. */
+  patterns: PatternMatching;
 };
 
 /** The part of the configuration that services read. */

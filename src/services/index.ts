@@ -26,13 +26,13 @@ import { webhooksService } from './webhooks/webhooks.ts';
 
 /** Makes all services: the one list of them. Who may call what is in `rpc/authorization.ts`. */
 export function createServices(options: ServiceOptions): Services {
-  const { database, now, log, settings } = options;
+  const { database, patterns, now, log, settings } = options;
   const stopping = new AbortController();
   const context: ServiceContext = {
     ...options,
     stopping: stopping.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
-    forms: createFormReader({ database, now }),
+    forms: createFormReader({ database, patterns, now }),
   };
   return {
     list: [

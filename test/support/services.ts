@@ -18,6 +18,7 @@ import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../s
 import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
+import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
 import type { Database } from '../../src/store/database/database.ts';
@@ -46,6 +47,8 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const secrets = new SecretBox(secretKey);
   const writer = createSubmissionWriter(database);
   let notifications = 0;
+  const log = pino({ level: 'debug' }, { write: (line) => logged.push(line) });
+  const patterns = createPatternMatching({ log, timeLimitMs: options.patternLimitMs });
   const services = createApi({
     database,
     writer,
@@ -53,12 +56,13 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     secretKey,
     settings: { ...defaultSettings, ...settings },
     now,
-    log: pino({ level: 'debug' }, { write: (line) => logged.push(line) }),
+    log,
     notifyWorkers: () => {
       notifications += 1;
     },
     uploads: localUploadStore(folder),
     spool: createSpool(join(folder, 'spool')),
+    patterns,
   });
   await services.prepare(FIRST_KEY);
   const local = services.transport();
@@ -118,6 +122,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     /** Serves the RPCs on a port, for as long as the result is in use. */
     openNetwork: (key?: string) => openNetwork(services, key),
     async close() {
+      await patterns.close();
       await writer.close();
       await rm(folder, { recursive: true, force: true });
     },
@@ -196,6 +201,8 @@ export type ServicesOptions = {
   /** Milliseconds since 1970; absent: what `clock` says. */
   now?: () => number;
   secretKey?: SecretKey;
+  /** How long a worker thread may match the patterns of one call; absent: as in production. */
+  patternLimitMs?: number;
 };
 
 export type TestServices = Awaited<ReturnType<typeof startServices>>;

@@ -162,7 +162,8 @@ export declare type Field = Message<"forms.v1.Field"> & {
   maxLength?: number | undefined;
 
   /**
-   * A regular expression in RE2 syntax that the whole text must match, at most 256 characters.
+   * A regular expression in RE2 syntax that the whole text must match, at most 256 characters. What the patterns
+   * of a form cost together, at worst, is limited: repeat counts and `max_length` raise it.
    *
    * @generated from field: string pattern = 13;
    */

@@ -3,6 +3,7 @@ import type { Field, FormDefinition } from '../definition/definition.ts';
 import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json } from '../json.ts';
+import { matchOnce, type PatternTest } from '../patterns/matcher.ts';
 import { atMost, required, unrecognized, type Violation, wrongType } from '../violations.ts';
 
 /**
@@ -22,10 +23,11 @@ export function compileForm(definition: FormDefinition): CompiledForm {
         return { ok: false, violations: [wrongType(root, 'object', answers)] };
       }
       const violations: Violation[] = [];
+      const check = { root, violations, matches: options.matches ?? matchOnce };
       const clean =
         options.required === false
-          ? checkGiven(fields, answers, root, violations)
-          : checkWhole(fields, answers, root, options.base, violations);
+          ? checkGiven(fields, answers, check)
+          : checkWhole(fields, answers, options.base, check);
       const unknown = Object.keys(answers).filter((key) => !known.has(key));
       if (violations.length === 0 && unknown.length === 0) return { ok: true, answers: clean };
       const all = [...violations, ...unrecognized(root, unknown, known)];
@@ -40,21 +42,17 @@ export function mergeAnswers(...layers: (Answers | undefined)[]): Answers {
 }
 
 /** Partial answers and prefill: only what is given, each by itself. */
-function checkGiven(
-  fields: CompiledField[],
-  answers: Answers,
-  root: string,
-  violations: Violation[],
-): Answers {
+function checkGiven(fields: CompiledField[], answers: Answers, check: Check): Answers {
+  const { root, violations, matches } = check;
   const clean: Answers = {};
-  for (const { id, check } of fields) {
+  for (const { id, check: checkAnswer } of fields) {
     const answer = given(answers, id);
     if (answer === undefined) continue;
     if (isEmpty(answer)) {
       clean[id] = null;
       continue;
     }
-    check(answer, `${root}.${id}`, violations);
+    checkAnswer(answer, `${root}.${id}`, violations, matches);
     clean[id] = answer;
   }
   return clean;
@@ -64,9 +62,8 @@ function checkGiven(
 function checkWhole(
   fields: CompiledField[],
   answers: Answers,
-  root: string,
   base: Answers | undefined,
-  violations: Violation[],
+  { root, violations, matches }: Check,
 ): Answers {
   const clean: Answers = {};
   for (const field of fields) {
@@ -77,7 +74,7 @@ function checkWhole(
       if (field.required) violations.push(required(path));
       continue;
     }
-    field.check(answer, path, violations);
+    field.check(answer, path, violations, matches);
     clean[field.id] = answer;
   }
   return clean;
@@ -141,9 +138,14 @@ export type AnswersOptions = {
    * the default fills in.
    */
   base?: Answers | undefined;
+  /** Tries the patterns of fields; if absent each is compiled and tried, however long that takes. */
+  matches?: PatternTest;
 };
 
-type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
+export type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
+
+/** One check of answers, which adds to `violations`. */
+type Check = { root: string; violations: Violation[]; matches: PatternTest };
 
 type CompiledField = {
   id: string;

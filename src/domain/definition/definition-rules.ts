@@ -1,10 +1,9 @@
-import { RE2JS } from 're2js';
 import { conditionProblems } from '../conditions/condition-rules.ts';
 import { checkWebhookUrl } from '../delivery/public-address.ts';
-import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json.ts';
 import type { Violation } from '../violations.ts';
 import { fieldProblems } from './field-rules.ts';
+import { patternProblems } from './pattern-rules.ts';
 
 /**
  * Returns what is wrong between the parts of a definition: the rules that its schema can't express.
@@ -15,13 +14,15 @@ import { fieldProblems } from './field-rules.ts';
 export function definitionProblems(input: unknown, options: RuleOptions): Violation[] {
   if (!isObject(input)) return [];
   const fields = Array.isArray(input.fields) ? input.fields.slice(0, MAX_FIELDS).map(readField) : [];
-  const patterns = patternProblems(fields.map((field) => field.input));
-  const unfit = new Set(patterns.map(({ path }) => path));
+  const patterns = patternProblems(
+    fields.map((field) => field.input),
+    options,
+  );
   return [
     ...fields.flatMap(({ input: field }, index) =>
-      fieldProblems(field, `fields.${index}`, !unfit.has(`fields.${index}.pattern`)),
+      fieldProblems(field, `fields.${index}`, !patterns.has(index)),
     ),
-    ...patterns,
+    ...patterns.values(),
     ...sharedIds(fields),
     ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
     ...deliveryProblems(input.delivery, fields, options),
@@ -32,42 +33,6 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
 function readField(input: unknown): FieldSent {
   const { id, type } = isObject(input) ? input : {};
   return { input, id: typeof id === 'string' ? id : undefined, type };
-}
-
-/**
- * What is wrong with the patterns of a form's fields, as they were sent.
- *
- * RE2 takes time linear in the text, but also linear in the size of the pattern's program, and a
- * repeat count of a few characters makes that large. So the size of a pattern times the
- * longest text it may meet is limited, and so is the size of all patterns of a form; what is beyond is not compiled.
- */
-function patternProblems(fields: readonly unknown[]): Violation[] {
-  let room = MAX_FORM_SIZE;
-  return fields.flatMap((field, index) => {
-    const { pattern, maxLength } = isObject(field) ? field : {};
-    if (typeof pattern !== 'string' || pattern.length > MAX_PATTERN_LENGTH) return [];
-    const longest = typeof maxLength === 'number' ? maxLength : DEFAULT_MAX_LENGTH;
-    const size = room > 0 ? programSize(pattern) : Number.POSITIVE_INFINITY;
-    if (typeof size === 'number') room -= size;
-    const message = typeof size === 'string' ? size : tooComplex(size * longest, room);
-    return message === undefined
-      ? []
-      : [{ path: `fields.${index}.pattern`, code: 'invalid_string', message }];
-  });
-}
-
-/** The size of a pattern's program, or what is unsupported in the pattern. */
-function programSize(pattern: string): number | string {
-  try {
-    return RE2JS.compile(pattern).programSize();
-  } catch (error) {
-    return `Unsupported pattern: ${error instanceof Error ? error.message : String(error)}`;
-  }
-}
-
-function tooComplex(cost: number, room: number): string | undefined {
-  if (room < 0) return 'The patterns of the form are too complex: use smaller repeat counts';
-  return cost > MAX_COST ? 'Too complex a pattern for such long texts: lower maxLength' : undefined;
 }
 
 function sharedIds(fields: FieldSent[]): Violation[] {
@@ -140,15 +105,6 @@ function custom(path: string, message: string): Violation {
 
 /** The schema refuses more, which need no check one by one. */
 const MAX_FIELDS = 100;
-
-/** The schema refuses longer ones. */
-const MAX_PATTERN_LENGTH = 256;
-
-/** `[a-z0-9-]{1,200}` is of size 400. A hundred fields with everyday patterns stay below it. */
-const MAX_FORM_SIZE = 20_000;
-
-/** Program size by characters: a pattern of size 500 over 10,000 characters, a quarter second at worst. */
-const MAX_COST = 5_000_000;
 
 type FieldSent = { input: unknown; id: string | undefined; type: unknown };
 type RuleOptions = { keyless: boolean; allowPrivateUrls: boolean };

@@ -9,13 +9,14 @@ import {
 } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject } from '../json.ts';
+import { matchOnce } from '../patterns/matcher.ts';
 import { pathOf, type Violation } from '../violations.ts';
 
 /**
  * Returns what is wrong between the attributes of one field; the schema checks each by itself.
  *
  * `input` is the field as it was sent. An attribute of the wrong shape is ignored, so that it hides no problem of
- * another. The default is checked only if `patternFits`: its check compiles the pattern.
+ * another. The default is checked only if `patternFits`: its check runs the pattern.
  */
 export function fieldProblems(input: unknown, path: string, patternFits: boolean): Violation[] {
   const type = typeOf(input);
@@ -76,7 +77,7 @@ function defaultProblems(parsed: ParsedField, path: string): Violation[] {
   if (defaultValue === undefined) return [];
   const problems: Violation[] = [];
   const check = fieldRules[field.type].check({ ...field, required: false });
-  check(defaultValue, `${path}.defaultValue`, problems);
+  check(defaultValue, `${path}.defaultValue`, problems, matchOnce);
   return problems;
 }
 

@@ -37,8 +37,8 @@ const checkBoolean: AnswerCheck = (answer, path, violations) => {
   if (typeof answer !== 'boolean') violations.push(wrongType(path, 'boolean', answer));
 };
 
-const checkTicked: AnswerCheck = (answer, path, violations) => {
-  checkBoolean(answer, path, violations);
+const checkTicked: AnswerCheck = (answer, path, violations, matches) => {
+  checkBoolean(answer, path, violations, matches);
   if (answer === false) violations.push({ path, code: 'custom', message: 'Must be checked' });
 };
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Json, JsonObject } from '../json.ts';
+import type { PatternTest } from '../patterns/matcher.ts';
 import type { Violation } from '../violations.ts';
 
 /**
@@ -27,8 +28,8 @@ export type FieldTypeRules<Attributes> = {
   control: Control;
 };
 
-/** Adds what is wrong with an answer to `violations`. The answer is never an empty one. */
-export type AnswerCheck = (answer: Json, path: string, violations: Violation[]) => void;
+/** Adds what is wrong with an answer to `violations`. The answer is never an empty one; `matches` tries patterns. */
+export type AnswerCheck = (answer: Json, path: string, violations: Violation[], matches: PatternTest) => void;
 
 /** A control of the hosted page: `line` is an input of one line, `yes_no` two radio buttons. */
 type Control = 'line' | 'textarea' | 'select' | 'radios' | 'checkboxes' | 'yes_no' | 'checkbox' | 'files';

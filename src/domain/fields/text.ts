@@ -1,7 +1,7 @@
-import { RE2JS } from 're2js';
 import { z } from 'zod';
 import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../email-address.ts';
 import type { JsonObject } from '../json.ts';
+import { readPattern } from '../patterns/pattern.ts';
 import { textProblem } from '../text.ts';
 import { type Violation, wrongType } from '../violations.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
@@ -24,7 +24,14 @@ export const textAttributes = {
     .max(MAX_LENGTH)
     .exactOptional()
     .describe('Text: the most characters; default 10,000.'),
-  pattern: z.string().min(1).max(256).exactOptional().describe('Text: RE2 syntax, over the whole value.'),
+  pattern: z
+    .string()
+    .min(1)
+    .max(256)
+    .exactOptional()
+    .describe(
+      'Text: RE2 syntax, over the whole value. The patterns of a form are limited in what they cost.',
+    ),
   patternMessage: z.string().min(1).max(500).exactOptional().describe('Text: said when `pattern` refuses.'),
 };
 
@@ -97,9 +104,9 @@ function lengthProblems(
 
 function checkText(field: TextField): AnswerCheck {
   const { minLength = 0, maxLength = DEFAULT_MAX_LENGTH } = field;
-  const pattern = field.pattern === undefined ? undefined : RE2JS.compile(field.pattern);
+  const pattern = field.pattern === undefined ? undefined : readPattern(field.pattern);
   const mismatch = field.patternMessage ?? 'Does not have the expected form';
-  return (answer, path, violations) => {
+  return (answer, path, violations, matches) => {
     if (typeof answer !== 'string') {
       violations.push(wrongType(path, 'string', answer));
       return;
@@ -116,16 +123,16 @@ function checkText(field: TextField): AnswerCheck {
     if (minLength > 0 && lengthOf(answer) < minLength) {
       violations.push({ path, code: 'too_small', message: `Must have at least ${characters(minLength)}` });
     }
-    if (pattern !== undefined && !pattern.testExact(answer)) {
+    if (pattern !== undefined && !matches(pattern, answer)) {
       violations.push({ path, code: 'invalid_string', message: mismatch });
     }
   };
 }
 
 function andAlso(check: AnswerCheck, test: (text: string) => boolean, message: string): AnswerCheck {
-  return (answer, path, violations) => {
+  return (answer, path, violations, matches) => {
     const before = violations.length;
-    check(answer, path, violations);
+    check(answer, path, violations, matches);
     if (violations.length === before && typeof answer === 'string' && !test(answer)) {
       violations.push({ path, code: 'invalid_string', message });
     }

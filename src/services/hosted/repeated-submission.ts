@@ -24,9 +24,9 @@ export async function repeatedSubmission(
   request: SubmitHostedSessionRequest,
   requestHeader: Headers,
 ) {
-  const { definition, compiled } = await context.forms.version(session.versionId);
+  const { definition, checkAnswers } = await context.forms.version(session.versionId);
   const given = readInputs(definition, request.inputs, { humanOnly: true });
-  const checked = compiled.checkAnswers(given, { base: savedAnswers(session) });
+  const checked = await checkAnswers(given, { base: savedAnswers(session) });
   const submissionId = session.submissionId ?? '';
   const first = await findSubmission(context.database, session.projectId, submissionId);
   if (first === null || !checked.ok || !isOfThatPage(context, session, request.issueToken)) {

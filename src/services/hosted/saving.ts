@@ -16,13 +16,13 @@ import { currentAnswers, visibleAnswers } from './hosted-message.ts';
  */
 export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { session, form, version, page } = saving;
-  const { definition, compiled } = version;
+  const { definition } = version;
   const { fitting, violations } = await separateFitting(context, saving);
 
   const { allowPartial } = form.version.definition.settings;
   const current = allowPartial ? await keep(context, saving, fitting) : session;
 
-  const whole = compiled.checkAnswers(fitting, { base: savedAnswers(current) });
+  const whole = await version.checkAnswers(fitting, { base: savedAnswers(current) });
   const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
   const refused = new Set(violations.map(fieldOf));
   const lacking = whole.ok
@@ -40,10 +40,11 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
 
 /** Divides what was given into answers that fit, each by itself, and the problems of the others. */
 async function separateFitting(context: ServiceContext, { version, given }: Saving) {
-  const { compiled } = version;
-  const checked = compiled.checkAnswers(given, { required: false });
+  const checked = await version.checkAnswers(given, { required: false });
   const violations = checked.ok ? [] : checked.violations;
-  const rest = compiled.checkAnswers(without(given, violations), { required: false });
+  const rest = checked.ok
+    ? checked
+    : await version.checkAnswers(without(given, violations), { required: false });
   const fitting = rest.ok ? rest.answers : {};
   const files = await claimUploads(context, version, fitting);
   return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };

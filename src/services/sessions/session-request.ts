@@ -1,6 +1,6 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
-import { mergeAnswers } from '../../domain/answers/answers.ts';
+import { type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
 import { isHttpsUrl } from '../../domain/https-url.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { sessionSeconds } from '../../domain/limits.ts';
@@ -8,7 +8,6 @@ import { jsonProblems, textProblem } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Session, SessionChange } from '../../store/sessions.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
 import { secondsProblems } from '../request-values.ts';
 
 /** How long a session is to take answers, in seconds. */
@@ -50,10 +49,8 @@ export function toSessionChange(
   session: Session,
   view: UpdateView,
 ): SessionChange {
-  const { compiled } = view.version;
+  const { prefill, answers: partial, allowPartial } = view;
   const metadata = merged(session.metadata, request.metadata);
-  const prefill = compiled.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
-  const partial = compiled.checkAnswers(request.answers ?? {}, { required: false });
   const end = endOf(request, session);
   const violations = [
     ...lifeProblems(request.expiresIn, 'expires_in'),
@@ -62,7 +59,7 @@ export function toSessionChange(
     ...metadataProblems(request.metadata === undefined ? undefined : metadata),
     ...(prefill.ok ? [] : prefill.violations),
     ...(partial.ok ? [] : partial.violations),
-    ...(request.answers === undefined || view.allowPartial ? [] : [partialRefused]),
+    ...(request.answers === undefined || allowPartial ? [] : [partialRefused]),
   ];
   if (violations.length > 0 || !prefill.ok || !partial.ok) throw invalid(violations);
 
@@ -114,5 +111,5 @@ const MAX_METADATA_BYTES = 16 * 1024;
 /** The documented limit of an address. */
 const MAX_URL_LENGTH = 2048;
 
-/** What an update is judged by: the session's version, and the form's setting. */
-export type UpdateView = { version: LiveVersion; allowPartial: boolean };
+/** What an update is judged by: the checks of what it gives, and the form's setting. */
+export type UpdateView = { prefill: AnswersResult; answers: AnswersResult; allowPartial: boolean };

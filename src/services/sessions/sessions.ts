@@ -43,6 +43,7 @@ import {
   metadataProblems,
   returnUrlProblems,
   toSessionChange,
+  type UpdateView,
   withoutNulls,
 } from './session-request.ts';
 
@@ -85,7 +86,7 @@ async function openNewSession(
 ): Promise<Session> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
-  const prefill = form.version.compiled.checkAnswers(request.prefill ?? {}, {
+  const prefill = await form.version.checkAnswers(request.prefill ?? {}, {
     root: 'prefill',
     required: false,
   });
@@ -143,20 +144,26 @@ async function listSessions(context: ServiceContext, request: ListSessionsReques
   };
 }
 
-/** What the change needs to know is read first: the embedded database can't be asked within a transaction. */
+/**
+ * What the change needs to know is read and checked first: the embedded database can't be asked within a
+ * transaction, and nothing else can be done there meanwhile.
+ */
 async function changeSession(context: ServiceContext, request: UpdateSessionRequest, caller: Caller) {
   const { form, version } = await openSession(
     context,
     await ownSession(context.database, caller, request.sessionId),
   );
-  await refuseUnknownFiles(context, version, request);
+  const prefill = await version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
+  const answers = await version.checkAnswers(request.answers ?? {}, { required: false });
+  await refuseUnknownFiles(context, version, { prefill, answers });
 
   const { allowPartial } = form.version.definition.settings;
   const session = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, request.sessionId);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
-    return updateSession(tx, locked.id, toSessionChange(request, locked, { version, allowPartial }));
+    const change = toSessionChange(request, locked, { prefill, answers, allowPartial });
+    return updateSession(tx, locked.id, change);
   });
   return { session: sessionToMessage(context, form, session) };
 }
@@ -200,10 +207,10 @@ async function submitSession(
 async function refuseUnknownFiles(
   context: ServiceContext,
   version: LiveVersion,
-  request: UpdateSessionRequest,
+  given: Pick<UpdateView, 'prefill' | 'answers'>,
 ): Promise<void> {
   for (const root of ['prefill', 'answers'] as const) {
-    const checked = version.compiled.checkAnswers(request[root] ?? {}, { root, required: false });
+    const checked = given[root];
     if (!checked.ok) return;
     const { violations } = await claimUploads(context, version, checked.answers, root);
     if (violations.length > 0) throw invalid(violations);

@@ -41,7 +41,7 @@ export async function checkedAnswers(
   context: ServiceContext,
   { version, answers, session }: Pick<Entry, 'version' | 'answers' | 'session'>,
 ): Promise<ClaimedUploads> {
-  const checked = version.compiled.checkAnswers(answers, session && { base: savedAnswers(session) });
+  const checked = await version.checkAnswers(answers, session && { base: savedAnswers(session) });
   if (!checked.ok) return { answers: {}, uploadIds: [], violations: checked.violations };
   return claimUploads(context, version, checked.answers);
 }

@@ -99,14 +99,15 @@ async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Pro
  * turned off too.
  */
 async function testWebhook(
-  { database, now, notifyWorkers }: ServiceContext,
+  { database, forms, now, notifyWorkers }: ServiceContext,
   { webhookId, formId }: TestWebhookRequest,
   caller: Caller,
 ): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> {
   const webhook = await ownWebhook(database, caller, webhookId);
   const wanted = formId === '' ? webhook.formId : formId;
   const form = wanted === null ? await newestForm(database, caller) : await ownForm(database, caller, wanted);
-  const answers = form === undefined ? {} : sampleAnswers(await definitionInUse(database, form));
+  const definition = form && (await definitionInUse(database, form));
+  const answers = definition ? await sampleAnswers(definition, forms.checkerOf(form.id, definition)) : {};
 
   const at = new Date(now());
   const event = { id: newId('evt', at.getTime()), at };

@@ -4,7 +4,7 @@ import { sampleAnswers } from '../../../src/domain/answers/sample-answers.ts';
 import { checkDefinition, type FormDefinition } from '../../../src/domain/definition/definition.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
 
-it('makes up an answer that the form takes for each type of field but files', () => {
+it('makes up an answer that the form takes for each type of field but files', async () => {
   const options = [
     { label: 'A', value: 'a' },
     { label: 'B', value: 'b' },
@@ -17,13 +17,13 @@ it('makes up an answer that the form takes for each type of field but files', ()
     })),
   );
 
-  const answers = sampleAnswers(form);
+  const answers = await sampleAnswers(form, compileForm(form).checkAnswers);
 
   expect(compileForm(form).checkAnswers(answers)).toEqual({ ok: true, answers });
   expect(Object.keys(answers)).toEqual(fieldTypes.filter((type) => type !== 'file'));
 });
 
-it('keeps to the bounds of the fields', () => {
+it('keeps to the bounds of the fields', async () => {
   const form = definition([
     { id: 'name', type: 'text', minLength: 30, maxLength: 32, required: true },
     { id: 'short', type: 'text', maxLength: 2, required: true },
@@ -31,15 +31,15 @@ it('keeps to the bounds of the fields', () => {
     { id: 'from', type: 'date', min: '2040-01-01', required: true },
   ]);
 
-  const answers = sampleAnswers(form);
+  const answers = await sampleAnswers(form, compileForm(form).checkAnswers);
 
   expect(compileForm(form).checkAnswers(answers)).toEqual({ ok: true, answers });
 });
 
-it('leaves out what it can make up no answer for', () => {
+it('leaves out what it can make up no answer for', async () => {
   const form = definition([{ id: 'code', type: 'text', pattern: '[0-9]{4}', required: true }]);
 
-  expect(sampleAnswers(form)).toEqual({});
+  expect(await sampleAnswers(form, compileForm(form).checkAnswers)).toEqual({});
 });
 
 function definition(fields: object[]): FormDefinition {

@@ -433,22 +433,4 @@ describe('hostile definitions', () => {
     expect(JSON.stringify(violations).length).toBeLessThan(100_000);
     expect(violations.every(({ path, message }) => path.isWellFormed() && message.isWellFormed())).toBe(true);
   });
-
-  it('refuses patterns that would take long over the texts they may meet', () => {
-    const complex = { type: 'text', pattern: '((a{0,30}){0,30})', defaultValue: 'a' };
-    const fields = Array.from({ length: 100 }, (_, n) => ({ id: `f${n}`, ...complex }));
-
-    expect(refusals(field(complex))).toEqual(['fields.0.pattern invalid_string']);
-    expect(refusals(field({ ...complex, maxLength: 1000 }))).toEqual([]);
-    expect(refusals(field({ pattern: '[a-z0-9-]{1,200}' }))).toEqual([]);
-    expect(refusals(field({ pattern: '[a-z0-9-]{1,200}', maxLength: 100_000 }))).toHaveLength(1);
-    expect(refusals(sent({ fields })).length).toBe(100);
-  });
-
-  it('takes a hundred everyday patterns', () => {
-    const pattern = '[A-Z]{2}[0-9]{2}[A-Z0-9]{1,30}';
-    const fields = Array.from({ length: 100 }, (_, n) => ({ id: `f${n}`, type: 'text', pattern }));
-
-    expect(refusals(sent({ fields }))).toEqual([]);
-  });
 });
