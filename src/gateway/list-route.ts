@@ -46,9 +46,7 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Ite
     yield `{${JSON.stringify(name)}:[`;
     let { items, nextPageToken } = begin;
     for (let sent = 0; ; ) {
-      const comma = sent > 0 && items.length > 0 ? ',' : '';
-      yield comma + items.map((each) => JSON.stringify(each)).join();
-      sent += items.length;
+      for (const each of items) yield `${sent++ > 0 ? ',' : ''}${JSON.stringify(each)}`;
       if (sent >= wanted || nextPageToken === '') break;
       const next = { pageSize: wanted - sent, pageToken: nextPageToken };
       const output = await call(rpc, input({ id, query, page: next, continued: true }), { continued: true });

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   MAX_PAGE_BYTES,
   type Page,
@@ -66,48 +67,66 @@ async function withinBytes(
   limit: number = MAX_PAGE_BYTES,
 ): Promise<Page<Submission>> {
   const items: Submission[] = [];
-  const large = new Map<string, Submission>();
+  const read = new Map<string, Large>();
   let bytes = 0;
   for (const [index, { id, small }] of page.items.entries()) {
-    if (small === undefined && !large.has(id)) {
+    if (small === undefined && !read.has(id)) {
       const average = items.length === 0 ? MAX_SUBMISSION_BYTES : bytes / items.length;
-      const count = Math.min(MAX_LARGE_AT_ONCE, Math.max(1, Math.floor((limit - bytes) / average)));
-      for (const read of await readLarge(db, page.items.slice(index), count)) large.set(read.id, read);
+      if (items.length > 0 && bytes + average > limit) return endedAfter(items);
+      const fitting = Math.floor(Math.min(limit - bytes, GROUP_BYTES) / average);
+      const following = page.items.slice(index).flatMap((row) => (row.small === undefined ? row.id : []));
+      const ids = following.slice(0, Math.min(MAX_GROUP, Math.max(1, fitting)));
+      for (const large of await inTurn(() => readLarge(db, ids))) read.set(large.submission.id, large);
     }
-    const submission = small ?? large.get(id);
+    const large = read.get(id);
+    const submission = small ?? large?.submission;
     // One that was deleted in between is left out.
     if (submission === undefined) continue;
-    bytes += bytesOf(submission, small === undefined);
-    if (bytes > limit && items.length > 0) return { items, nextCursor: items.at(-1)?.id ?? null };
+    bytes += (large?.bytes ?? SMALL_BYTES) + bytesOfMetadata(submission);
+    if (bytes > limit && items.length > 0) return endedAfter(items);
     items.push(submission);
   }
   return { items, nextCursor: page.nextCursor };
 }
 
-/** Reads the next `count` submissions that a page has without their answers. */
-async function readLarge(db: Queries, following: readonly Listed[], count: number): Promise<Submission[]> {
-  const ids = following.filter(({ small }) => small === undefined).map(({ id }) => id);
-  const rows = await db.select(
-    `select ${otherColumns}, answers from submissions where id = any($1)`,
-    [ids.slice(0, count)],
-    { prepared: true },
-  );
-  return rows.map(toSubmission);
+function endedAfter(items: Submission[]): Page<Submission> {
+  return { items, nextCursor: items.at(-1)?.id ?? null };
 }
 
-/** About what a submission takes in a message. */
-function bytesOf({ answers, metadata }: Submission, isLarge: boolean): number {
-  const ofAnswers = isLarge ? Buffer.byteLength(JSON.stringify(answers)) : SMALL_BYTES;
-  // Most have none, and what there is may be numbers throughout: `1,` takes 11 bytes in a message.
-  const ofMetadata = Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
-  return ofAnswers + ofMetadata;
+async function readLarge(db: Queries, ids: string[]): Promise<Large[]> {
+  const rows = await db.select(
+    `select ${otherColumns}, answers, octet_length(answers::text) as bytes from submissions where id = any($1)`,
+    [ids],
+    { prepared: true },
+  );
+  return rows.map((row) => ({ submission: toSubmission(row), bytes: Number(row.bytes) }));
+}
+
+/**
+ * Runs one read of large answers after the other, each in a turn of the event loop of its own: the embedded
+ * database answers within the turn, so that many readers at once would hold up everybody else.
+ */
+function inTurn<T>(read: () => Promise<T>): Promise<T> {
+  const reading = lastRead.then(() => nextTurn()).then(read);
+  lastRead = reading.catch(() => undefined);
+  return reading;
+}
+
+let lastRead: Promise<unknown> = Promise.resolve();
+
+/** What metadata takes in a message. Most have none; it may be numbers throughout: `1,` takes 11 bytes. */
+function bytesOfMetadata({ metadata }: Submission): number {
+  return Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
 }
 
 /** A request of the largest size, with the metadata of its session. */
 const MAX_SUBMISSION_BYTES = 288 * 1024;
 
-/** At most three times the bytes of a page are read in vain. */
-const MAX_LARGE_AT_ONCE = 24;
+/** What is read at once, if the answers are as large as those before: some ten milliseconds of the embedded database. */
+const GROUP_BYTES = 512 * 1024;
+
+/** Bounds what is read at once if they are larger: 6 MiB. */
+const MAX_GROUP = 24;
 
 const otherColumns = `id, project_id, form_id, version_id, session_id, source, metadata, status,
   idempotency_key, request_fingerprint, created_at`;
@@ -133,6 +152,8 @@ function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: s
 function toListed(row: Row): Listed {
   return { id: String(row.id), small: row.answers === null ? undefined : toSubmission(row) };
 }
+
+type Large = { submission: Submission; bytes: number };
 
 /** A row of a page; without the submission if its answers are large. */
 type Listed = { id: string; small: Submission | undefined };

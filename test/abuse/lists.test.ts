@@ -1,0 +1,122 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from '@connectrpc/connect-node';
+import { expect, it } from 'vitest';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import {
+  type AttackedService,
+  givenForm,
+  HEALTH_MS,
+  harmDone,
+  MEMORY_MIB,
+  startAttackedService,
+} from './attacked-service.ts';
+
+const COUNT = 100;
+
+/** Storing a hundred and reading them nine times takes seconds, and longer beside other tests. */
+const TIMEOUT_MS = 90_000;
+const LARGE_BYTES = 250_000;
+
+/** What gRPC clients take unless they are told otherwise. */
+const DEFAULT_CLIENT_BYTES = 4 * 1024 * 1024;
+
+it.each(['pglite', 'postgres'] as const)(
+  'a hundred of the largest submissions, read on %s',
+  async (engine) => {
+    await using service = await startAttackedService(engine, { RATE_LIMIT: 'off' });
+    const formId = await givenLargeSubmissions(service);
+    const counts: number[] = [];
+
+    const harm = await harmDone(service, async () => {
+      const readers = await Promise.all(Array.from({ length: 10 }, () => openButNeverRead(service, formId)));
+      for (const limit of ['limit=100', 'limit=100&offset=1'])
+        counts.push(await countByRest(service, formId, limit));
+      for (const transport of transports(service)) counts.push(await countByRpc(transport, formId));
+      for (const format of ['csv', 'ndjson']) counts.push(await countExported(service, formId, format));
+      for (const reader of readers) reader.destroy();
+    });
+
+    expect(counts).toEqual([COUNT, COUNT - 1, ...Array.from({ length: 7 }, () => COUNT)]);
+    expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+    expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+  },
+  TIMEOUT_MS,
+);
+
+/** A form with as many submissions of nearly the largest size as a list by REST can hold. */
+async function givenLargeSubmissions(service: AttackedService): Promise<string> {
+  const ids = ['a', 'b', 'c'];
+  const fields = ids.map((id) => ({ id, type: 'textarea', maxLength: 100_000 }));
+  const formId = await givenForm(service, { fields });
+  const text = 'x'.repeat(LARGE_BYTES / ids.length);
+  const body = JSON.stringify({ answers: Object.fromEntries(ids.map((id) => [id, text])) });
+  for (let n = 0; n < COUNT; n += 1) {
+    const url = `${service.url}/api/forms/${formId}/submissions`;
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body,
+    });
+    if (response.status !== 201) throw new Error(await response.text());
+  }
+  return formId;
+}
+
+/** A client that asks for the largest list and takes none of it. */
+async function openButNeverRead({ url, key }: AttackedService, formId: string) {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  await once(socket, 'connect');
+  socket.pause();
+  socket.write(
+    `GET /v1/forms/${formId}/submissions?limit=100 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`,
+  );
+  return socket;
+}
+
+async function countByRest({ url, key }: AttackedService, formId: string, query: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await fetch(`${url}/v1/forms/${formId}/submissions?${query}`, { headers });
+  const { submissions } = (await response.json()) as { submissions: unknown[] };
+  return submissions.length;
+}
+
+/** Clients of every protocol. */
+function transports({ url, grpcUrl, key }: AttackedService): Transport[] {
+  const authorize: Interceptor = (next) => (request) => {
+    request.header.set('authorization', `Bearer ${key}`);
+    return next(request);
+  };
+  const options = { interceptors: [authorize], readMaxBytes: DEFAULT_CLIENT_BYTES };
+  return [
+    createConnectTransport({ ...options, baseUrl: url, httpVersion: '1.1' }),
+    createConnectTransport({ ...options, baseUrl: url, httpVersion: '1.1', useBinaryFormat: false }),
+    createConnectTransport({ ...options, baseUrl: grpcUrl, httpVersion: '2' }),
+    createGrpcWebTransport({ ...options, baseUrl: url, httpVersion: '1.1' }),
+    createGrpcTransport({ ...options, baseUrl: grpcUrl }),
+  ];
+}
+
+async function countByRpc(transport: Transport, formId: string): Promise<number> {
+  const client = createClient(SubmissionsService, transport);
+  let count = 0;
+  for (let pageToken = ''; ; ) {
+    const page = await client.listSubmissions({ formId, pageSize: 100, pageToken });
+    count += page.submissions.length;
+    pageToken = page.nextPageToken;
+    if (pageToken === '') return count;
+  }
+}
+
+/** How many lines a file has that hold an answer. */
+async function countExported({ url, key }: AttackedService, formId: string, format: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` };
+  const response = await fetch(`${url}/v1/forms/${formId}/submissions/export?format=${format}`, { headers });
+  const lines = (await response.text()).split('\n');
+  return lines.filter((line) => line.includes('xxx')).length;
+}
