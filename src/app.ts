@@ -4,12 +4,13 @@ import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
 import { type Api, createApi } from './api.ts';
+import { createBodyBudget } from './body/budget.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
 import { networkOf } from './domain/client-network.ts';
 import { SecretBox } from './domain/secrets.ts';
 import { createGateway } from './gateway/router.ts';
-import { listen } from './listeners/listeners.ts';
+import { type ListenOptions, listen } from './listeners/listeners.ts';
 import { formPostPages as pages } from './pages/form-post.ts';
 import { createHostedPages } from './pages/router.ts';
 import { accessOf } from './rpc/authorization.ts';
@@ -69,7 +70,8 @@ export async function startApp(
     ...config,
     http: createHttpHandler(config, api, log),
     grpc: rpcHandler(config, { api, log, fallback: notFound }),
-    clientOf: (address) => (isTrusted(address, 0) ? undefined : networkOf(address)),
+    ...clientsBehind(isTrusted),
+    bodies: createBodyBudget(),
     now,
     log,
   });
@@ -121,10 +123,23 @@ const notFound: RpcHandler = (_request, response) => {
 };
 
 /** Whether an address is a proxy that is believed, by its place in the chain: 0 is the one that connects. */
-function trustedBy({ trustProxy }: Config): (address: string, index: number) => boolean {
+function trustedBy({ trustProxy }: Config): IsTrusted {
   return typeof trustProxy === 'number'
     ? (_address, index) => index < trustProxy
     : proxyAddr.compile(trustProxy);
+}
+
+/** Whose connections and bodies are counted together: the network of a client, but not a proxy that is believed. */
+function clientsBehind(isTrusted: IsTrusted): Pick<ListenOptions, 'clientOf' | 'clientOfRequest'> {
+  const clientAt = (address: string, index: number) =>
+    isTrusted(address, index) ? undefined : networkOf(address);
+  return {
+    clientOf: (address) => clientAt(address, 0),
+    clientOfRequest(request) {
+      const chain = proxyAddr.all(request as IncomingMessage, isTrusted);
+      return clientAt(chain.at(-1) ?? '', chain.length - 1);
+    },
+  };
 }
 
 function openConfigured({ databaseUrl, dataDir }: Config, log: Logger): Promise<Database> {
@@ -167,6 +182,8 @@ export type App = {
   /** Finishes what is under way and stops everything. */
   close(): Promise<void>;
 };
+
+type IsTrusted = (address: string, index: number) => boolean;
 
 type RpcHandlerParts = Pick<RpcHandlerOptions, 'log' | 'fallback'> & { api: Api };
 

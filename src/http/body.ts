@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { readBody, readParts as receiveParts, type Unread, UnreadError } from '../body/read-body.ts';
 import { jsonExcess } from '../domain/json-nodes.ts';
 import type { MessageLimits } from '../domain/message-limits.ts';
 import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
@@ -33,28 +33,9 @@ export async function readJson(
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   if (isEmpty(request)) return Buffer.alloc(0);
   refuseEncoded(request);
-  if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const take = (chunk: Buffer) => {
-    size += chunk.length;
-    if (size <= limit) chunks.push(chunk);
-    else reject(tooLarge(limit));
-  };
-  // Detached at once: every request closes after its end, and an error that nobody reads still costs time.
-  const detach = () => request.off('data', take).off('end', end).off('error', cutOff).off('close', cutOff);
-  const end = () => {
-    detach();
-    resolve();
-  };
-  const cutOff = () => {
-    detach();
-    reject(new CutOff());
-  };
-  request.on('data', take).once('end', end).once('error', cutOff).once('close', cutOff);
-  await promise.finally(detach);
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks, size);
+  const bytes = await readBody(request, limit);
+  if (typeof bytes === 'string') throw unreadable(bytes, limit);
+  return bytes;
 }
 
 /**
@@ -65,31 +46,25 @@ export async function* readParts(request: IncomingMessage, limit: number): Async
   refuseEncoded(request);
   if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
   try {
-    // The rest of a body that is refused is dropped by `drain`, so the request stays as it is.
-    for await (const part of request.iterator({ destroyOnReturn: false })) yield part;
-  } catch {
-    throw new CutOff();
+    yield* receiveParts(request, PART_BYTES);
+  } catch (error) {
+    throw error instanceof UnreadError ? unreadable(error.reason, limit) : error;
   }
 }
 
-/**
- * Reads and drops the rest of a body, up to 16 MiB: most clients read the reply only after they have sent
- * everything. Resolves to whether the end was reached, so that the connection can be kept.
- */
-export async function drain(request: IncomingMessage): Promise<boolean> {
-  if (request.complete || request.destroyed) return request.complete;
-  if (Number(request.headers['content-length']) > MAX_DRAINED_BYTES) return false;
-  let size = 0;
-  try {
-    for await (const part of request.iterator({ destroyOnReturn: false })) {
-      size += part.length;
-      if (size > MAX_DRAINED_BYTES) return false;
-      // Otherwise 2 MiB of each connection would be read before anything else has its turn.
-      await nextTurn();
-    }
-    return request.complete;
-  } catch {
-    return false;
+/** The error of a body that could not be read. */
+function unreadable(reason: Unread, limit: number): Error {
+  switch (reason) {
+    case 'cut off':
+      return new CutOff();
+    case 'too large':
+      return tooLarge(limit);
+    case 'too slow':
+      return new HttpError('bad_request', 'The request took too long to arrive');
+    case 'over budget':
+      return new HttpError('unavailable', 'Too many requests are arriving at once; try again soon');
+    default:
+      return reason satisfies never;
   }
 }
 
@@ -142,8 +117,8 @@ function parse(bytes: Buffer): unknown {
   }
 }
 
-/** Enough for a file that is somewhat too large. */
-const MAX_DRAINED_BYTES = 16 * 1024 * 1024;
+/** What Node keeps of a body that nobody reads, which is all that is in memory of one whose parts are stored. */
+const PART_BYTES = 64 * 1024;
 
 const BYTE_ORDER_MARK = '\uFEFF';
 

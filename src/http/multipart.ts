@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { MAX_MESSAGE_BYTES } from '../domain/message-limits.ts';
-import { CutOff, mediaTypeOf, readBytes, refuseEncoded, tooLarge } from './body.ts';
+import { CutOff, mediaTypeOf, readBytes, readParts, refuseEncoded, tooLarge } from './body.ts';
 import { HttpError } from './errors.ts';
 
 /** The media types of an HTML form's post. */
@@ -81,14 +82,12 @@ async function readMultipart(
   }
   parser.once('error', () => reject(notMultipart()));
   parser.once('finish', () => void files.then(resolve, reject));
-  request.once('close', () => {
-    if (!request.complete) reject(new CutOff());
-  });
-  request.pipe(parser);
+  const body = Readable.from(readParts(request, Number.POSITIVE_INFINITY), { objectMode: false });
+  body.once('error', reject).pipe(parser);
   try {
     await promise;
   } finally {
-    request.unpipe(parser);
+    body.unpipe(parser).destroy();
     // Whoever still reads a file would wait for ever.
     for (const stream of open) if (!stream.readableEnded) stream.destroy(new CutOff());
   }

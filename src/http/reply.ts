@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
-import { CutOff, drain } from './body.ts';
+import { discard } from '../body/read-body.ts';
+import { CutOff } from './body.ts';
 import { requestIdOf } from './call.ts';
 import { HttpError, httpErrorOf } from './errors.ts';
 
@@ -78,7 +79,7 @@ export async function sendError(error: unknown, options: ErrorReply): Promise<vo
   const failed = logged(httpErrorOf(error), options, log);
   if (response.headersSent) return void response.destroy();
   for (const [name, value] of Object.entries(failed.headers)) response.setHeader(name, value);
-  if (!(await drain(request))) response.setHeader('connection', 'close');
+  if (!(await discard(request))) response.setHeader('connection', 'close');
   await send(failed);
 }
 

@@ -5,15 +5,18 @@ import { throttledWarning } from '../telemetry/throttled-warning.ts';
 /**
  * Bounds how many connections are open, of all servers it guards together and of each client. A connection
  * beyond a bound is closed at once, without an answer.
+ *
+ * One that a server has closed on its side is destroyed after `lingerMs`: who never closes the other side would
+ * keep it for ever.
  */
-export function createConnectionLimits(options: ConnectionLimitOptions): ConnectionLimits {
+export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs: number): ConnectionLimits {
   const { maxConnections, maxConnectionsPerClient, clientOf, now, log } = options;
   const warn = throttledWarning(log, now, WARN_EVERY_MS);
   const openOf = new Map<string, number>();
-  let open = 0;
+
+  const open = new Set<Socket>();
 
   function count(client: string | undefined, change: 1 | -1): void {
-    open += change;
     if (client === undefined) return;
     const left = (openOf.get(client) ?? 0) + change;
     if (left === 0) openOf.delete(client);
@@ -24,7 +27,7 @@ export function createConnectionLimits(options: ConnectionLimitOptions): Connect
     const { remoteAddress } = socket;
     // The client has gone while it waited to be accepted.
     if (remoteAddress === undefined) return false;
-    if (open >= maxConnections) {
+    if (open.size >= maxConnections) {
       warn({ maxConnections }, 'Too many connections are open; new ones are closed at once');
       return false;
     }
@@ -36,9 +39,20 @@ export function createConnectionLimits(options: ConnectionLimitOptions): Connect
       );
       return false;
     }
+    open.add(socket);
     count(client, 1);
-    socket.once('close', () => count(client, -1));
+    socket.once('close', () => {
+      open.delete(socket);
+      count(client, -1);
+    });
     return true;
+  }
+
+  function destroyAfterEnd(socket: Socket): void {
+    socket.once('finish', () => {
+      const linger = setTimeout(() => socket.destroy(), lingerMs);
+      socket.once('close', () => clearTimeout(linger));
+    });
   }
 
   return {
@@ -46,9 +60,13 @@ export function createConnectionLimits(options: ConnectionLimitOptions): Connect
       const listeners = server.listeners('connection');
       server.removeAllListeners('connection');
       server.on('connection', (socket: Socket) => {
-        if (!admits(socket)) socket.destroy();
-        else for (const listener of listeners) Reflect.apply(listener, server, [socket]);
+        if (!admits(socket)) return socket.destroy();
+        destroyAfterEnd(socket);
+        for (const listener of listeners) Reflect.apply(listener, server, [socket]);
       });
+    },
+    destroyAll() {
+      for (const socket of open) socket.destroy();
     },
   };
 }
@@ -58,6 +76,8 @@ const WARN_EVERY_MS = 10_000;
 export type ConnectionLimits = {
   /** From now on, what listens to the server's `connection` event only gets connections within the bounds. */
   guard(server: Server): void;
+  /** Ends every connection that is open. */
+  destroyAll(): void;
 };
 
 export type ConnectionLimitOptions = {

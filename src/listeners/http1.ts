@@ -1,9 +1,9 @@
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { HttpError } from '../http/errors.ts';
-import type { TimeOuts } from './time-outs.ts';
+import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
 
-/** A server of HTTP/1.1 that ends connections which are slow, idle or broken, and frees them soon after. */
+/** A server of HTTP/1.1 that ends connections which are slow, idle or broken. */
 export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts): Server {
   const server = createServer(
     {
@@ -18,26 +18,19 @@ export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts):
   );
   // Of a call under way: Node destroys connections that send and take nothing for so long.
   server.timeout = timeOuts.stalledMs;
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-    refuseBrokenRequest(error, socket, timeOuts.lingerMs),
-  );
+  server.on('clientError', refuseBrokenRequest);
   // An unknown Expect header is ignored, since the interface has no status 417.
   server.on('checkExpectation', handler);
   return server;
 }
 
-/**
- * Answers what Node's parser refuses with the error body of the interface, and closes the connection: the sender
- * has `lingerMs` to read the answer. Without that bound, who never closes its own side keeps a connection for ever.
- */
-function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket, lingerMs: number): void {
+/** Answers what Node's parser refuses with the error body of the interface, and closes the connection. */
+function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
   socket.end(brokenRequests[error.code ?? ''] ?? notHttp);
-  const linger = setTimeout(() => socket.destroy(), lingerMs);
-  socket.once('close', () => clearTimeout(linger));
 }
 
 const notHttp = answerWith(new HttpError('bad_request', 'The request is not HTTP'));
@@ -54,5 +47,3 @@ function answerWith({ status, body: content }: HttpError): string {
     `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
   );
 }
-
-const MAX_HEADER_BYTES = 16 * 1024;

@@ -1,9 +1,12 @@
-import type { RequestListener, Server } from 'node:http';
-import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Http2Server, Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { BodyBudget } from '../body/budget.ts';
+import { countBody } from '../body/read-body.ts';
 import { StartError } from '../store/database/faults.ts';
 import { type ConnectionLimitOptions, createConnectionLimits } from './connection-limits.ts';
 import { createHttp1Server } from './http1.ts';
+import { createHttp2Server } from './http2.ts';
 import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
 
 /**
@@ -21,9 +24,10 @@ export async function listen({
   ...options
 }: ListenOptions): Promise<Listeners> {
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
-  const httpServer = createHttp1Server(http, timeOuts);
-  const grpcServer = createHttp2Server(grpc);
-  const limits = createConnectionLimits(options);
+  const counted = countBodies(options);
+  const httpServer = createHttp1Server(counted(http), timeOuts);
+  const grpcServer = createHttp2Server(counted(grpc), timeOuts);
+  const limits = createConnectionLimits(options, timeOuts.lingerMs);
   for (const server of [httpServer, grpcServer]) limits.guard(server);
   const sessions = trackSessions(grpcServer);
 
@@ -43,8 +47,7 @@ export async function listen({
       const idle = setInterval(() => httpServer.closeIdleConnections(), IDLE_MS);
       for (const session of sessions) session.close();
       const deadline = setTimeout(() => {
-        httpServer.closeAllConnections();
-        for (const session of sessions) session.destroy();
+        limits.destroyAll();
       }, graceMs);
       await closed;
       clearTimeout(deadline);
@@ -91,20 +94,46 @@ function trackSessions(server: Http2Server): Set<ServerHttp2Session> {
   return sessions;
 }
 
+/** Counts the bodies of the requests that a handler gets. */
+function countBodies({ bodies, clientOfRequest }: BodyOptions) {
+  return <Q extends Request, A extends Response>(handler: (request: Q, response: A) => void) =>
+    (request: Q, response: A) => {
+      if (hasBody(request)) countBody(request, response, bodies, () => clientOfRequest(request));
+      handler(request, response);
+    };
+}
+
+function hasBody(request: Request): boolean {
+  if ('stream' in request) return !request.stream.endAfterHeaders;
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}
+
 function portOf(server: Server | Http2Server): number {
   return (server.address() as AddressInfo).port;
 }
 
-export type ListenOptions = ConnectionLimitOptions & {
-  host: string;
-  /** 0 takes a free one. */
-  port: number;
-  grpcPort: number;
-  http: RequestListener;
-  grpc: Parameters<typeof createHttp2Server>[0] & object;
-  /** Other time-outs than the standard ones. */
-  timeOuts?: Partial<TimeOuts>;
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
+
+type BodyOptions = {
+  /** Where the bodies of requests are counted. */
+  bodies: BodyBudget;
+  /** For whom; undefined for a trusted proxy that names nobody. */
+  clientOfRequest: (request: Request) => string | undefined;
 };
+
+export type ListenOptions = ConnectionLimitOptions &
+  BodyOptions & {
+    host: string;
+    /** 0 takes a free one. */
+    port: number;
+    grpcPort: number;
+    http: RequestListener;
+    grpc: (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+    /** Other time-outs than the standard ones. */
+    timeOuts?: Partial<TimeOuts>;
+  };
 
 export type Listeners = {
   port: number;

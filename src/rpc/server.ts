@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { text } from 'node:stream/consumers';
+import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -17,7 +18,8 @@ import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { limitsOf } from '../domain/message-limits.ts';
+import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '../body/read-body.ts';
+import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
 import { callerKey } from './context.ts';
 import { failed } from './errors.ts';
@@ -86,7 +88,6 @@ async function answerWhole(
   response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
   if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
   response.end(sent);
-  if (!request.complete) discard(request, response, 2 * limitsOf(handler.method).readMaxBytes);
 }
 
 async function answerStream(
@@ -95,7 +96,13 @@ async function answerStream(
   response: ServerResponse,
   contextValues: ContextValues,
 ): Promise<void> {
-  const answer = await handler(universalRequestFromNodeRequest(request, response, undefined, contextValues));
+  const { method } = handler;
+  const call = universalRequestFromNodeRequest(request, response, undefined, contextValues);
+  const body =
+    method.methodKind === 'server_streaming'
+      ? messageOf(method, contextValues, request, response)
+      : messagesOf(method, contextValues, request);
+  const answer = await handler({ ...call, body });
   await universalResponseToNodeResponse(answer, response);
 }
 
@@ -120,49 +127,73 @@ async function* bodyOf(
   request: Request,
   response: ServerResponse,
 ): AsyncGenerator<Uint8Array> {
-  const limits = limitsOf(call.method, { keyless: contextValues.get(callerKey)?.keyId === undefined });
-  const { readMaxBytes } = limits;
-  if (Number(request.headers['content-length']) > readMaxBytes + WIRE_OVERHEAD) throw tooLarge(readMaxBytes);
-  const body = await readWhole(request, readMaxBytes + WIRE_OVERHEAD);
-  if (body === 'cut off') {
-    response.destroy();
-    throw new ConnectError('The request was cut off', Code.Canceled);
+  const limits = limitsFor(call.method, contextValues);
+  yield await openBody(await receive(limits, contextValues, request, response), { ...call, limits });
+}
+
+/** The body of a call with one message that is answered by a stream. */
+async function* messageOf(
+  method: DescMethod,
+  contextValues: ContextValues,
+  request: Request,
+  response: ServerResponse,
+): AsyncGenerator<Uint8Array> {
+  yield await receive(limitsFor(method, contextValues), contextValues, request, response);
+}
+
+/** The body of a call with many messages, of which its handler holds one at a time. */
+async function* messagesOf(
+  method: DescMethod,
+  contextValues: ContextValues,
+  request: Request,
+): AsyncGenerator<Uint8Array> {
+  const { readMaxBytes } = limitsFor(method, contextValues);
+  if (isKnown(contextValues)) setKnownCaller(request);
+  try {
+    yield* readParts(request, readMaxBytes);
+  } catch (error) {
+    throw error instanceof UnreadError ? unreadable(error.reason, readMaxBytes) : error;
   }
-  if (body === 'too large') throw tooLarge(readMaxBytes);
-  yield await openBody(body, { ...call, limits });
 }
 
-function readWhole(request: Request, limit: number): Promise<Uint8Array | 'too large' | 'cut off'> {
-  const { promise, resolve } = Promise.withResolvers<Uint8Array | 'too large' | 'cut off'>();
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const take = (chunk: Uint8Array) => {
-    size += chunk.length;
-    chunks.push(chunk);
-    if (size <= limit) return;
-    chunks.length = 0;
-    request.off('data', take);
-    resolve('too large');
-  };
-  request.on('data', take);
-  // HTTP/2 ends a stream that was cut off like a complete one, but emits `aborted` before.
-  request.once('aborted', () => resolve('cut off'));
-  request.once('end', () => resolve(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
-  request.once('close', () => resolve('cut off'));
-  return promise;
+async function receive(
+  { readMaxBytes }: MessageLimits,
+  contextValues: ContextValues,
+  request: Request,
+  response: ServerResponse,
+): Promise<Uint8Array> {
+  if (isKnown(contextValues)) setKnownCaller(request);
+  const body = await readBody(request, readMaxBytes + WIRE_OVERHEAD);
+  if (typeof body !== 'string') return body;
+  if (body === 'cut off') response.destroy();
+  throw unreadable(body, readMaxBytes);
 }
 
-/**
- * Reads on after a refusal, without keeping anything: most clients look at an answer only once they have sent
- * everything. Those that send more than `limit` bytes are cut off.
- */
-function discard(request: Request, response: ServerResponse, limit: number): void {
-  let size = 0;
-  request.on('data', (chunk: Uint8Array) => {
-    size += chunk.length;
-    if (size > limit) for (const side of [request, response]) side.destroy();
-  });
-  request.resume();
+function unreadable(reason: Unread, readMaxBytes: number): ConnectError {
+  switch (reason) {
+    case 'cut off':
+      return new ConnectError('The request was cut off', Code.Canceled);
+    case 'too large':
+      return tooLarge(readMaxBytes);
+    case 'too slow':
+      return failed(Reason.BAD_REQUEST, 'The request took too long to arrive', {
+        code: Code.DeadlineExceeded,
+      });
+    case 'over budget':
+      return failed(Reason.UNAVAILABLE, 'Too many requests are arriving at once; try again soon', {
+        retryAfter: 1,
+      });
+    default:
+      return reason satisfies never;
+  }
+}
+
+function limitsFor(method: DescMethod, contextValues: ContextValues): MessageLimits {
+  return limitsOf(method, { keyless: !isKnown(contextValues) });
+}
+
+function isKnown(contextValues: ContextValues): boolean {
+  return contextValues.get(callerKey)?.keyId !== undefined;
 }
 
 /** Without the names of HTTP/2's own, such as `:path`. */

@@ -1,25 +1,25 @@
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { startListeners } from '../support/listeners.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { type HeldSocket, openSocket } from '../support/wire.ts';
 
 describe('the number of connections', () => {
   it('is bounded for each client, over both ports, and each that closes makes room', async () => {
     await using listeners = await startListeners({ maxConnectionsPerClient: 2 });
-    using first = await open(listeners.url);
-    using _second = await open(listeners.grpcUrl);
+    using first = await openSocket(listeners.url);
+    using _second = await openSocket(listeners.grpcUrl);
 
-    const beyond = [await open(listeners.url), await open(listeners.grpcUrl)];
-    await Promise.all(beyond.map((socket) => closed(socket)));
-    using other = await open(listeners.url, '127.0.0.2');
+    const beyond = [await openSocket(listeners.url), await openSocket(listeners.grpcUrl)];
+    await Promise.all(beyond.map(closed));
+    using other = await openSocket(listeners.url, '127.0.0.2');
     expect(await answerOf(other)).toMatch(/^HTTP\/1.1 404 /);
-    first.destroy();
+    first[Symbol.dispose]();
 
     const after = await until(async () => {
-      using next = await open(listeners.url);
+      using next = await openSocket(listeners.url);
       return await answerOf(next);
     });
     expect(after).toMatch(/^HTTP\/1.1 404 /);
@@ -29,10 +29,10 @@ describe('the number of connections', () => {
     const logged: string[] = [];
     const log = pino({}, { write: (line) => logged.push(line) });
     await using listeners = await startListeners({ maxConnections: 2, log });
-    using _first = await open(listeners.url, '127.0.0.2');
-    using _second = await open(listeners.url, '127.0.0.3');
+    using _first = await openSocket(listeners.url, '127.0.0.2');
+    using _second = await openSocket(listeners.url, '127.0.0.3');
 
-    for (let count = 0; count < 3; count += 1) await closed(await open(listeners.url));
+    for (let count = 0; count < 3; count += 1) await closed(await openSocket(listeners.url));
 
     expect(logged.map((line) => JSON.parse(line))).toMatchObject([
       { level: 40, msg: 'Too many connections are open; new ones are closed at once' },
@@ -46,8 +46,8 @@ describe('the number of connections', () => {
     await using service = await startService({
       env: { MAX_CONNECTIONS_PER_CLIENT: '1', TRUST_PROXY: trusted },
     });
-    using _first = await open(service.url, from);
-    using second = await open(service.url, from);
+    using _first = await openSocket(service.url, from);
+    using second = await openSocket(service.url, from);
 
     expect(await answerOf(second)).toMatch(/^HTTP\/1.1 404 /);
   });
@@ -56,9 +56,9 @@ describe('the number of connections', () => {
     await using service = await startService({
       env: { MAX_CONNECTIONS_PER_CLIENT: '1', TRUST_PROXY: '127.0.0.2' },
     });
-    using _first = await open(service.url, '127.0.0.3');
+    using _first = await openSocket(service.url, '127.0.0.3');
 
-    await closed(await open(service.url, '127.0.0.3'));
+    await closed(await openSocket(service.url, '127.0.0.3'));
   });
 });
 
@@ -71,12 +71,12 @@ describe('a connection over HTTP/1.1', () => {
     ['sends what is not HTTP', 'Hello?\r\n\r\n'],
   ])('that %s is told so and ended, though it stays open on its own side', async (_, sent) => {
     await using listeners = await startListeners({ timeOuts });
-    using socket = await open(listeners.url);
-    socket.write(sent);
+    using connection = await openSocket(listeners.url);
+    connection.socket.write(sent);
 
-    await once(socket, 'end');
-    expect(textOf(socket)).toMatch(/^HTTP\/1.1 400 Bad Request\r\n[\s\S]*"reason":"bad_request"/);
-    await until(() => isReset(socket));
+    await connection.ended;
+    expect(connection.text()).toMatch(/^HTTP\/1.1 400 Bad Request\r\n[\s\S]*"reason":"bad_request"/);
+    await until(() => connection.isGone());
   });
 
   it('that never takes its answer is ended', async () => {
@@ -88,54 +88,24 @@ describe('a connection over HTTP/1.1', () => {
         response.end(Buffer.alloc(64 * 1024 * 1024));
       },
     });
-    using socket = await open(listeners.url);
-    socket.pause();
-    socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+    using connection = await openSocket(listeners.url);
+    connection.socket.pause().write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
 
     const side = await answered.promise;
     await until(() => side.destroyed);
   });
 });
 
-/** A connection that stays half open when the server ends it, as attackers keep theirs. */
-async function open(url: string, localAddress = '127.0.0.1'): Promise<Socket & Disposable> {
-  const { hostname, port } = new URL(url);
-  const socket = connect({ host: hostname, port: Number(port), localAddress, allowHalfOpen: true });
-  received.set(socket, []);
-  socket.on('data', (data) => received.get(socket)?.push(data));
-  socket.on('error', () => undefined);
-  await once(socket, 'connect');
-  return Object.assign(socket, { [Symbol.dispose]: () => socket.destroy() });
-}
-
-const received = new WeakMap<Socket, Buffer[]>();
-
-function textOf(socket: Socket): string {
-  return Buffer.concat(received.get(socket) ?? []).toString();
-}
-
 /** Sends a request and gives what comes back; empty if that is nothing. */
-async function answerOf(socket: Socket): Promise<string> {
+async function answerOf({ socket, ended, text }: HeldSocket): Promise<string> {
   socket.write('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
-  await ended(socket);
-  return textOf(socket);
+  await ended;
+  return text();
 }
 
 /** Fails unless the server closes the connection without a word. */
-async function closed(socket: Socket): Promise<void> {
-  await ended(socket);
-  expect(textOf(socket)).toBe('');
-  socket.destroy();
-}
-
-async function ended(socket: Socket): Promise<void> {
-  if (!socket.readableEnded && !socket.destroyed) {
-    await Promise.race([once(socket, 'end'), new Promise((resolve) => socket.once('close', resolve))]);
-  }
-}
-
-/** Whether the server no longer has the connection: only then its kernel refuses what comes. */
-function isReset(socket: Socket): boolean {
-  if (!socket.destroyed) socket.write('x');
-  return socket.destroyed;
+async function closed(held: HeldSocket): Promise<void> {
+  using connection = held;
+  await connection.ended;
+  expect(connection.text()).toBe('');
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { pino } from 'pino';
+import { createBodyBudget } from '../../src/body/budget.ts';
 import { type ListenOptions, listen } from '../../src/listeners/listeners.ts';
 
 /** Serves HTTP/1.1 and HTTP/2 on free ports of loopback. What `given` leaves out answers 404 or has no bound. */
@@ -14,6 +15,8 @@ export async function startListeners(given: Partial<ListenOptions>) {
     maxConnections: Number.POSITIVE_INFINITY,
     maxConnectionsPerClient: Number.POSITIVE_INFINITY,
     clientOf: (address) => address,
+    clientOfRequest: ({ socket }) => socket.remoteAddress,
+    bodies: createBodyBudget(),
     now: Date.now,
     log: pino({ level: 'silent' }),
     ...given,

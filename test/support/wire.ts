@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect, type IncomingHttpHeaders } from 'node:http2';
-import { connect as connectTcp } from 'node:net';
+import { connect as connectTcp, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 
 /** An HTTP/2 connection without a library for RPCs: tests choose the headers, and where frames end. */
@@ -60,6 +60,29 @@ export function sendUnended(url: string, texts: string[]): Promise<string> {
   });
 }
 
+/** A connection that stays half open when the server ends it, as attackers keep theirs. */
+export async function openSocket(url: string, localAddress = '127.0.0.1'): Promise<HeldSocket> {
+  const { hostname, port } = new URL(url);
+  const socket = connectTcp({ host: hostname, port: Number(port), localAddress, allowHalfOpen: true });
+  const received: Buffer[] = [];
+  const ended = new Promise<void>((resolve) => {
+    socket.once('end', resolve).once('close', () => resolve());
+  });
+  socket.on('data', (data) => received.push(data));
+  socket.on('error', () => undefined);
+  await Promise.race([once(socket, 'connect'), ended]);
+  return {
+    socket,
+    ended,
+    text: () => Buffer.concat(received).toString('latin1'),
+    isGone() {
+      if (!socket.destroyed) socket.write('x');
+      return socket.destroyed;
+    },
+    [Symbol.dispose]: () => socket.destroy(),
+  };
+}
+
 /** Sends a text and breaks the connection. */
 export function cutOff(url: string, part: string): Promise<void> {
   const { hostname, port } = new URL(url);
@@ -74,7 +97,20 @@ export function cutOff(url: string, part: string): Promise<void> {
  *
  * Node's own client can't send this: it ends the stream before it resets it.
  */
-export function http2Part(path: string, headers: Record<string, string>, part: Uint8Array): Buffer {
+export function http2Part(path: string, headers: Record<string, string>, ...parts: Uint8Array[]): Buffer {
+  const data = parts.map((part) => frame({ type: DATA }, part));
+  return Buffer.concat([http2Preface(), http2Headers(path, headers), ...data]);
+}
+
+/** So many calls, each cancelled as soon as it is made. */
+export function http2Cancelled(calls: number): Buffer {
+  const streams = Array.from({ length: calls }, (_, index) => 2 * index + 1);
+  return Buffer.concat(
+    streams.flatMap((stream) => [http2Headers('/', {}, stream), http2Reset(CANCEL, stream)]),
+  );
+}
+
+function http2Headers(path: string, headers: Record<string, string>, stream = 1): Buffer {
   const fields = {
     ':method': 'POST',
     ':scheme': 'http',
@@ -82,19 +118,36 @@ export function http2Part(path: string, headers: Record<string, string>, part: U
     ':path': path,
     ...headers,
   };
+  return frame({ type: HEADERS, flags: END_HEADERS, stream }, ...Object.entries(fields).flat().map(literal));
+}
+
+/** What a connection begins with, without the acknowledgement of the server's settings. */
+export function http2Preface(): Buffer {
   return Buffer.concat([
     Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
     frame({ type: SETTINGS, stream: 0 }),
-    frame({ type: HEADERS, flags: END_HEADERS }, ...Object.entries(fields).flat().map(literal)),
-    frame({ type: DATA }, part),
   ]);
 }
 
+/** Acknowledges the server's settings. */
+export function http2Acknowledgement(): Buffer {
+  return frame({ type: SETTINGS, flags: ACK, stream: 0 });
+}
+
+export function http2Ping(): Buffer {
+  return frame({ type: PING, stream: 0 }, Buffer.alloc(8));
+}
+
+/** Says that no stream will follow. */
+export function http2Goaway(): Buffer {
+  return frame({ type: GOAWAY, stream: 0 }, Buffer.alloc(8));
+}
+
 /** Ends the stream of `http2Part` with a code of HTTP/2. */
-export function http2Reset(code: number): Buffer {
+export function http2Reset(code: number, stream = 1): Buffer {
   const payload = Buffer.alloc(4);
   payload.writeUInt32BE(code);
-  return frame({ type: RST_STREAM }, payload);
+  return frame({ type: RST_STREAM, stream }, payload);
 }
 
 /** Ends the stream of `http2Part` as if its body were whole. */
@@ -136,10 +189,23 @@ function plain(headers: IncomingHttpHeaders): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));
 }
 
-const [DATA, HEADERS, RST_STREAM, SETTINGS] = [0, 1, 3, 4] as const;
-const [END_STREAM, END_HEADERS] = [1, 4] as const;
+const [DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY] = [0, 1, 3, 4, 6, 7] as const;
+const [END_STREAM, ACK, END_HEADERS] = [1, 1, 4] as const;
+
+/** The code of a stream that nobody wants any more. */
+const CANCEL = 8;
 
 type FrameHead = { type: number; flags?: number; stream?: number };
+
+export type HeldSocket = Disposable & {
+  socket: Socket;
+  /** Resolves when the server has ended its side, or the connection. */
+  ended: Promise<void>;
+  /** What has come back so far. */
+  text: () => string;
+  /** Whether the server no longer has the connection: only then its system refuses what comes. Sends a byte. */
+  isGone(): boolean;
+};
 
 export type Http2Connection = Disposable & {
   /** One call, each of `frames` in a DATA frame of its own; unless `ended`, the body stays open. */

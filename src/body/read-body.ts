@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { watchArrival } from './arrival.ts';
+import { type BodyAccount, type BodyBudget, standardLimits } from './budget.ts';
+
+/**
+ * Counts the body of a request, as far as this module reads it, in a budget until its call ends. What is left of it
+ * then is dropped up to a bound, beyond which the connection (or stream) is closed.
+ */
+export function countBody(
+  request: Request,
+  response: Response,
+  budget: BodyBudget,
+  clientOf: () => string | undefined,
+): void {
+  const account = budget.open(clientOf);
+  accounts.set(request, account);
+  response.once('close', () => account.free());
+  // Node's own listener would read on without a bound. The response of HTTP/2 finishes only when its stream closes.
+  const answer = 'stream' in response ? response.stream : response;
+  answer.prependOnceListener('finish', () => {
+    if (!request.complete) void discard(request).then((ended) => ended || destroy(request, response));
+  });
+}
+
+/** The caller of a request has shown a key, so its body does not count as that of a stranger. */
+export function setKnownCaller(request: Request): void {
+  accounts.get(request)?.setKnown();
+}
+
+/**
+ * Reads a whole body of at most `limit` bytes, or says why it could not be read: it is too large, arrives too
+ * slowly, ended early, or does not fit into the budget just now. Frees what is read of those.
+ */
+export async function readBody(request: Request, limit: number): Promise<Buffer | Unread> {
+  const account = accounts.get(request) ?? unaccounted;
+  const announced = Number(request.headers['content-length']);
+  if (announced > limit) return 'too large';
+  const { promise, resolve } = Promise.withResolvers<Buffer | Unread>();
+  let bytes: Buffer = Buffer.alloc(0);
+  let size = 0;
+
+  const rate = watchArrival(account.arrival, () => finish(tooSlow(request).reason));
+  const take = (chunk: Buffer) => {
+    rate.received(chunk.length);
+    if (size + chunk.length > limit) finish('too large');
+    else if (!append(chunk)) finish('over budget');
+  };
+  const append = (chunk: Buffer) => {
+    if (size === 0) {
+      if (!account.hold(chunk.length)) return false;
+      // A small part of what the connection received would keep all of it.
+      bytes = chunk.buffer.byteLength > 2 * chunk.length ? Buffer.from(chunk) : chunk;
+    } else {
+      const needed = size + chunk.length;
+      if (needed > bytes.length && !grow(needed)) return false;
+      chunk.copy(bytes, size);
+    }
+    size += chunk.length;
+    return true;
+  };
+  /** By doubling, so that the smallest parts cost no more than their bytes. */
+  const grow = (needed: number) => {
+    const most = Number.isNaN(announced) ? limit : announced;
+    const capacity = Math.max(needed, Math.min(most, Math.max(MIN_CAPACITY, 2 * bytes.length)));
+    if (!account.hold(capacity - bytes.length)) return false;
+    const larger = Buffer.allocUnsafeSlow(capacity);
+    bytes.copy(larger, 0, 0, size);
+    bytes = larger;
+    return true;
+  };
+  const end = () => finish(size === bytes.length ? bytes : bytes.subarray(0, size));
+  const cutOff = () => finish('cut off');
+  const finish = (result: Buffer | Unread) => {
+    rate.stop();
+    // At once: every request closes after its end, and an error that nobody reads still costs time.
+    request
+      .off('data', take)
+      .off('end', end)
+      .off('error', cutOff)
+      .off('aborted', cutOff)
+      .off('close', cutOff);
+    if (typeof result === 'string') {
+      bytes = Buffer.alloc(0);
+      account.free();
+    }
+    resolve(result);
+  };
+
+  request
+    .on('data', take)
+    .once('end', end)
+    .once('error', cutOff)
+    // HTTP/2 ends a stream that was cut off like a complete one, but emits `aborted` before.
+    .once('aborted', cutOff)
+    .once('close', cutOff);
+  return promise;
+}
+
+/**
+ * The parts of a body as they arrive, for those who do not keep them. Throws an `UnreadError` if the body ends early
+ * or arrives too slowly, or if the budget has no room for `held` bytes, which count until the body is read. Time
+ * that the reader takes does not count as the sender's.
+ */
+export async function* readParts(request: Request, held: number): AsyncGenerator<Buffer> {
+  const account = accounts.get(request) ?? unaccounted;
+  if (!account.hold(held)) throw new UnreadError('over budget');
+  // What is left of a body that is refused is for `discard`, so the request stays as it is.
+  const parts: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
+  let slow = () => {};
+  const rate = watchArrival(account.arrival, () => slow());
+  const next = () =>
+    new Promise<IteratorResult<Buffer>>((resolve, reject) => {
+      slow = () => reject(tooSlow(request));
+      parts.next().then(resolve, () => reject(new UnreadError('cut off')));
+    });
+  try {
+    for (;;) {
+      rate.setWaiting(true);
+      const part = await next();
+      rate.setWaiting(false);
+      if (part.done === true) break;
+      rate.received(part.value.length);
+      yield part.value;
+    }
+    // HTTP/2 ends a stream that was cut off like a complete one.
+    if (request.aborted) throw new UnreadError('cut off');
+  } finally {
+    rate.stop();
+    account.free();
+    void parts.return?.();
+  }
+}
+
+/** Why a body could not be read. */
+export class UnreadError extends Error {
+  readonly reason: Unread;
+
+  constructor(reason: Unread) {
+    super(`The body can not be read: ${reason}`);
+    this.reason = reason;
+  }
+}
+
+/**
+ * Reads and drops the rest of a body, up to 16 MiB and for 30 seconds: most clients read a reply only after they have
+ * sent everything. Resolves to whether the end was reached, so that the connection can be kept.
+ */
+export async function discard(request: Request): Promise<boolean> {
+  if (request.complete || request.destroyed) return request.complete;
+  const announced = Number(request.headers['content-length']);
+  if (slowSenders.has(request) || announced > MAX_DISCARDED_BYTES) return false;
+  // Node drops what nobody has begun to read by itself, without a bound: this begins.
+  request.read(0);
+  const timeIsUp = AbortSignal.timeout(MAX_DISCARDING_MS);
+  return Promise.race([readToEnd(request), once(timeIsUp, 'abort').then(() => false)]);
+}
+
+async function readToEnd(request: Request): Promise<boolean> {
+  let size = 0;
+  try {
+    for await (const part of request.iterator({ destroyOnReturn: false })) {
+      size += part.length;
+      if (size > MAX_DISCARDED_BYTES) return false;
+      // Otherwise 2 MiB of each connection would be read before anything else has its turn.
+      await nextTurn();
+    }
+    return request.complete;
+  } catch {
+    return false;
+  }
+}
+
+function tooSlow(request: Request): UnreadError {
+  slowSenders.add(request);
+  return new UnreadError('too slow');
+}
+
+function destroy(request: Request, response: Response): void {
+  for (const side of [request, response]) side.destroy();
+}
+
+const accounts = new WeakMap<Request, BodyAccount>();
+
+/** Those for whose rest nobody waits. */
+const slowSenders = new WeakSet<Request>();
+
+/** Where nothing is counted. */
+const unaccounted: BodyAccount = {
+  arrival: standardLimits.arrival,
+  hold: () => true,
+  setKnown: () => {},
+  free: () => {},
+};
+
+/** A first allocation for a body that comes in parts. */
+const MIN_CAPACITY = 4 * 1024;
+
+/** Enough for a file that is somewhat too large. */
+const MAX_DISCARDED_BYTES = 16 * 1024 * 1024;
+const MAX_DISCARDING_MS = 30_000;
+
+export type Unread = 'too large' | 'too slow' | 'cut off' | 'over budget';
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
