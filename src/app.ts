@@ -45,7 +45,7 @@ export async function startApp(
   const settings = deliverySettings(config);
   const delivery = createDelivery({ database, secrets, secretKey, settings, now, random, log, removeUpload });
   const notifyWorkers = () => delivery.notify();
-  const writer = createSubmissionWriter(database, { onCommitted: notifyWorkers });
+  const writer = createSubmissionWriter(database, delivery);
   started.defer(() => writer.close());
   const patterns = started.adopt(createPatternMatching({ log }), (matching) => matching.close());
   const api = createApi({

@@ -30,7 +30,7 @@ it('ends with code 0 on SIGTERM while the database is away, and a later start re
   await proxy.mend();
   await runOn(
     server.databaseUrl,
-    'update deliveries set leased_until = now() where leased_until is not null',
+    'update delivery_queue set first_lease_until = now() where first_lease_until is not null',
   );
   await using next = spawnService(env);
   await next.started();

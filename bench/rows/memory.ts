@@ -35,7 +35,7 @@ const SETTLE_MS = 5_000;
 
 async function untilDelivered(url: string): Promise<void> {
   const waiting = `select exists (select from events where fanned_out_at is null)
-    or exists (select from deliveries where status = 'pending') as waiting`;
+    or exists (select from delivery_queue) as waiting`;
   for (;;) {
     const [row] = await queryOn(url, waiting);
     if (row?.waiting === false) return;

@@ -38,7 +38,7 @@ async function rateAtEnd(bench: Bench, held: boolean): Promise<number> {
   const somebody = new Client({ connectionString: databaseUrl });
   await somebody.connect();
   if (held) await somebody.query('begin isolation level repeatable read');
-  await somebody.query('select count(*) from deliveries');
+  await somebody.query('select count(*) from delivery_queue');
   await runOn(databaseUrl, 'notify delivery');
 
   const countFor = (ms: number) => {

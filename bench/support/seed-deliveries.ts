@@ -15,7 +15,7 @@ export async function seedDeliveries(
   const urls = webhooks.map((webhook) => webhook.url);
   const params = [formId, body, count, ids, urls, dueAt.toISOString()];
   await queryOn(url, SEED, params);
-  await runOn(url, 'analyze events, deliveries');
+  await runOn(url, 'analyze events, delivery_queue');
 }
 
 /** Waits until all deliveries due from `dueAt` on are settled, and tells how that went. */
@@ -45,23 +45,22 @@ with seeded as (
   select 'evt_01a' || s.id, f.project_id, f.id, 'submission.created', $2, now(), now()
   from seeded s, forms f where f.id = $1
 )
-insert into deliveries (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status,
-  due_at, created_at)
-select 'dlv_01a' || s.id, f.project_id, f.id, 'evt_01a' || s.id, ($4::text[])[place], 'webhook',
-  'submission.created', ($4::text[])[place], ($5::text[])[place], 'pending',
-  $6::timestamptz + s.n * interval '200 ms' / $3::int, now()
+insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
+  due_at, created_at, queued_at)
+select 'dlv_01a' || s.id, f.project_id, f.id, 'evt_01a' || s.id, ($4::text[])[place], f.project_id, 'webhook',
+  'submission.created', ($4::text[])[place], ($5::text[])[place],
+  $6::timestamptz + s.n * interval '200 ms' / $3::int, now(), now()
 from seeded s, forms f, lateral (select 1 + s.n % cardinality($4::text[]) as place) p where f.id = $1`;
 
 /** Failed are also those whose first attempt failed and that wait for the next. */
 const SETTLED = `
-select count(*) filter (where d.status = 'delivered') as delivered,
-  count(*) filter (where a.status = 'failed') as failed,
-  extract(epoch from max(d.delivered_at) - $1::timestamptz) as seconds,
-  percentile_cont(0.5) within group (order by a.duration_ms) as p50,
-  percentile_cont(0.99) within group (order by a.duration_ms) as p99,
-  max(a.duration_ms) as longest
-from attempts a join deliveries d on d.id = a.delivery_id
-where a.number = 1 and a.started_at >= $1::timestamptz`;
+select count(*) filter (where status = 'delivered') as delivered,
+  (select count(distinct delivery_id) from attempts where started_at >= $1::timestamptz) as failed,
+  extract(epoch from max(delivered_at) - $1::timestamptz) as seconds,
+  percentile_cont(0.5) within group (order by duration_ms) as p50,
+  percentile_cont(0.99) within group (order by duration_ms) as p99,
+  max(duration_ms) as longest
+from deliveries where last_attempt_at >= $1::timestamptz`;
 
 type Settled = { dueAt: Date; count: number };
 type Seed = {

@@ -1,3 +1,5 @@
+import type { Commit } from '../store/submission-writer.ts';
+import { type LeasePlaces, NO_PLACES } from '../store/webhook-deliveries.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
 import { createMailSender } from './mail/sender.ts';
 import type { DeliveryOptions } from './options.ts';
@@ -36,6 +38,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   const worker = createWorker({
     database,
     workers: settings.workers,
+    delaySeconds: settings.schedule[0] ?? 0,
     attempt: createAttempts({ ...options, webhooks, mails }),
     settle,
     onGone: (webhookId) => turnOff(options, webhookId, 'gone'),
@@ -47,13 +50,13 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   const fanOutWorker = createWorkerLoop(
     'fan-out',
     async () => {
-      const { count, more } = await fanOut();
-      if (count > 0) worker.wake();
+      const { mails, more } = await fanOut();
+      if (mails > 0) worker.wake();
       return more;
     },
     log,
   );
-  const sweeps = createSweeps(options, fanOutWorker.wake);
+  const sweeps = createSweeps(options, worker.wake);
   const poller = createPoller({
     ...options,
     onEvents: fanOutWorker.wake,
@@ -90,24 +93,35 @@ export function createDelivery(options: DeliveryOptions): Delivery {
       poller.start();
     },
     notify,
+    places: () => worker.places(),
+    onCommitted({ claims, eventsWait, deliveriesWait }) {
+      worker.attempt(claims);
+      if (deliveriesWait) worker.wake();
+      if (eventsWait) fanOutWorker.wake();
+    },
     stop: (graceMs) => (stopped ??= stop(graceMs)),
   };
 }
 
 /** For a process without workers: notifies those that have some, after a delay and not too often. */
-function createNotifier({ database, log }: DeliveryOptions): Delivery {
+function createNotifier({ database, settings, log }: DeliveryOptions): Delivery {
   let timer: NodeJS.Timeout | undefined;
+  const notify = () => {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      database
+        .notify(CHANNEL)
+        .catch((error: unknown) =>
+          log.warn({ err: error }, 'Could not notify other processes; they poll every second.'),
+        );
+    }, DEBOUNCE_MS);
+  };
   return {
     start() {},
-    notify() {
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        database
-          .notify(CHANNEL)
-          .catch((error: unknown) =>
-            log.warn({ err: error }, 'Could not notify other processes; they poll every second.'),
-          );
-      }, DEBOUNCE_MS);
+    notify,
+    places: () => ({ ...NO_PLACES, delaySeconds: settings.schedule[0] ?? 0 }),
+    onCommitted: ({ eventsWait, deliveriesWait }) => {
+      if (eventsWait || deliveriesWait) notify();
     },
     async stop() {
       clearTimeout(timer);
@@ -124,6 +138,10 @@ export type Delivery = {
   start(): void;
   /** Reports that an event was committed. Cheap: call it after each commit. */
   notify(): void;
+  /** How many deliveries this process can attempt of those that it stores. */
+  places(): LeasePlaces;
+  /** Attempts what this process has leased with a commit, and sees to what else waits. */
+  onCommitted(commit: Commit): void;
   /** Claims no more, finishes what is under way within `graceMs`, and releases the rest. */
   stop(graceMs: number): Promise<void>;
 };

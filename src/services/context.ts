@@ -45,6 +45,8 @@ export type ServiceSettings = {
   allowPrivateWebhooks: boolean;
   /** The most webhooks of a project, and of its forms made without a key. */
   maxWebhooks: number;
+  /** Seconds before each attempt of a delivery. */
+  retrySchedule: readonly number[];
   /** False: no rate is limited. */
   rateLimit: boolean;
   /** The most calls a minute with one key; undefined: any number. */

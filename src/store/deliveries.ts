@@ -1,11 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { addressKey } from '../domain/email-address.ts';
-import { smallestIdAt } from '../domain/ids.ts';
-import { id, type JsonObject, json, text, time, toMillisecond } from './database/columns.ts';
-import { type EntityManager, type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
-import { EventEntity, type NewEvent } from './events.ts';
+import { id, text, textOrNull, time, timeOf, timeOrNull } from './database/columns.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
 
-/** One event (or one mail) on its way to one receiver. */
+/** The log: a delivery that is finished. Its rows never change; a replay takes one back into the queue. */
 export const DeliveryEntity = defineEntity({
   name: 'Delivery',
   tableName: 'deliveries',
@@ -13,37 +10,26 @@ export const DeliveryEntity = defineEntity({
     id: id().primary(),
     projectId: id(),
     formId: id(),
-    /** Null for mails without an event, such as the one about a webhook that was turned off. */
     eventId: id().strictNullable(),
     webhookId: id().strictNullable(),
-    submissionId: id().strictNullable(),
     channel: p.enum(['webhook', 'mail']).columnType('text'),
-    /** A webhook's event type, or what a mail is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation` … */
     kind: text(),
-    /** The webhook's id, or the mail address. Claims are shared fairly between receivers. */
     receiver: text().collation('C'),
-    /** Where a webhook delivery goes, for replays too; null for mail. */
     url: text().strictNullable(),
-    /** What a mail says; null for webhooks, whose body is the event's. */
-    mail: json<JsonObject>().strictNullable(),
-    status: p.enum(['pending', 'delivered', 'failed']).columnType('text'),
-    attemptCount: p.integer().default(0),
-    /** Attempts since it was made or last replayed: its place in the retry schedule. */
-    step: p.integer().default(0),
-    /** The next attempt, while pending. */
-    dueAt: time().strictNullable(),
-    /** When the lease of the process that attempts it ends. In no index: see `claimDue`. */
-    leasedUntil: time().strictNullable(),
+    status: p.enum(['delivered', 'failed']).columnType('text'),
+    attemptCount: p.integer(),
     createdAt: time(),
     lastAttemptAt: time().strictNullable(),
     deliveredAt: time().strictNullable(),
     /** Of the last attempt. */
     responseStatus: p.integer().strictNullable(),
     error: text().strictNullable(),
+    /** The last attempt if it succeeded; failed ones are rows of their own. */
+    attemptId: id().strictNullable(),
+    durationMs: p.integer().strictNullable(),
+    responseBody: text().strictNullable(),
   },
   indexes: [
-    { name: 'deliveries_due', properties: ['dueAt'], where: "status = 'pending'" },
-    { name: 'deliveries_due_by_receiver', properties: ['receiver', 'dueAt'], where: "status = 'pending'" },
     {
       name: 'deliveries_by_webhook',
       properties: ['webhookId', 'id'],
@@ -51,14 +37,16 @@ export const DeliveryEntity = defineEntity({
     },
     { name: 'deliveries_by_form', properties: ['formId', 'id'] },
     { name: 'deliveries_by_event', properties: ['eventId'], where: 'event_id is not null' },
-    { name: 'deliveries_by_submission', properties: ['submissionId'], where: 'submission_id is not null' },
-    { name: 'deliveries_finished', properties: ['createdAt'], where: "status <> 'pending'" },
+    {
+      name: 'deliveries_failed',
+      properties: ['webhookId', 'id'],
+      where: "status = 'failed' and webhook_id is not null",
+    },
+    { name: 'deliveries_failed_by_form', properties: ['formId', 'id'], where: "status = 'failed'" },
   ],
 });
 
-export type Delivery = InferEntity<typeof DeliveryEntity>;
-
-/** One attempt of a delivery. */
+/** A failed attempt of a delivery. */
 export const AttemptEntity = defineEntity({
   name: 'Attempt',
   tableName: 'attempts',
@@ -67,6 +55,7 @@ export const AttemptEntity = defineEntity({
     deliveryId: id(),
     /** 1, 2, 3 … within the delivery, over replays. */
     number: p.integer(),
+    /** Successful ones are here once their delivery was replayed. */
     status: p.enum(['delivered', 'failed']).columnType('text'),
     responseStatus: p.integer().strictNullable(),
     error: text().strictNullable(),
@@ -80,22 +69,36 @@ export const AttemptEntity = defineEntity({
 
 export type Attempt = InferEntity<typeof AttemptEntity>;
 
-/** Lists a webhook's or a form's deliveries, newest first. A page ends early at `MAX_PAGE_ATTEMPTS`. */
+/**
+ * Lists a webhook's or a form's deliveries, pending and finished ones, newest first. A page ends early at
+ * `MAX_PAGE_ATTEMPTS`.
+ */
 export async function listDeliveries(
   db: Queries,
   filter: DeliveryFilter,
   { limit, cursor }: PageRequest,
 ): Promise<Page<LoggedDelivery>> {
-  const where = { ...filter, ...(cursor !== undefined && { id: { $lt: cursor } }) };
-  return db.read(async (em) => {
-    const found = await em.find(DeliveryEntity, where, {
-      ...withoutMail,
-      orderBy: { id: 'desc' },
-      limit: limit + 1,
-    });
-    const { items, nextCursor } = endedByAttempts(pageOf(found, limit));
-    return { items: await addAttempts(em, items), nextCursor };
-  });
+  const { status } = filter;
+  const [column, value] =
+    'webhookId' in filter ? ['webhook_id', filter.webhookId] : ['form_id', filter.formId];
+  const params: unknown[] = [value, limit + 1];
+  const before = cursor === undefined ? '' : ` and id < $${params.push(cursor)}`;
+  const newest = 'order by id desc limit $2';
+  const finished = status === undefined ? '' : ` and status = '${status}'`;
+  const parts = [
+    ...(status === undefined || status === 'pending'
+      ? pendingParts(`${column} = $1${before} ${newest}`)
+      : []),
+    ...(status === 'pending'
+      ? []
+      : [`select ${finishedColumns} from deliveries where ${column} = $1${finished}${before} ${newest}`]),
+  ];
+  const rows = await db.select(
+    `select * from (${parts.map((part) => `(${part})`).join(' union all ')}) as found ${newest}`,
+    params,
+  );
+  const { items, nextCursor } = endedByAttempts(pageOf(rows.map(toSummary), limit));
+  return { items: await addAttempts(db, items), nextCursor };
 }
 
 /** Finds a delivery of a project. */
@@ -104,20 +107,37 @@ export async function findDelivery(
   projectId: string,
   deliveryId: string,
 ): Promise<LoggedDelivery | null> {
-  return db.read(async (em) => {
-    const found = await em.find(DeliveryEntity, { id: deliveryId, projectId }, withoutMail);
-    const [logged] = await addAttempts(em, found);
-    return logged ?? null;
-  });
+  const rows = await db.select(
+    `select ${pendingColumns} from delivery_queue where id = $1 and project_id = $2
+     union all select ${finishedColumns} from deliveries where id = $1 and project_id = $2`,
+    [deliveryId, projectId],
+  );
+  const [logged] = await addAttempts(db, rows.map(toSummary));
+  return logged ?? null;
 }
 
 /** A mail can be long, and no list shows it. */
-const withoutMail = { exclude: ['mail'] } as const;
+const shownColumns = `id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, attempt_count,
+  created_at, last_attempt_at, response_status, error`;
+
+const pendingColumns = `${shownColumns}, 'pending' as status, due_at, null::timestamptz as delivered_at,
+  null as attempt_id, null::int as duration_ms, null as response_body`;
+
+const finishedColumns = `${shownColumns}, status, null::timestamptz as due_at, delivered_at, attempt_id, duration_ms,
+  response_body`;
+
+/** In parts, of which each has an index for the order. */
+function pendingParts(condition: string): string[] {
+  return [
+    `select ${pendingColumns} from delivery_queue where first_lease_until is null and ${condition}`,
+    `select ${pendingColumns} from delivery_queue where first_lease_until is not null and ${condition}`,
+  ];
+}
 
 /** Ends a page before the delivery with which it would have too many attempts. */
-function endedByAttempts(page: Page<DeliverySummary>): Page<DeliverySummary> {
+function endedByAttempts(page: Page<Summary>): Page<Summary> {
   let attempts = 0;
-  const end = page.items.findIndex(({ attemptCount }, index) => {
+  const end = page.items.findIndex(({ delivery: { attemptCount } }, index) => {
     attempts += Math.min(attemptCount, MAX_ATTEMPTS);
     return attempts > MAX_PAGE_ATTEMPTS && index > 0;
   });
@@ -126,144 +146,74 @@ function endedByAttempts(page: Page<DeliverySummary>): Page<DeliverySummary> {
   return { items, nextCursor: items.at(-1)?.id ?? null };
 }
 
-async function addAttempts(em: EntityManager, deliveries: DeliverySummary[]): Promise<LoggedDelivery[]> {
-  const isShort = ({ attemptCount }: DeliverySummary) => attemptCount <= MAX_ATTEMPTS;
-  const long = deliveries.filter((delivery) => !isShort(delivery));
-  const attempts = await em.find(
-    AttemptEntity,
-    {
-      $or: [
-        { deliveryId: { $in: deliveries.filter(isShort).map(({ id }) => id) } },
-        ...long.map(({ id, attemptCount }) => ({
-          deliveryId: id,
-          number: { $gt: attemptCount - MAX_ATTEMPTS },
-        })),
-      ],
-    },
-    { orderBy: { deliveryId: 'asc', number: 'asc' } },
-  );
-  const byDelivery = Map.groupBy(attempts, (attempt) => attempt.deliveryId);
-  return deliveries.map((delivery) => ({ delivery, attempts: byDelivery.get(delivery.id) ?? [] }));
-}
-
-/**
- * Makes a finished webhook delivery pending again, due at once and at the beginning of the schedule.
- * Event id, body and URL stay. False if it is pending, or its webhook or event is gone.
- */
-export async function replayDelivery(
-  db: Queries,
-  { projectId, id }: { projectId: string; id: string },
-): Promise<boolean> {
-  const rows = await db.execute(
-    `update deliveries set ${asReplayed}
-     where id = $1 and project_id = $2 and status <> 'pending' and ${replayable}
-     returning id`,
-    [id, projectId],
-  );
-  return rows.length > 0;
-}
-
-/**
- * Makes the failed deliveries of a webhook pending again, those made in `[createdAfter, createdBefore)`,
- * and returns how many. Works in groups, so that no lock is held for long: outside transactions only.
- */
-export async function replayFailedDeliveries(db: Queries, range: ReplayRange): Promise<number> {
-  const { webhookId, createdAfter, createdBefore } = range;
-  const last = smallestIdAt('dlv', createdBefore?.getTime() ?? Number.POSITIVE_INFINITY);
-  let from = smallestIdAt('dlv', createdAfter?.getTime() ?? 0);
-  for (let count = 0; ; ) {
-    const rows = await db.execute(
-      `update deliveries set ${asReplayed}
-       where id in (
-         select id from deliveries
-         where webhook_id = $1 and id >= $2 and id < $3 and status = 'failed' and ${replayable}
-         order by id limit ${REPLAY_GROUP} for update skip locked
-       )
-       returning id`,
-      [webhookId, from, last],
-    );
-    count += rows.length;
-    if (rows.length < REPLAY_GROUP) return count;
-    from = rows.reduce((most, row) => (String(row.id) > most ? String(row.id) : most), from);
-  }
-}
-
-/** Writes an event for one webhook alone, together with its delivery. Call in a transaction, then notify the workers. */
-export async function insertTestDelivery(
-  db: Queries,
-  { event, delivery }: { event: NewEvent; delivery: { id: string; webhookId: string; url: string } },
-): Promise<void> {
-  await db.write(async (em) => {
-    await em.insert(EventEntity, { ...event, fannedOutAt: event.createdAt });
-    await em.insert(DeliveryEntity, {
-      id: delivery.id,
-      projectId: event.projectId,
-      formId: event.formId,
-      eventId: event.id,
-      webhookId: delivery.webhookId,
-      submissionId: null,
-      channel: 'webhook',
-      kind: event.type,
-      receiver: delivery.webhookId,
-      url: delivery.url,
-      mail: null,
-      status: 'pending',
-      dueAt: event.createdAt,
-      createdAt: event.createdAt,
-    });
-  });
-}
-
-/** Deletes the pending deliveries of a webhook. */
-export async function dropPendingDeliveries(db: Queries, webhookId: string): Promise<void> {
-  // Named as the receiver too, for the index of pending deliveries.
-  await db.write((em) =>
-    em.nativeDelete(DeliveryEntity, { receiver: webhookId, webhookId, status: 'pending' }),
-  );
-}
-
-/** Makes a form's mails to an address that wait for its confirmation due at once; then notify the workers. */
-export async function releaseWaitingMail(
-  db: Queries,
-  { formId, address }: { formId: string; address: string },
-): Promise<void> {
-  await db.execute(
-    `update deliveries set due_at = ${toMillisecond('now()')}
-     where receiver = $1 and form_id = $2 and kind = 'owner' and status = 'pending'
-       and leased_until is null and due_at > now()`,
-    [addressKey(address), formId],
-  );
-}
-
-/** Removes up to `limit` finished deliveries that were made `days` ago, with their attempts. Returns how many. */
-export async function purgeDeliveries(db: Queries, days: number, limit: number): Promise<number> {
-  const rows = await db.execute(
-    removalOfDeliveries(
-      `select id from deliveries
-       where status <> 'pending' and created_at < now() - make_interval(days => $1)
-       order by created_at limit $2 for update skip locked`,
+async function addAttempts(db: Queries, deliveries: Summary[]): Promise<LoggedDelivery[]> {
+  const isShort = ({ delivery: { attemptCount } }: Summary) => attemptCount <= MAX_ATTEMPTS;
+  const long = deliveries.filter((each) => !isShort(each));
+  const failed = await db.read((em) =>
+    em.find(
+      AttemptEntity,
+      {
+        $or: [
+          { deliveryId: { $in: deliveries.filter(isShort).map(({ id }) => id) } },
+          ...long.map(({ id, delivery: { attemptCount } }) => ({
+            deliveryId: id,
+            number: { $gt: attemptCount - MAX_ATTEMPTS },
+          })),
+        ],
+      },
+      { orderBy: { deliveryId: 'asc', number: 'asc' } },
     ),
-    [days, limit],
   );
-  return rows.length;
+  const byDelivery = Map.groupBy(failed, (attempt) => attempt.deliveryId);
+  return deliveries.map(({ delivery, last }) => ({
+    delivery,
+    attempts: [...(byDelivery.get(delivery.id) ?? []), ...(last === null ? [] : [last])],
+  }));
 }
 
-/** The statement that removes the deliveries that `ids` selects, with their attempts, and returns their ids. */
-export function removalOfDeliveries(ids: string): string {
-  return `with gone as materialized (${ids}),
-    attempts_gone as (delete from attempts where delivery_id in (select id from gone))
-    delete from deliveries where id in (select id from gone) returning id`;
+function toSummary(row: Row): Summary {
+  const delivery: Delivery = {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    eventId: textOrNull(row.event_id),
+    webhookId: textOrNull(row.webhook_id),
+    channel: row.channel === 'mail' ? 'mail' : 'webhook',
+    kind: String(row.kind),
+    receiver: String(row.receiver),
+    url: textOrNull(row.url),
+    status: row.status === 'pending' || row.status === 'failed' ? row.status : 'delivered',
+    attemptCount: Number(row.attempt_count),
+    dueAt: timeOrNull(row.due_at),
+    createdAt: timeOf(row.created_at),
+    lastAttemptAt: timeOrNull(row.last_attempt_at),
+    deliveredAt: timeOrNull(row.delivered_at),
+    responseStatus: numberOrNull(row.response_status),
+    error: textOrNull(row.error),
+  };
+  return { id: delivery.id, delivery, last: lastAttempt(row, delivery) };
 }
 
-const asReplayed = `status = 'pending', due_at = ${toMillisecond('now()')}, leased_until = null, step = 0,
-  delivered_at = null, error = null`;
+/** The successful attempt that a finished delivery holds. */
+function lastAttempt(row: Row, { id: deliveryId, attemptCount, ...delivery }: Delivery): Attempt | null {
+  const attemptId = textOrNull(row.attempt_id);
+  if (attemptId === null || delivery.lastAttemptAt === null) return null;
+  return {
+    id: attemptId,
+    deliveryId,
+    number: attemptCount,
+    status: 'delivered',
+    responseStatus: delivery.responseStatus,
+    error: null,
+    responseBody: textOrNull(row.response_body),
+    durationMs: Number(row.duration_ms),
+    startedAt: delivery.lastAttemptAt,
+  };
+}
 
-const replayable = `channel = 'webhook'
-  and exists (select from webhooks w where w.id = deliveries.webhook_id and w.deleted_at is null)
-  and exists (select from events e where e.id = deliveries.event_id)`;
-
-/** Rows of one statement: some milliseconds of row locks. */
-const REPLAY_GROUP = 1000;
+function numberOrNull(value: unknown): number | null {
+  return value === null ? null : Number(value);
+}
 
 /** How many attempts of one delivery are shown, the last ones: it can be replayed any number of times. */
 const MAX_ATTEMPTS = 100;
@@ -272,10 +222,15 @@ const MAX_ATTEMPTS = 100;
 const MAX_PAGE_ATTEMPTS = 500;
 
 /** A delivery as the log shows it, with its attempts, oldest first. */
-export type LoggedDelivery = { delivery: DeliverySummary; attempts: Attempt[] };
-type DeliverySummary = Pick<Delivery, Exclude<Extract<keyof Delivery, string>, 'mail'>>;
+export type LoggedDelivery = { delivery: Delivery; attempts: Attempt[] };
+
+/** A delivery, pending or finished. `dueAt` is the next attempt, while pending. */
+export type Delivery = Omit<
+  InferEntity<typeof DeliveryEntity>,
+  'status' | 'attemptId' | 'durationMs' | 'responseBody'
+> & { status: 'pending' | 'delivered' | 'failed'; dueAt: Date | null };
+
+type Summary = { id: string; delivery: Delivery; last: Attempt | null };
 
 /** Names a webhook or a form, or no index is used. */
-export type DeliveryFilter = { webhookId?: string; formId?: string; status?: Delivery['status'] };
-
-export type ReplayRange = { webhookId: string; createdAfter?: Date; createdBefore?: Date };
+export type DeliveryFilter = ({ webhookId: string } | { formId: string }) & { status?: Delivery['status'] };

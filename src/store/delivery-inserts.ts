@@ -1,18 +1,15 @@
 import { toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
+import { shareOf } from './delivery-queue-table.ts';
 
 /**
- * Marks events as fanned out and inserts their deliveries, in one statement.
+ * Marks events as fanned out and queues their mails, in one statement.
  *
  * Events that another process has fanned out meanwhile are left out. So are deliveries with `oncePerDay`
  * if the form had one for that mailbox within 24 hours; a call may hold one such delivery for each form and
  * mailbox.
  */
-export async function fanOutEvents(
-  db: Queries,
-  eventIds: string[],
-  deliveries: NewDelivery[],
-): Promise<void> {
+export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMail[]): Promise<void> {
   await db.execute(
     `with taken as (
        update events set fanned_out_at = now()
@@ -35,59 +32,55 @@ export async function fanOutEvents(
      ${insertGiven}
      where g.once_per_day is null
        or exists (select from answered where answered.form_id = g.form_id and answered.address = g.once_per_day)`,
-    [eventIds, JSON.stringify(deliveries.map(columnsOf))],
+    [eventIds, JSON.stringify(mails.map(columnsOf))],
   );
 }
 
-/** Inserts deliveries of mails without an event. */
-export async function insertDeliveries(db: Queries, deliveries: NewDelivery[]): Promise<void> {
-  if (deliveries.length === 0) return;
+/** Queues mails without an event. */
+export async function queueMails(db: Queries, mails: NewMail[]): Promise<void> {
+  if (mails.length === 0) return;
   await db.execute(
     `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
-    [JSON.stringify(deliveries.map(columnsOf))],
+    [JSON.stringify(mails.map(columnsOf))],
   );
 }
 
-const givenColumns = `id text, event_id text, project_id text, form_id text, webhook_id text, submission_id text,
-  channel text, kind text, receiver text, url text, mail json, delay_seconds double precision,
-  once_per_day text`;
+const givenColumns = `id text, event_id text, project_id text, form_id text, keyless boolean, kind text, receiver text,
+  mail json, delay_seconds double precision, once_per_day text`;
 
-const insertGiven = `insert into deliveries
-    (id, project_id, form_id, event_id, webhook_id, submission_id, channel, kind, receiver, url, mail,
-     status, due_at, created_at)
-  select g.id, g.project_id, g.form_id, g.event_id, g.webhook_id, g.submission_id, g.channel, g.kind, g.receiver,
-    g.url, g.mail, 'pending', ${toMillisecond(`now() + g.delay_seconds * interval '1 second'`)}, now()
+const insertGiven = `insert into delivery_queue
+    (id, project_id, form_id, event_id, share, channel, kind, receiver, mail, due_at, created_at, queued_at)
+  select g.id, g.project_id, g.form_id, g.event_id, ${shareOf('g.project_id', 'g.keyless')}, 'mail', g.kind, g.receiver,
+    g.mail, ${toMillisecond(`now() + g.delay_seconds * interval '1 second'`)}, now(), now()
   from given g`;
 
-function columnsOf(delivery: NewDelivery) {
+function columnsOf(mail: NewMail) {
   return {
-    id: delivery.id,
-    event_id: delivery.eventId,
-    project_id: delivery.projectId,
-    form_id: delivery.formId,
-    webhook_id: delivery.webhook?.id,
-    submission_id: delivery.submissionId,
-    channel: delivery.webhook === undefined ? 'mail' : 'webhook',
-    kind: delivery.kind,
-    receiver: delivery.receiver,
-    url: delivery.webhook?.url,
-    mail: delivery.mail,
-    delay_seconds: delivery.delaySeconds,
-    once_per_day: delivery.oncePerDay,
+    id: mail.id,
+    event_id: mail.eventId,
+    project_id: mail.projectId,
+    form_id: mail.formId,
+    keyless: mail.keyless,
+    kind: mail.kind,
+    receiver: mail.receiver,
+    mail: mail.mail,
+    delay_seconds: mail.delaySeconds,
+    once_per_day: mail.oncePerDay,
   };
 }
 
-/** A delivery to insert: to a webhook, or else by mail. */
-export type NewDelivery = {
+/** A mail to queue. */
+export type NewMail = {
   id: string;
   eventId: string | null;
   projectId: string;
   formId: string;
-  submissionId: string | null;
+  /** Whether it is about a form that was made without a key. */
+  keyless: boolean;
   kind: string;
+  /** The address, as `addressKey` gives it. */
   receiver: string;
-  webhook?: { id: string; url: string };
-  mail?: object;
+  mail: object;
   delaySeconds: number;
   /** A mailbox to which the form makes one such delivery in 24 hours. */
   oncePerDay?: string;

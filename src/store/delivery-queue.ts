@@ -1,38 +1,59 @@
-import { timeOf, timeOrNull } from './database/columns.ts';
+import { textOrNull, timeOf, timeOrNull } from './database/columns.ts';
 import type { Queries, Row } from './database/queries.ts';
+import { type FreePlaces, LEASE_SECONDS, placesIn } from './delivery-queue-table.ts';
 import type { SigningSecrets } from './webhook-secrets.ts';
 import type { Webhook } from './webhooks.ts';
 
 /**
- * Reads whether there is work: events to fan out, due deliveries, expired sessions to announce. One cheap
- * statement, which an idle service runs each second.
+ * Reads whether there is work: events to fan out, due deliveries, deliveries of a process that died, expired
+ * sessions to announce. One cheap statement, which an idle service runs each second.
  *
- * Ignores events before the id and deliveries due before the time in `since`. `at` is the database's clock.
+ * Ignores events before the id, deliveries due before the time and first leases that ended before the time in
+ * `since`. `at` is the database's clock.
  */
-export async function findDueWork(db: Queries, since: { event: string; due: Date }): Promise<DueWork> {
+export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWork> {
   const [row] = await db.select(
     `select now() as at,
        exists (select from events where fanned_out_at is null and id >= $1) as events,
        (
-         select due_at from deliveries where ${isFree} and due_at between $2 and now() order by due_at limit 1
+         select due_at from delivery_queue where ${isFree} and due_at between $2 and now() order by due_at limit 1
        ) as due_at,
+       exists (select from delivery_queue where first_lease_until between $3 and now()) as abandoned,
        exists (
          select from sessions
          where submitted_at is null and expiry_announced_at is null and expires_at <= now()
        ) as sessions`,
-    [since.event, since.due.toISOString()],
+    [since.event, since.due.toISOString(), since.lease.toISOString()],
   );
   return {
     at: timeOf(row?.at),
     events: row?.events === true,
     dueAt: timeOrNull(row?.due_at),
+    abandoned: row?.abandoned === true,
     sessions: row?.sessions === true,
   };
 }
 
 /**
- * Claims due deliveries, oldest first, at most `perReceiver` (less what `busy` says) for one receiver. Other
- * workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
+ * Makes up to `limit` deliveries due whose first lease is over, since the process that stored them died.
+ * Returns how many.
+ */
+export async function releaseAbandoned(db: Queries, limit: number): Promise<number> {
+  const rows = await db.execute(
+    `update delivery_queue set first_lease_until = null, due_at = now()
+     where id = any (array(
+       select id from delivery_queue where first_lease_until <= now()
+       order by first_lease_until limit $1 for update skip locked
+     )) and first_lease_until <= now()
+     returning id`,
+    [limit],
+  );
+  return rows.length;
+}
+
+/**
+ * Claims due deliveries, oldest first, at most as many for each receiver and each share as `places` says.
+ * Other workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
  *
  * A claim is one short statement: no lock is held while a receiver is called. It changes no indexed column,
  * so that no index has to be written.
@@ -44,37 +65,37 @@ export async function findDueWork(db: Queries, since: { event: string; due: Date
 export async function claimDue(db: Queries, options: ClaimOptions & { page: number }): Promise<ClaimedPage> {
   const rows = await db.execute(
     `with page as materialized (
-       select id, receiver, due_at from deliveries
+       select id, share, receiver, due_at from delivery_queue
        where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
-       order by due_at limit $6
+       order by due_at limit $5
      ),
-     ${busyReceivers},
+     ${freePlaces},
      ranked as (
        select page.*, row_number() over (partition by receiver order by due_at, id) as place from page
      ),
+     fitting as (
+       select ranked.*, r.receiver is null as is_unknown,
+         row_number() over (partition by ranked.share order by place, due_at) as share_place,
+         row_number() over (partition by ranked.share, r.receiver is null order by place, due_at) as unknown_place
+       from ranked cross join places left join free_receivers r on r.receiver = ranked.receiver
+       where place <= coalesce(r.free, "perReceiver")
+     ),
      picked as materialized (
-       select d.id from ranked join deliveries d on d.id = ranked.id
-         left join busy on busy.receiver = ranked.receiver
-       where ranked.place <= coalesce(busy.free, $3) and ${isFree} and d.due_at <= now()
-       order by ranked.place, ranked.due_at limit $4
+       select d.id from fitting cross join places join delivery_queue d on d.id = fitting.id
+         left join free_shares s on s.share = fitting.share
+       where ${fitsShare} and ${isFree} and d.due_at <= now()
+       order by fitting.place, fitting.due_at limit $3
        for update of d skip locked
      ),
      ${claimed}
      select (select count(*) from page) as page_size,
        coalesce(
          (select min(due_at) from page where id not in (select id from picked)),
-         case when (select count(*) from page) < $6 then now() else (select max(due_at) from page) end
+         case when (select count(*) from page) < $5 then now() else (select max(due_at) from page) end
        ) as resume_at,
        ${claimColumns}
      from (select) as always left join claimed c on true ${claimJoins}`,
-    [
-      options.since.toISOString(),
-      JSON.stringify(options.busy),
-      options.perReceiver,
-      options.limit,
-      LEASE_SECONDS,
-      options.page,
-    ],
+    [options.since.toISOString(), JSON.stringify(options.places), options.limit, LEASE_SECONDS, options.page],
   );
   const [first] = rows;
   return {
@@ -85,77 +106,97 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
 }
 
 /**
- * As `claimDue`, but asks receiver by receiver in the order of their names, `RECEIVERS_A_TURN` from the
- * one after `after` on: its cost does not grow with the length of any receiver's queue.
+ * As `claimDue`, but asks receiver by receiver in the order of their shares and names, `RECEIVERS_A_TURN`
+ * from the one after `after` on, and passes over shares without free places: its cost does not grow with the
+ * length of any queue, nor with the number of receivers of a share that has its part.
  *
- * `last` is the receiver to go on after, or an empty text when the round is complete.
+ * `last` is the receiver to go on after; null when the round is complete.
  */
 export async function claimInTurn(
   db: Queries,
-  options: ClaimOptions & { after: string },
+  options: ClaimOptions & { after: Turn | null },
 ): Promise<ClaimedTurn> {
   const rows = await db.execute(
-    `with recursive walk as (
-       (select receiver from deliveries where status = 'pending' and receiver > $6 order by receiver limit 1)
+    `with recursive ${freePlaces},
+     walk as (
+       (select share, receiver from delivery_queue
+        where first_lease_until is null and (share, receiver) > ($5, $6) order by share, receiver limit 1)
        union all
-       select (select d.receiver from deliveries d where d.status = 'pending' and d.receiver > walk.receiver
-               order by d.receiver limit 1)
-       from walk where walk.receiver is not null
-     ),
-     turn as materialized (select receiver from walk where receiver is not null limit ${RECEIVERS_A_TURN}),
-     ${busyReceivers},
-     picked as materialized (
-       select due.id from turn left join busy on busy.receiver = turn.receiver
+       select n.share, n.receiver from walk left join free_shares s on s.share = walk.share
          cross join lateral (
-           select id from deliveries d
-           where ${isFree} and d.receiver = turn.receiver
+           select d.share, d.receiver from delivery_queue d
+           where d.first_lease_until is null
+             and (d.share, d.receiver) > (walk.share, case when s.free <= 0 then chr(1114111) else walk.receiver end)
+           order by d.share, d.receiver limit 1
+         ) as n
+     ),
+     turn as materialized (select share, receiver from walk limit ${RECEIVERS_A_TURN}),
+     found as materialized (
+       select due.id, turn.share, due.due_at, r.receiver is null as is_unknown from turn cross join places
+         left join free_receivers r on r.receiver = turn.receiver
+         cross join lateral (
+           select id, due_at from delivery_queue d
+           where ${isFree} and d.share = turn.share and d.receiver = turn.receiver
              and d.due_at >= $1::timestamptz and d.due_at <= now()
-           order by d.due_at limit greatest(coalesce(busy.free, $3), 0)
+           order by d.due_at limit greatest(coalesce(r.free, "perReceiver"), 0)
            for update skip locked
          ) as due
-       limit $4
+     ),
+     picked as materialized (
+       select ranked.id from (
+         select found.*, row_number() over (partition by share order by due_at) as share_place,
+           row_number() over (partition by share, is_unknown order by due_at) as unknown_place
+         from found
+       ) as ranked cross join places left join free_shares s on s.share = ranked.share
+       where ${fitsShare}
+       order by share_place limit $3
      ),
      ${claimed}
-     select (select count(*) from turn) as receivers, (select max(receiver) from turn) as last, ${claimColumns}
+     select (select count(*) from turn) as receivers,
+       (select share from turn order by share desc limit 1) as last_share,
+       (select receiver from turn order by share desc, receiver desc limit 1) as last_receiver,
+       ${claimColumns}
      from (select) as always left join claimed c on true ${claimJoins}`,
     [
       options.since.toISOString(),
-      JSON.stringify(options.busy),
-      options.perReceiver,
+      JSON.stringify(options.places),
       options.limit,
       LEASE_SECONDS,
-      options.after,
+      options.after?.share ?? '',
+      options.after?.receiver ?? '',
     ],
   );
   const [first] = rows;
   const complete = Number(first?.receivers) < RECEIVERS_A_TURN;
-  return { claims: claimsOf(rows), last: complete ? '' : String(first?.last) };
+  const last = { share: String(first?.last_share), receiver: String(first?.last_receiver) };
+  return { claims: claimsOf(rows), last: complete ? null : last };
 }
-
-/** The lease: well above the longest attempt, so that a slow one is not made twice. */
-const LEASE_SECONDS = 60;
 
 /** One or two milliseconds of index probes. */
 const RECEIVERS_A_TURN = 100;
 
 /** Pending and not leased. */
-const isFree = `status = 'pending' and (leased_until is null or leased_until <= now())`;
+const isFree = `first_lease_until is null and (leased_until is null or leased_until <= now())`;
 
-const busyReceivers = `busy as materialized (
-  select * from json_to_recordset($2::json) as b(receiver text, free int)
-)`;
+/** The columns of a webhook that a claim needs, of the table `w`. */
+export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
+  w.previous_secret, w.previous_secret_until`;
+
+const freePlaces = placesIn('$2');
+
+const fitsShare = `share_place <= coalesce(s.free, "perShare")
+  and (not is_unknown or unknown_place <= coalesce(s.unknown, "perShareUnknown"))`;
 
 /** By an array, since a join is planned as a scan of the whole table while that is small. */
 const claimed = `claimed as (
-  update deliveries d
-  set leased_until = now() + $5 * interval '1 second'
+  update delivery_queue d
+  set leased_until = now() + $4 * interval '1 second'
   where d.id = any (array(select id from picked))
   returning d.*
 )`;
 
-const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.channel, c.kind, c.receiver, c.url,
-  c.mail, c.step, c.leased_until, e.body, w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret,
-  w.next_secret_at, w.previous_secret, w.previous_secret_until`;
+const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.share, c.channel, c.kind, c.receiver,
+  c.url, c.mail, c.step, c.leased_until, e.body, ${webhookColumns}`;
 
 const claimJoins = `left join events e on e.id = c.event_id and c.channel = 'webhook'
   left join webhooks w on w.id = c.webhook_id and w.deleted_at is null`;
@@ -167,6 +208,7 @@ function claimsOf(rows: Row[]): Claim[] {
       id: row.id,
       lease: String(row.leased_until),
       projectId: String(row.project_id),
+      share: String(row.share),
       formId: String(row.form_id),
       kind: String(row.kind),
       receiver: String(row.receiver),
@@ -182,39 +224,41 @@ function webhookContent(row: Row): WebhookContent {
     url: String(row.url),
     eventId: String(row.event_id),
     body: textOrNull(row.body),
-    webhook:
-      typeof row.found_webhook !== 'string'
-        ? null
-        : {
-            id: row.found_webhook,
-            active: row.active === true,
-            keyless: row.keyless === true,
-            secret: String(row.secret),
-            nextSecret: textOrNull(row.next_secret),
-            nextSecretAt: timeOrNull(row.next_secret_at),
-            previousSecret: textOrNull(row.previous_secret),
-            previousSecretUntil: timeOrNull(row.previous_secret_until),
-          },
+    webhook: claimedWebhook(row),
   };
 }
 
-function textOrNull(value: unknown): string | null {
-  return typeof value === 'string' ? value : null;
+/** The webhook in a row with `webhookColumns`; null if it was deleted. */
+export function claimedWebhook(row: Row): ClaimedWebhook | null {
+  if (typeof row.found_webhook !== 'string') return null;
+  return {
+    id: row.found_webhook,
+    active: row.active === true,
+    keyless: row.keyless === true,
+    secret: String(row.secret),
+    nextSecret: textOrNull(row.next_secret),
+    nextSecretAt: timeOrNull(row.next_secret_at),
+    previousSecret: textOrNull(row.previous_secret),
+    previousSecretUntil: timeOrNull(row.previous_secret_until),
+  };
 }
 
 /** `dueAt` is when the first of the due deliveries was due; null if there is none. */
-export type DueWork = { at: Date; events: boolean; dueAt: Date | null; sessions: boolean };
-
-export type ClaimOptions = {
-  since: Date;
-  /** Receivers with deliveries under way in this process, and how many more each may have. */
-  busy: { receiver: string; free: number }[];
-  perReceiver: number;
-  limit: number;
+export type DueWork = {
+  at: Date;
+  events: boolean;
+  dueAt: Date | null;
+  abandoned: boolean;
+  sessions: boolean;
 };
 
+export type WorkSince = { event: string; due: Date; lease: Date };
+
+export type ClaimOptions = { since: Date; places: FreePlaces; limit: number };
+
 export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean };
-export type ClaimedTurn = { claims: Claim[]; last: string };
+export type ClaimedTurn = { claims: Claim[]; last: Turn | null };
+export type Turn = { share: string; receiver: string };
 
 /** A delivery to make. */
 export type Claim = {
@@ -222,6 +266,8 @@ export type Claim = {
   /** Distinguishes this claim from a later one, for `settleDeliveries`. */
   lease: string;
   projectId: string;
+  /** Whose part of the places it uses. */
+  share: string;
   formId: string;
   kind: string;
   receiver: string;

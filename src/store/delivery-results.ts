@@ -2,8 +2,9 @@ import { toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 
 /**
- * Stores the results of claimed deliveries, in one statement: their status, an attempt for each that was
- * tried, and their webhooks' successes and failures. A result whose lease was lost changes nothing.
+ * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the
+ * log, the rest becomes due again, each failed attempt gets a row (the successful one is in the log), and
+ * webhooks note their successes and failures. A result whose lease was lost changes nothing.
  *
  * Returns the webhooks that should be turned off.
  */
@@ -11,31 +12,53 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
   const rows = await db.execute(
     `with result as materialized (
        select * from json_to_recordset($1::json) as r(
-         id text, lease timestamptz, status text, delay_ms double precision, tried boolean, attempt_id text,
-         started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
+         id text, lease timestamptz, status text, delay_ms double precision, tried boolean, advances boolean,
+         attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
      ),
-     settled as (
-       update deliveries d set
-         status = r.status,
-         due_at = case when r.status = 'pending' then ${toMillisecond(`now() + r.delay_ms * interval '1 millisecond'`)} end,
-         leased_until = null,
-         attempt_count = d.attempt_count + r.tried::int,
-         step = d.step + r.tried::int,
-         last_attempt_at = case when r.tried then r.started_at else d.last_attempt_at end,
-         delivered_at = case when r.status = 'delivered' then now() end,
-         response_status = case when r.tried then r.response_status else d.response_status end,
-         error = r.error
-       from result r
-       where d.id = r.id and d.status = 'pending' and d.leased_until = r.lease
-       returning d.id, d.attempt_count, d.webhook_id, d.status, r.tried
+     finished as (
+       delete from delivery_queue q using result r
+       where q.id = any(array(select id from result)) and ${isOfResult} and r.status <> 'pending'
+       returning q.*, r.status, r.tried, r.error as result_error
      ),
      logged as (
+       insert into deliveries
+         (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status, attempt_count,
+          created_at, last_attempt_at, delivered_at, response_status, error, attempt_id, duration_ms, response_body)
+       select f.id, f.project_id, f.form_id, f.event_id, f.webhook_id, f.channel, f.kind, f.receiver, f.url, f.status,
+         f.attempt_count + f.tried::int, f.created_at,
+         case when f.tried then r.started_at else f.last_attempt_at end,
+         case when f.status = 'delivered' then now() end,
+         case when f.tried then r.response_status else f.response_status end, f.result_error,
+         case when f.status = 'delivered' then r.attempt_id end,
+         case when f.status = 'delivered' then r.duration_ms end,
+         case when f.status = 'delivered' then r.response_body end
+       from finished f join result r on r.id = f.id
+     ),
+     postponed as (
+       update delivery_queue q set
+         due_at = ${toMillisecond(`now() + r.delay_ms * interval '1 millisecond'`)},
+         first_lease_until = null,
+         leased_until = null,
+         attempt_count = q.attempt_count + r.tried::int,
+         step = q.step + r.advances::int,
+         last_attempt_at = case when r.tried then r.started_at else q.last_attempt_at end,
+         response_status = case when r.tried then r.response_status else q.response_status end,
+         error = r.error
+       from result r
+       where q.id = any(array(select id from result)) and ${isOfResult} and r.status = 'pending'
+       returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried
+     ),
+     settled as (
+       select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried from finished
+       union all
+       select id, attempt_count, webhook_id, status, tried from postponed
+     ),
+     failures as (
        insert into attempts
          (id, delivery_id, number, status, response_status, error, response_body, duration_ms, started_at)
-       select r.attempt_id, r.id, s.attempt_count,
-         case when s.status = 'delivered' then 'delivered' else 'failed' end,
-         r.response_status, r.error, r.response_body, r.duration_ms, r.started_at
-       from settled s join result r on r.id = s.id where r.tried
+       select r.attempt_id, r.id, s.attempt_count, 'failed', r.response_status, r.error, r.response_body,
+         r.duration_ms, r.started_at
+       from settled s join result r on r.id = s.id where r.tried and s.status <> 'delivered'
      ),
      health as (
        select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries
@@ -57,6 +80,7 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
        w.active and w.keyless and w.last_success_at is null
          and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked`,
     [JSON.stringify(results.map(columnsOf))],
+    { prepared: true },
   );
   return rows.flatMap((row) => {
     const id = String(row.id);
@@ -65,6 +89,9 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
   });
 }
 
+/** A result is of a row that has still the lease of the claim. */
+const isOfResult = `q.id = r.id and coalesce(q.first_lease_until, q.leased_until) = r.lease`;
+
 /** How long a webhook may fail without one success before it is turned off. */
 const TOO_LONG = `interval '5 days'`;
 
@@ -72,7 +99,7 @@ const TOO_LONG = `interval '5 days'`;
 const KEYLESS_FAILURES = 10;
 
 function columnsOf(result: DeliveryResult) {
-  const { id, lease, status, delayMs = null, error = null, attempt } = result;
+  const { id, lease, status, delayMs, error, attempt, advances = attempt !== undefined } = result;
   return {
     id,
     lease,
@@ -80,6 +107,7 @@ function columnsOf(result: DeliveryResult) {
     delay_ms: delayMs,
     error,
     tried: attempt !== undefined,
+    advances,
     attempt_id: attempt?.id,
     started_at: attempt?.startedAt,
     duration_ms: attempt && Math.round(attempt.durationMs),
@@ -97,6 +125,8 @@ export type DeliveryResult = {
   delayMs?: number;
   /** Why it failed, or what it waits for. */
   error?: string;
+  /** Whether it goes on to the next step of the retry schedule; by default if something was tried. */
+  advances?: boolean;
   /** Absent if nothing was tried: the delivery was given back, or waits for a limit. */
   attempt?: {
     id: string;

@@ -1,7 +1,9 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { emittedEvents } from '../domain/events/index.ts';
+import { smallestIdAt } from '../domain/ids.ts';
 import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { deleteSome, type Queries, type Row } from './database/queries.ts';
+import { pendingWhere } from './delivery-queue-table.ts';
 
 /** The outbox: each event is written in the transaction of what happened. */
 export const EventEntity = defineEntity({
@@ -18,13 +20,12 @@ export const EventEntity = defineEntity({
     /** The webhook body, fixed here: every delivery and retry sends these characters. */
     body: text(),
     createdAt: time(),
-    /** When the event became deliveries; null while it waits. */
+    /** When its mails were made, or it was stored if it causes none; null while it waits. */
     fannedOutAt: time().strictNullable(),
   },
   indexes: [
     { name: 'events_waiting', properties: ['id'], where: 'fanned_out_at is null' },
     { name: 'events_by_submission', properties: ['submissionId'], where: 'submission_id is not null' },
-    { name: 'events_fanned_out', properties: ['fannedOutAt'], where: 'fanned_out_at is not null' },
     { name: 'events_by_project', properties: ['projectId', 'id'] },
     { name: 'events_by_form', properties: ['formId'], where: 'submission_id is null' },
   ],
@@ -39,9 +40,9 @@ export async function insertEvents(db: Queries, events: NewEvent[]): Promise<voi
 }
 
 /**
- * Up to `limit` events that wait to become deliveries, oldest first, from the id `since` on.
+ * Up to `limit` events whose mails are to be made, oldest first, from the id `since` on.
  *
- * Takes no lock: `fanOutEvents` settles which process turns an event into deliveries.
+ * Takes no lock: `fanOutEvents` settles which process makes the mails of an event.
  */
 export async function listWaitingEvents(
   db: Queries,
@@ -77,13 +78,14 @@ export async function listEventsById(db: Queries, ids: string[]): Promise<Stored
   return rows.map(toEvent);
 }
 
-/** Removes up to `limit` events that became deliveries `days` ago, of which none is left. Returns how many. */
-export async function purgeEvents(db: Queries, days: number, limit: number): Promise<number> {
+/** Removes up to `limit` events of before a time, of which no delivery is left. Returns how many. */
+export async function purgeEvents(db: Queries, before: number, limit: number): Promise<number> {
   const removed = await deleteSome(db, 'events', {
-    where: `fanned_out_at < now() - make_interval(days => $1)
-      and not exists (select from deliveries where deliveries.event_id = events.id)`,
-    params: [days],
-    orderBy: 'fanned_out_at',
+    where: `id < $1 and fanned_out_at is not null
+      and not exists (select from deliveries where deliveries.event_id = events.id)
+      and not exists (${pendingWhere('event_id = events.id')})`,
+    params: [smallestIdAt('evt', before)],
+    orderBy: 'id',
     limit,
   });
   return removed.length;
@@ -104,7 +106,7 @@ function toEvent(row: Row): StoredEvent {
 }
 
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
-  Partial<Pick<Event, 'submissionId' | 'sessionId'>>;
+  Partial<Pick<Event, 'submissionId' | 'sessionId' | 'fannedOutAt'>>;
 
 export type StoredEvent = Pick<
   Event,

@@ -1,7 +1,7 @@
 import { smallestIdAt } from '../domain/ids.ts';
 import type { Database, Queries, Transaction } from './database/database.ts';
 import { deleteSome } from './database/queries.ts';
-import { removalOfDeliveries } from './deliveries.ts';
+import { removeDeliveries } from './delivery-removal.ts';
 import { FormEntity } from './forms.ts';
 import { removeSubmissionsBefore } from './submission-removal.ts';
 
@@ -52,7 +52,7 @@ export async function removeRowsOfForm(
   formId: string,
   limit: number,
 ): Promise<{ more: boolean; uploadIds: string[] }> {
-  const deliveries = await removeDeliveries(database, formId, limit);
+  const deliveries = await removeDeliveries(database, 'form_id = $1', [formId], limit);
   const submissions = await database.transaction((tx) =>
     removeSubmissionsBefore(tx, formId, smallestIdAt('sub', Number.POSITIVE_INFINITY), limit),
   );
@@ -74,14 +74,6 @@ export async function removeRowsOfForm(
   const more = most >= limit;
   if (!more) await removeFormRow(database, formId);
   return { more, uploadIds: [...submissions.uploadIds, ...uploads.map((row) => String(row.id))] };
-}
-
-async function removeDeliveries(db: Queries, formId: string, limit: number): Promise<number> {
-  const rows = await db.execute(
-    removalOfDeliveries('select id from deliveries where form_id = $1 limit $2 for update skip locked'),
-    [formId, limit],
-  );
-  return rows.length;
 }
 
 async function removeFormRow(db: Queries, formId: string): Promise<void> {

@@ -1,11 +1,18 @@
-import { textOrNull } from './database/columns.ts';
+import { isObject } from '../domain/json.ts';
+import { objectOf, textOrNull } from './database/columns.ts';
 import { sqlState } from './database/faults.ts';
 import type { Queries, Row } from './database/queries.ts';
+import { type Claim, claimedWebhook, webhookColumns } from './delivery-queue.ts';
 import type { Submission } from './submissions.ts';
+import { type LeasePlaces, queueing, queueingInput } from './webhook-deliveries.ts';
 
 /**
- * Stores a group of submissions with their events in one statement and one commit, and returns the result of
- * each row, in the order given. No two rows may be of the same session or hold the same upload.
+ * Stores a group of submissions with their events and the deliveries to the webhooks that listen, in one
+ * statement and one commit, and returns the result of each row, in the order given. No two rows may be of the
+ * same session or hold the same upload.
+ *
+ * What fits into `places` is leased to this process: each commit that makes deliveries, or events that mails
+ * are to be made of, is reported to `onCommitted` with the claims.
  *
  * A row that fails for its own data fails alone: the group is split until the failing row is by itself.
  *
@@ -14,10 +21,10 @@ import type { Submission } from './submissions.ts';
 export async function insertSubmissions(
   db: Queries,
   group: PreparedRow[],
-  slot: number,
+  options: InsertOptions,
 ): Promise<InsertResult[]> {
   try {
-    const stored = await insertGroup(db, group, slot);
+    const stored = await insertGroup(db, group, options);
     const missed = group.filter(({ row }) => !stored.has(row.id));
     const explained = missed.length === 0 ? new Map<string, WriteOutcome>() : await explain(db, missed);
     return group.map(({ row }) => (stored.has(row.id) ? STORED : (explained.get(row.id) ?? UNDECIDED)));
@@ -25,8 +32,8 @@ export async function insertSubmissions(
     if (!isDataError(error)) throw error;
     if (group.length === 1) return [{ outcome: 'refused', error }];
     const middle = Math.ceil(group.length / 2);
-    const first = await insertSubmissions(db, group.slice(0, middle), slot);
-    return [...first, ...(await insertSubmissions(db, group.slice(middle), slot))];
+    const first = await insertSubmissions(db, group.slice(0, middle), options);
+    return [...first, ...(await insertSubmissions(db, group.slice(middle), options))];
   }
 }
 
@@ -51,6 +58,7 @@ export function prepare(row: NewSubmission): PreparedRow {
     eventType: event?.type,
     bodyStart: event?.body.start,
     bodyEnd: event?.body.end,
+    noMailsBy: event?.noMailsBy,
   };
   return { row, json: JSON.stringify(input) };
 }
@@ -71,7 +79,8 @@ with input as materialized (
   select * from json_to_recordset($1::json) as r(
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
-    "uploadIds" text[], "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text
+    "uploadIds" text[], "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
+    "noMailsBy" text
   )
 ),${only(`
 open_sessions as materialized (
@@ -95,13 +104,15 @@ open_sessions as materialized (
   on conflict do nothing
   returning id, form_id, session_id, status
 ), announced as (
-  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at)
+  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at)
   select i."eventId", i."projectId", i."formId", i."eventType", i."id", i."sessionId",
-    i."bodyStart" || i."answers"::text || i."bodyEnd", i."createdAt"
+    i."bodyStart" || i."answers"::text || i."bodyEnd", i."createdAt", case when f.id is not null then now() end
   from input i join stored on stored.id = i."id"
+    left join forms f on f.id = i."formId" and f.current_version_id = i."noMailsBy"
   where i."eventId" is not null
   order by i."eventId"
-),${only(`
+  returning id, project_id, form_id, type, created_at, fanned_out_at
+), ${queueing('$3')},${only(`
 claimed as (
   update sessions set submitted_at = now(), submission_id = stored.id
   from stored where sessions.id = stored.session_id
@@ -116,18 +127,76 @@ claimed as (
   on conflict (form_id, slot) do update
     set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam
 )
-select id from stored`;
+select id as stored, null as delivery, null as event, null as webhook, null::json as commit from stored
+union all
+select null, id, event_id, webhook_id, null from queued where first_lease_until is not null
+union all
+select null, null, null, null, json_build_object(
+  'lease', (select first_lease_until::text from queued where first_lease_until is not null limit 1),
+  'eventsWait', exists (select from announced where fanned_out_at is null),
+  'deliveriesWait', exists (select from queued where first_lease_until is null),
+  'webhooks', (
+    select json_agg(row_to_json(found)) from (
+      select w.url, q.share, ${webhookColumns} from webhooks w join (
+        select distinct webhook_id, share from queued where first_lease_until is not null
+      ) q on q.webhook_id = w.id
+    ) found
+  )
+)`;
 }
 
 const INSERT = insertStatement({ claims: false });
 const INSERT_CLAIMING = insertStatement({ claims: true });
 
-async function insertGroup(db: Queries, group: PreparedRow[], slot: number): Promise<Set<string>> {
+async function insertGroup(db: Queries, group: PreparedRow[], options: InsertOptions): Promise<Set<string>> {
   const rows = `[${group.map(({ json }) => json).join(',')}]`;
   const statement = group.some(({ row }) => claimsOf(row).length > 0) ? INSERT_CLAIMING : INSERT;
   // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
-  const stored = await db.execute(statement, [rows, slot], { repeatable: true, prepared: true });
-  return new Set(stored.map(({ id }) => String(id)));
+  const places = queueingInput('submission.created', options.places());
+  const result = await db.execute(statement, [rows, options.slot, places], {
+    repeatable: true,
+    prepared: true,
+  });
+  const stored = new Set(result.flatMap((row) => (typeof row.stored === 'string' ? row.stored : [])));
+  if (stored.size > 0) options.onCommitted(commitOf(result, group));
+  return stored;
+}
+
+/** Makes the claims of what was leased, with the bodies that are in memory. */
+function commitOf(rows: Row[], group: PreparedRow[]): Commit {
+  const commit = objectOf(rows.find((row) => row.commit !== null)?.commit);
+  const webhooks = Array.isArray(commit.webhooks)
+    ? commit.webhooks.flatMap((webhook: unknown) => (isObject(webhook) ? [webhook] : []))
+    : [];
+  const lease = textOrNull(commit.lease) ?? '';
+  const byId = new Map(webhooks.map((webhook) => [webhook.found_webhook, webhook]));
+  const events = new Map(group.map(({ row }) => [row.event?.id, row]));
+  const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId }): Claim[] => {
+    const row = typeof eventId === 'string' ? events.get(eventId) : undefined;
+    const webhook = byId.get(webhookId);
+    if (!row?.event || webhook === undefined) return [];
+    const { type, body } = row.event;
+    return [
+      {
+        id: String(delivery),
+        lease,
+        projectId: row.projectId,
+        share: String(webhook.share),
+        formId: row.formId,
+        kind: type,
+        receiver: String(webhookId),
+        step: 0,
+        content: {
+          channel: 'webhook',
+          url: String(webhook.url),
+          eventId: String(eventId),
+          body: body.start + JSON.stringify(row.answers) + body.end,
+          webhook: claimedWebhook(webhook),
+        },
+      },
+    ];
+  });
+  return { claims, eventsWait: commit.eventsWait === true, deliveriesWait: commit.deliveriesWait === true };
 }
 
 /** What no two rows of a group may both have: the session that the row ends, and its uploads. */
@@ -206,8 +275,15 @@ function isDataError(error: unknown): boolean {
 
 /** A submission to store, and what goes into the same commit. */
 export type NewSubmission = Submission & {
-  /** Null if nobody is notified, as of spam. The body has the JSON of the answers inside. */
-  event: { id: string; type: string; body: { start: string; end: string } } | null;
+  /** Null if nobody is notified, as of spam. */
+  event: {
+    id: string;
+    type: string;
+    /** Has the JSON of the answers inside. */
+    body: { start: string; end: string };
+    /** The version of the form by which it causes no mails, as long as that is the current one. */
+    noMailsBy?: string | undefined;
+  } | null;
   /** Uploads that become this submission's; without all of them it is not stored. */
   uploadIds?: string[];
 };
@@ -225,4 +301,18 @@ export type WriteOutcome =
   | { outcome: 'upload_taken' };
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
+/**
+ * What was committed: the claims of this process, and whether there are events that mails are to be made of,
+ * and deliveries for whoever claims them.
+ */
+export type Commit = { claims: Claim[]; eventsWait: boolean; deliveriesWait: boolean };
+
+export type InsertOptions = {
+  /** The counters' slot of this process. */
+  slot: number;
+  places: () => LeasePlaces;
+  /** Must not throw. */
+  onCommitted: (commit: Commit) => void;
+};
+
 export type PreparedRow = { row: NewSubmission; json: string };

@@ -1,5 +1,5 @@
 import type { Transaction } from './database/queries.ts';
-import { removalOfDeliveries } from './deliveries.ts';
+import { removeDeliveries } from './delivery-removal.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,
@@ -39,7 +39,8 @@ export async function removeSubmissionsBefore(
 }
 
 async function removeRows(tx: Transaction, ids: string[]): Promise<{ uploadIds: string[] }> {
-  await tx.execute(removalOfDeliveries('select id from deliveries where submission_id = any($1)'), [ids]);
+  const events = await tx.select('select id from events where submission_id = any($1)', [ids]);
+  await removeDeliveries(tx, 'event_id = any($1)', [events.map((row) => row.id)]);
   await tx.execute('delete from events where submission_id = any($1)', [ids]);
   await tx.execute(
     `update sessions set partial_answers = null

@@ -3,6 +3,7 @@ import { DatabaseUnavailable, Overloaded } from './database/faults.ts';
 import type { Queries } from './database/queries.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from './database/retry.ts';
 import {
+  type Commit,
   claimsOf,
   insertSubmissions,
   type NewSubmission,
@@ -10,6 +11,7 @@ import {
   prepare,
   type WriteOutcome,
 } from './submission-insert.ts';
+import { type LeasePlaces, NO_PLACES } from './webhook-deliveries.ts';
 
 /**
  * Makes the one way submissions are stored: those that arrive together are written together, in one
@@ -20,8 +22,12 @@ import {
  * runs inside the turn that begins it.
  */
 export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
-  const { onCommitted, maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES } = options;
-  const slot = Math.floor(Math.random() * SLOTS);
+  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES } = options;
+  const insertOptions = {
+    slot: Math.floor(Math.random() * SLOTS),
+    places: options.places ?? (() => NO_PLACES),
+    onCommitted: options.onCommitted ?? (() => undefined),
+  };
   const queue: Waiting[] = [];
   let heldBytes = 0;
   let heldRows = 0;
@@ -49,8 +55,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
 
   async function store(group: Waiting[]): Promise<void> {
     try {
-      const results = await insertSubmissions(db, group, slot);
-      if (results.some(({ outcome }) => outcome === 'stored')) onCommitted?.();
+      const results = await insertSubmissions(db, group, insertOptions);
       for (const [index, waiting] of group.entries()) {
         const result = results[index];
         if (result === undefined || result.outcome === 'undecided') again(waiting);
@@ -149,8 +154,10 @@ export type SubmissionWriter = {
 };
 
 export type WriterOptions = {
-  /** Called after each commit that holds events, before its callers are answered. */
-  onCommitted?: () => void;
+  /** How many deliveries this process can attempt at once beside those that it has; by default none. */
+  places?: () => LeasePlaces;
+  /** Called after each commit, before its callers are answered. Must not throw. */
+  onCommitted?: (commit: Commit) => void;
   maxWaiting?: number;
   maxWaitingBytes?: number;
 };
@@ -163,4 +170,4 @@ type Waiting = PreparedRow & {
   reject: (error: unknown) => void;
 };
 
-export type { NewSubmission } from './submission-insert.ts';
+export type { Commit, NewSubmission } from './submission-insert.ts';

@@ -1,7 +1,8 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { id, text, textOrNull, time } from './database/columns.ts';
 import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
-import { removalOfDeliveries } from './deliveries.ts';
+import { pendingWhere } from './delivery-queue-table.ts';
+import { removeDeliveries } from './delivery-removal.ts';
 
 /** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
 export const WebhookEntity = defineEntity({
@@ -110,22 +111,6 @@ export async function listWebhooks(
   return pageOf(rows, page.limit);
 }
 
-/** The active webhooks that hear of events of these forms: the forms' own, and those of their projects. */
-export async function listListeningWebhooks(
-  db: Queries,
-  { formIds, projectIds }: { formIds: string[]; projectIds: string[] },
-): Promise<Webhook[]> {
-  const listening = { deletedAt: null, active: true };
-  return db.read((em) =>
-    em.find(WebhookEntity, {
-      $or: [
-        { ...listening, formId: { $in: formIds } },
-        { ...listening, projectId: { $in: projectIds }, formId: null },
-      ],
-    }),
-  );
-}
-
 /** Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. */
 export async function updateWebhook(
   db: Queries,
@@ -168,23 +153,19 @@ export async function turnOffWebhook(
 
 /**
  * Removes up to `limit` deliveries of deleted webhooks with their attempts, and webhooks that have none
- * left. Returns how many deliveries.
+ * left. Returns how many rows of a kind.
  */
 export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<number> {
-  const rows = await db.execute(
-    removalOfDeliveries(
-      `select d.id from webhooks w join deliveries d on d.webhook_id = w.id
-       where w.deleted_at is not null limit $1`,
-    ),
-    [limit],
-  );
-  if (rows.length > 0) return rows.length;
-  await deleteSome(db, 'webhooks', {
+  const gone = await db.select(`select id from webhooks where deleted_at is not null limit ${limit}`);
+  const removed = await removeDeliveries(db, 'webhook_id = any($1)', [gone.map((row) => row.id)], limit);
+  if (removed > 0) return removed;
+  const webhooks = await deleteSome(db, 'webhooks', {
     where: `deleted_at is not null
-      and not exists (select from deliveries where deliveries.webhook_id = webhooks.id)`,
+      and not exists (select from deliveries where deliveries.webhook_id = webhooks.id)
+      and not exists (${pendingWhere('webhook_id = webhooks.id')})`,
     limit,
   });
-  return 0;
+  return webhooks.length;
 }
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;

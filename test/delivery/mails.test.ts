@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
-import { releaseWaitingMail } from '../../src/store/deliveries.ts';
+import { releaseWaitingMail } from '../../src/store/delivery-removal.ts';
 import { confirmRecipient, stopMail } from '../../src/store/mail.ts';
 import { VersionEntity } from '../../src/store/versions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -178,8 +178,7 @@ describe.each(engines)('mails on %s', (engine) => {
     );
     await using delivery = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
     await mailServer.expectMails(20);
-    const waiting = () =>
-      database.select(`select error from deliveries where status = 'pending' and error like 'Waits:%'`);
+    const waiting = () => database.select(`select error from delivery_queue where error like 'Waits:%'`);
     await until(async () => (await waiting()).length === 3);
     expect(mailServer.mails).toHaveLength(20);
 
@@ -210,8 +209,7 @@ describe.each(engines)('mails on %s', (engine) => {
 
     const [stopped] = await expectFinished(database, quiet, 1);
     await mailServer.expectMails(3);
-    const waiting = () =>
-      database.select(`select id from deliveries where status = 'pending' and error like 'Waits:%'`);
+    const waiting = () => database.select(`select id from delivery_queue where error like 'Waits:%'`);
     await until(async () => (await waiting()).length === 1);
 
     expect(stopped?.delivery).toMatchObject({

@@ -52,12 +52,14 @@ describe.each(engines)('the poller on %s', (engine) => {
 
     await database.execute(
       `insert into events (id, project_id, form_id, type, body, created_at)
-       values ($1, $2, $3, 'session.expired', '{}', now())`,
+       values ($1, $2, $3, 'owner.change_requested', '{"address":"new@example.com"}', now())`,
       [newId('evt', Date.now() - 3_000), form.projectId, form.id],
     );
+    await givenSubmissions(database, form, [{}]);
+    await database.execute("update delivery_queue set due_at = now() - interval '3 seconds'");
 
     await receiver.expectRequests(1);
-    await expectFinished(database, form, 1);
+    await expectFinished(database, form, 3);
   });
 });
 

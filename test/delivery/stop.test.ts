@@ -7,6 +7,7 @@ import { createServerDatabase, engines, openTestDatabase } from '../support/data
 import { openDatabaseProxy } from '../support/database-proxy.ts';
 import {
   deliveredByWebhook,
+  endLeases,
   expectFinished,
   givenForm,
   givenSubmissions,
@@ -47,10 +48,10 @@ it('finishes attempts under way while the database is away, and leaves them to b
 
   await proxy.mend();
   const left = await database.select(
-    'select status, attempt_count, leased_until > now() as leased from deliveries',
+    'select attempt_count, leased_until > now() as leased from delivery_queue',
   );
-  expect(left).toEqual([{ status: 'pending', attempt_count: 0, leased: true }]);
-  await database.execute('update deliveries set leased_until = now()');
+  expect(left).toEqual([{ attempt_count: 0, leased: true }]);
+  await endLeases(database);
   await using _later = startDelivery(database);
   await receiver.expectRequests(2);
   answers[1]?.writeHead(204).end();
@@ -77,7 +78,7 @@ it('releases what it can not finish within the grace of a stop', async () => {
 
   expect(Date.now() - stoppedAt).toBeLessThan(5_000);
   const released = await database.select(
-    `select id from deliveries where status = 'pending' and leased_until is null and attempt_count = 0`,
+    'select id from delivery_queue where leased_until is null and attempt_count = 0',
   );
   expect(released).toHaveLength(10);
 });
@@ -99,8 +100,8 @@ it.each(engines)('does not wait beyond its grace for a mail server that stalls, 
   await delivery.stop(100);
 
   // A mail whose server has run into a time-out counts as an attempt.
-  expect(await database.select('select status, attempt_count, leased_until, error from deliveries')).toEqual([
-    { status: 'pending', attempt_count: 0, leased_until: null, error: null },
+  expect(await database.select('select attempt_count, leased_until, error from delivery_queue')).toEqual([
+    { attempt_count: 0, leased_until: null, error: null },
   ]);
   answer(undefined);
   await using _later = startDelivery(database, { settings });
@@ -137,6 +138,6 @@ it('gives up storing results when the grace is over and the database is still aw
 
   expect(settlements).toBe(1);
   await proxy.mend();
-  const left = await database.select('select status, leased_until > now() as leased from deliveries');
-  expect(left).toEqual([{ status: 'pending', leased: true }]);
+  const left = await database.select('select leased_until > now() as leased from delivery_queue');
+  expect(left).toEqual([{ leased: true }]);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { expireSessions, removeOld } from '../../src/delivery/sweeps/sweeps.ts';
-import { newSessionId } from '../../src/domain/ids.ts';
+import { newId, newSessionId } from '../../src/domain/ids.ts';
 import { insertSession } from '../../src/store/sessions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
@@ -57,10 +57,11 @@ describe.each(engines)('sweeps on %s', (engine) => {
     await using delivery = startDelivery(database, { settings: { retentionDays: 30 } });
     const [old] = await expectFinished(database, form, 2);
     await delivery.stop(1_000);
+    const at = Date.now() - 31 * 24 * 3600 * 1000;
     await database.execute(
-      `with d as (update deliveries set created_at = now() - interval '31 days' where id = $1 returning event_id)
-       update events set fanned_out_at = now() - interval '31 days' where id = (select event_id from d)`,
-      [old?.delivery.id],
+      `with e as (update events set id = $2 where id = $4 returning id)
+       update deliveries set id = $1, event_id = $2 where id = $3`,
+      [newId('dlv', at), newId('evt', at), old?.delivery.id, old?.delivery.eventId],
     );
 
     await removeOld(delivery.options);
@@ -69,7 +70,7 @@ describe.each(engines)('sweeps on %s', (engine) => {
       `select (select count(*) from deliveries)::int as deliveries, (select count(*) from attempts)::int as attempts,
          (select count(*) from events)::int as events`,
     );
-    expect(counts).toEqual({ deliveries: 1, attempts: 1, events: 1 });
+    expect(counts).toEqual({ deliveries: 1, attempts: 0, events: 1 });
   });
 
   it("removes a deleted webhook's history", async () => {

@@ -1,6 +1,7 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { verifySignature } from '../../src/domain/delivery/signature.ts';
+import type { Database } from '../../src/store/database/database.ts';
 import { findWebhook } from '../../src/store/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
@@ -52,6 +53,31 @@ describe.each(engines)('webhooks on %s', (engine) => {
       { number: 1, status: 'delivered', responseStatus: 204, error: null },
     ]);
     expect(others).toEqual([]);
+  });
+
+  it('sends what its own process stores without asking the database for it', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, deliveredByWebhook);
+    await givenWebhook(database, form, { url: receiver.url });
+    const statements: string[] = [];
+    const watched: Database = {
+      ...database,
+      execute: (sql, ...rest) => {
+        statements.push(sql);
+        return database.execute(sql, ...rest);
+      },
+    };
+    await using delivery = startDelivery(watched);
+    await givenSubmissions(database, form, [{}, {}, {}], delivery);
+
+    const logged = await expectFinished(database, form, 3);
+
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id']))).toEqual(
+      new Set(logged.map((each) => each.delivery.eventId)),
+    );
+    expect(logged.map((each) => each.delivery.status)).toEqual(['delivered', 'delivered', 'delivered']);
+    expect(statements.filter((sql) => sql.includes('set leased_until = now() +'))).toEqual([]);
   });
 
   it('tries again by the schedule with the same event id, and gives up at its end', async () => {

@@ -7,6 +7,7 @@ import { type Database, openDatabase } from '../../src/store/database/database.t
 import { givenEmbeddedDatabase, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,
+  endLeases,
   givenForm,
   givenSubmissions,
   givenWebhook,
@@ -116,13 +117,6 @@ function startProcess(place: string) {
       await exit;
     },
   };
-}
-
-/** Ends the leases of a dead process at once, which otherwise takes a minute. */
-async function endLeases(database: Database): Promise<void> {
-  await database.execute(
-    `update deliveries set leased_until = now() where status = 'pending' and leased_until is not null`,
-  );
 }
 
 async function count(database: Database, condition: string): Promise<number> {

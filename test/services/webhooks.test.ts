@@ -7,8 +7,9 @@ import {
   WebhooksService,
 } from '../../gen/forms/v1/webhooks_pb.js';
 import { newId } from '../../src/domain/ids.ts';
-import { insertTestDelivery } from '../../src/store/deliveries.ts';
+import { insertTestDelivery } from '../../src/store/delivery-replay.ts';
 import { engines } from '../support/database.ts';
+import { endDelivery } from '../support/delivery.ts';
 import { failureOf } from '../support/failures.ts';
 import { startServices, type TestServices } from '../support/services.ts';
 
@@ -191,9 +192,9 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     expect(await failureOf(webhooks(rpc.key).deleteWebhook({ webhookId }))).toMatchObject({
       reason: 'NOT_FOUND',
     });
-    expect(await rpc.database.select('select 1 from deliveries where webhook_id = $1', [webhookId])).toEqual(
-      [],
-    );
+    expect(
+      await rpc.database.select('select 1 from delivery_queue where webhook_id = $1', [webhookId]),
+    ).toEqual([]);
   });
 
   it('rotates the secret at once or later, and refuses other times', async () => {
@@ -310,9 +311,9 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
       body: '{}',
       createdAt,
     };
-    const delivery = { id: newId('dlv', now), webhookId, url };
+    const delivery = { id: newId('dlv', now), webhookId, url, keyless: false };
     await insertTestDelivery(rpc.database, { event, delivery });
-    await rpc.database.execute('update deliveries set status = $2 where id = $1', [delivery.id, status]);
+    if (status !== 'pending') await endDelivery(rpc.database, delivery.id, status);
     return delivery.id;
   }
 });

@@ -1,11 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database/database.ts';
-import { findDelivery, listDeliveries, purgeDeliveries } from '../../src/store/deliveries.ts';
-import { insertDeliveries } from '../../src/store/delivery-inserts.ts';
+import { findDelivery, listDeliveries } from '../../src/store/deliveries.ts';
+import { queueMails } from '../../src/store/delivery-inserts.ts';
 import { claimDue } from '../../src/store/delivery-queue.ts';
+import { purgeDeliveries } from '../../src/store/delivery-removal.ts';
 import { settleDeliveries } from '../../src/store/delivery-results.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
+import { endDelivery } from '../support/delivery.ts';
 
 describe.each(engines)('deliveries on %s', (engine) => {
   it('are listed newest first, page by page, with their attempts and without what a mail says', async () => {
@@ -71,20 +73,17 @@ describe.each(engines)('deliveries on %s', (engine) => {
     const ids = [await givenMail(database), await givenMail(database), await givenMail(database)];
     const pending = await givenMail(database);
     await attempt(database);
-    await database.execute(
-      `update deliveries set created_at = now() - interval '31 days', status = case id when $1 then status else 'failed' end`,
-      [pending],
-    );
+    for (const id of ids) await endDelivery(database, id, 'failed');
 
     const removed = [
-      await purgeDeliveries(database, 32, 2),
-      await purgeDeliveries(database, 30, 2),
-      await purgeDeliveries(database, 30, 2),
+      await purgeDeliveries(database, 0, 2),
+      await purgeDeliveries(database, made + 1, 2),
+      await purgeDeliveries(database, made + 1, 2),
     ];
 
     expect(removed).toEqual([0, 2, 1]);
-    expect(ids).toHaveLength(3);
-    expect(await database.select('select id from deliveries')).toEqual([{ id: pending }]);
+    expect(await database.select('select id from deliveries')).toEqual([]);
+    expect(await database.select('select id from delivery_queue')).toEqual([{ id: pending }]);
     expect(await database.select('select delivery_id as id from attempts')).toEqual([{ id: pending }]);
   });
 });
@@ -95,13 +94,13 @@ async function givenMail(db: Queries): Promise<string> {
   // The order of ids is that of their milliseconds.
   made += 1;
   const id = newId('dlv', made);
-  await insertDeliveries(db, [
+  await queueMails(db, [
     {
       id,
       eventId: null,
       projectId: 'prj_one',
       formId: 'form_one',
-      submissionId: null,
+      keyless: false,
       kind: 'owner',
       receiver: `${id}@example.com`,
       mail: { text: 'the words of the mail' },
@@ -114,7 +113,8 @@ async function givenMail(db: Queries): Promise<string> {
 /** Attempts each due delivery in vain; the next attempt is due at once. */
 async function attempt(db: Queries): Promise<void> {
   const since = new Date(0);
-  const { claims } = await claimDue(db, { since, busy: [], perReceiver: 100, limit: 100, page: 100 });
+  const places = { perReceiver: 100, perShare: 100, perShareUnknown: 100, receivers: [], shares: [] };
+  const { claims } = await claimDue(db, { since, places, limit: 100, page: 100 });
   await settleDeliveries(
     db,
     claims.map(({ id, lease }) => ({

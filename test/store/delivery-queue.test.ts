@@ -1,18 +1,20 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries, Transaction } from '../../src/store/database/queries.ts';
-import { replayDelivery } from '../../src/store/deliveries.ts';
-import { insertDeliveries, type NewDelivery } from '../../src/store/delivery-inserts.ts';
+import { findDelivery, listDeliveries } from '../../src/store/deliveries.ts';
+import { queueMails } from '../../src/store/delivery-inserts.ts';
 import { type Claim, claimDue, claimInTurn } from '../../src/store/delivery-queue.ts';
+import { replayDelivery } from '../../src/store/delivery-replay.ts';
 import { settleDeliveries } from '../../src/store/delivery-results.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { givenForm, givenSubmissions, givenWebhook } from '../support/delivery.ts';
+import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../support/delivery.ts';
 
-const start = { since: new Date(0), busy: [], perReceiver: 100, limit: 100 };
+const places = { perReceiver: 100, perShare: 100, perShareUnknown: 100, receivers: [], shares: [] };
+const start = { since: new Date(0), places, limit: 100 };
 
 const ways: [string, (queries: Queries) => Promise<{ claims: Claim[] }>][] = [
   ['by their time', (queries) => claimDue(queries, { ...start, page: 100 })],
-  ['by their receivers', (queries) => claimInTurn(queries, { ...start, after: '' })],
+  ['by their receivers', (queries) => claimInTurn(queries, { ...start, after: null })],
 ];
 
 describe.each(engines)('due deliveries on %s', (engine) => {
@@ -79,15 +81,11 @@ describe.each(engines)('due deliveries on %s', (engine) => {
   it.each(ways)('are claimed %s in the very moment that they are replayed in', async (_way, claim) => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database);
-    const webhook = await givenWebhook(database, form);
-    const [eventId = ''] = await givenSubmissions(database, form, [{}]);
-    const { id: webhookId, url } = webhook;
-    const id = await givenDelivery(database, {
-      eventId,
-      projectId: form.projectId,
-      webhook: { id: webhookId, url },
-    });
-    await database.execute(`update deliveries set status = 'failed'`);
+    const { id: webhookId } = await givenWebhook(database, form);
+    await givenSubmissions(database, form, [{}]);
+    const { items } = await listDeliveries(database, { webhookId }, { limit: 1 });
+    const id = items[0]?.delivery.id ?? '';
+    await endDelivery(database, id, 'failed');
 
     for (let moment = 0; moment < 12; moment += 1) {
       await database.transaction(async (tx) => {
@@ -101,20 +99,19 @@ describe.each(engines)('due deliveries on %s', (engine) => {
   });
 });
 
-async function givenDelivery(queries: Queries, given: Partial<NewDelivery> = {}): Promise<string> {
+async function givenDelivery(queries: Queries): Promise<string> {
   const id = newId('dlv', Date.now());
-  await insertDeliveries(queries, [
+  await queueMails(queries, [
     {
       id,
       eventId: null,
       projectId: 'prj_one',
       formId: 'form_one',
-      submissionId: null,
+      keyless: false,
       kind: 'owner',
       receiver: `${id}@example.com`,
       mail: {},
       delaySeconds: 0,
-      ...given,
     },
   ]);
   return id;
@@ -123,18 +120,19 @@ async function givenDelivery(queries: Queries, given: Partial<NewDelivery> = {})
 /** The session's updates of deliveries, and how many of them needed no index entry. */
 async function updatesOf(tx: Transaction): Promise<{ all: number; besideIndexes: number }> {
   const [row] = await tx.select(
-    `select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where relname = 'deliveries'`,
+    `select n_tup_upd, n_tup_hot_upd from pg_stat_xact_user_tables where relname = 'delivery_queue'`,
   );
   return { all: Number(row?.n_tup_upd), besideIndexes: Number(row?.n_tup_hot_upd) };
 }
 
 async function stateOf(database: TestDatabase, id: string) {
-  const [row] = await database.select('select status, due_at from deliveries where id = $1', [id]);
-  return { status: row?.status, dueAt: row?.due_at };
+  const logged = await findDelivery(database, 'prj_one', id);
+  return { status: logged?.delivery.status, dueAt: logged?.delivery.dueAt };
 }
 
 async function endLease(database: TestDatabase, id: string): Promise<void> {
-  await database.execute(`update deliveries set leased_until = now() - interval '1 second' where id = $1`, [
-    id,
-  ]);
+  await database.execute(
+    `update delivery_queue set leased_until = now() - interval '1 second' where id = $1`,
+    [id],
+  );
 }

@@ -152,7 +152,7 @@ describe('a look-up whose connection the server ends', () => {
     ['listSubmissions', 'submissions', (db) => listSubmissions(db, 'form_one', {}, { limit: 1 })],
     ['listWaitingEvents', 'events', (db) => listWaitingEvents(db, { since: '', limit: 1 })],
     ['listEventsById', 'events', (db) => listEventsById(db, ['evt_one'])],
-    ['findDueWork', 'events', (db) => findDueWork(db, { event: '', due: new Date(0) })],
+    ['findDueWork', 'events', (db) => findDueWork(db, { event: '', due: new Date(0), lease: new Date(0) })],
     ['listDeliveries', 'deliveries', (db) => listDeliveries(db, { formId: 'form_one' }, { limit: 1 })],
     [
       'isMailStopped',

@@ -3,6 +3,7 @@ import { Migration } from '@mikro-orm/migrations';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/store/database/engine.ts';
+import { entities } from '../../src/store/database/entities.ts';
 import { openPglite } from '../../src/store/database/pglite.ts';
 import { openPostgres } from '../../src/store/database/postgres.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
@@ -38,6 +39,100 @@ it.each(engines)('puts the retention time of current versions on older forms on 
     { id: 'form_3', retention_days: null },
   ]);
   expect(await engine.schemaDifference()).toBe('');
+});
+
+it.each(engines)('takes deliveries of every state into the queue and the log on %s', async (name) => {
+  await using cleanup = new AsyncDisposableStack();
+  const engine = await openEngine(name, cleanup);
+  await goBackTo(engine, '2026-11-22-delivery-queue');
+  await engine.query(
+    `insert into webhooks (id, project_id, form_id, url, events, secret, keyless, from_definition, active, created_at)
+     values ('wh_1', 'prj_1', null, 'https://one.example/', '{submission.created}', 's', false, false, true, now()),
+       ('wh_2', 'prj_1', 'form_2', 'https://two.example/', '{submission.created}', 's', true, true, true, now()),
+       ('wh_3', 'prj_1', 'form_2', 'https://off.example/', '{submission.created}', 's', true, false, false, now())`,
+    [],
+  );
+  await engine.query(
+    `insert into deliveries (id, project_id, form_id, event_id, webhook_id, submission_id, channel, kind, receiver,
+       url, mail, status, attempt_count, step, due_at, leased_until, created_at, last_attempt_at, delivered_at,
+       response_status, error)
+     select id, 'prj_1', form, 'evt_' || id, webhook, 'sub_' || id, channel, kind, receiver, url, mail::json, status,
+       tries, tries, due::timestamptz, null, '2026-11-20T10:00:00Z', case when tries > 0 then now() end,
+       case status when 'delivered' then now() end, answer, error
+     from (values
+       ('dlv_1', 'form_1', 'wh_1', 'webhook', 'submission.created', 'wh_1', 'https://one.example/', null, 'pending', 2,
+         '2026-11-20T12:00:00Z', 500, 'Answered 500.'),
+       ('dlv_2', 'form_2', 'wh_2', 'webhook', 'submission.created', 'wh_2', 'https://two.example/', null, 'pending', 0,
+         '2026-11-20T10:00:00Z', null, null),
+       ('dlv_3', 'form_1', null, 'mail', 'owner', 'a@example.com', null, '{"to":"a@example.com"}', 'pending', 0,
+         '2026-11-21T00:00:00Z', null, 'Waits: the owner has not confirmed the address.'),
+       ('dlv_4', 'form_1', 'wh_1', 'webhook', 'submission.created', 'wh_1', 'https://one.example/', null, 'failed', 1,
+         null, 410, 'Answered 410 Gone.'),
+       ('dlv_5', 'form_1', 'wh_1', 'webhook', 'submission.created', 'wh_1', 'https://one.example/', null, 'delivered', 1,
+         null, 204, null)
+     ) as d(id, form, webhook, channel, kind, receiver, url, mail, status, tries, due, answer, error)`,
+    [],
+  );
+  await engine.query(
+    `insert into attempts (id, delivery_id, number, status, response_status, error, response_body, duration_ms, started_at)
+     values ('att_1', 'dlv_5', 1, 'delivered', 204, null, 'thanks', 7, now())`,
+    [],
+  );
+  await engine.query(
+    `insert into events (id, project_id, form_id, type, submission_id, body, created_at, fanned_out_at)
+     select 'evt_dlv_' || n, 'prj_1', 'form_1', 'submission.created', 'sub_dlv_' || n, '{}', now(), now()
+     from generate_series(1, 5) n
+     union all select 'evt_0123456789waiting000000000', 'prj_1', 'form_2', 'submission.completed', 'sub_6', '{}', now(), null
+     union all select 'evt_0123456789foreign000000000', 'prj_2', 'form_3', 'submission.created', 'sub_7', '{}', now(), null`,
+    [],
+  );
+
+  await engine.migrate();
+
+  expect(await engine.schemaDifference()).toBe('');
+  const queued = await engine.query(
+    `select id, share, channel, receiver, url, mail, step, attempt_count, error,
+       due_at < '2026-11-21T12:00:00Z' as kept_its_time
+     from delivery_queue where event_id not like '%waiting%' order by id`,
+    [],
+  );
+  expect(queued).toEqual([
+    {
+      id: 'dlv_1',
+      share: 'prj_1',
+      channel: 'webhook',
+      receiver: 'wh_1',
+      url: 'https://one.example/',
+      mail: null,
+      step: 2,
+      attempt_count: 2,
+      error: 'Answered 500.',
+      kept_its_time: true,
+    },
+    expect.objectContaining({ id: 'dlv_2', share: 'prj_1 keyless', step: 0, kept_its_time: true }),
+    expect.objectContaining({
+      id: 'dlv_3',
+      channel: 'mail',
+      mail: { to: 'a@example.com' },
+      kept_its_time: true,
+    }),
+  ]);
+  const made = await engine.query(
+    `select id, webhook_id, share from delivery_queue where event_id like '%waiting%' order by webhook_id`,
+    [],
+  );
+  expect(made).toEqual([
+    { id: expect.stringMatching(/^dlv_0123456789[0-9a-f]{16}$/), webhook_id: 'wh_1', share: 'prj_1' },
+    { id: expect.stringMatching(/^dlv_0123456789[0-9a-f]{16}$/), webhook_id: 'wh_2', share: 'prj_1 keyless' },
+  ]);
+  expect(
+    await engine.query('select id, status, attempt_count, error from deliveries order by id', []),
+  ).toEqual([
+    { id: 'dlv_4', status: 'failed', attempt_count: 1, error: 'Answered 410 Gone.' },
+    { id: 'dlv_5', status: 'delivered', attempt_count: 1, error: null },
+  ]);
+  const waiting = await engine.query('select count(*)::int as n from events where fanned_out_at is null', []);
+  expect(waiting).toEqual([{ n: 2 }]);
 });
 
 describe('a migration that takes long', () => {
@@ -111,6 +206,20 @@ describe('a migration that takes long', () => {
     expect(lines).toEqual([]);
   });
 });
+
+/** Makes the empty tables as they were before a migration. */
+async function goBackTo(engine: Engine, name: string): Promise<void> {
+  await engine.query(`drop table ${entities.map(({ meta }) => meta.tableName).join()} cascade`, []);
+  const at = migrations.findIndex((each) => each.name === name);
+  const statements: string[] = [];
+  const addSql = (sql: string) => statements.push(sql);
+  for (const { class: migration } of migrations.slice(0, at)) {
+    await Object.assign(Object.create(migration.prototype) as Migration, { addSql }).up();
+  }
+  for (const statement of statements) await engine.query(statement, []);
+  const later = migrations.slice(at).map((each) => each.name);
+  await engine.query('delete from migrations where name = any($1)', [later]);
+}
 
 class Slow extends Migration {
   override up(): void {

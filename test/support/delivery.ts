@@ -11,8 +11,10 @@ import type { JsonObject } from '../../src/domain/json.ts';
 import { parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries.ts';
+import { settleDeliveries } from '../../src/store/delivery-results.ts';
 import { insertEvents } from '../../src/store/events.ts';
 import { type Form, FormEntity } from '../../src/store/forms.ts';
+import { createSubmissionWriter, type WriterOptions } from '../../src/store/submission-writer.ts';
 import { VersionEntity } from '../../src/store/versions.ts';
 import { type Webhook, WebhookEntity } from '../../src/store/webhooks.ts';
 import { until } from './until.ts';
@@ -156,40 +158,45 @@ export async function givenWebhook(
   return webhook;
 }
 
-/** Events as submissions write them, in one commit. Returns their ids in order. */
+/**
+ * Submissions with their events, in one commit: by a process that delivers nothing, unless `delivery` is
+ * that process's. Returns the events' ids in order.
+ */
 export async function givenSubmissions(
   database: Database,
   form: Form & { versionId: string },
   answers: JsonObject[],
+  delivery: WriterOptions = {},
 ): Promise<string[]> {
-  const at = new Date();
-  const events = answers.map((each) => {
-    const id = newId('evt', at.getTime());
-    const submissionId = newId('sub', at.getTime());
-    const facts = {
-      id: submissionId,
-      formId: form.id,
-      formVersionId: form.versionId,
-      formCreatedBy: form.createdBy,
-      sessionId: null,
-      source: 'api',
-      metadata: {},
-      createdAt: at,
-    };
-    const { start, end } = eventTypes['submission.created'].body({ id, at }, facts);
-    const body = start + JSON.stringify(each) + end;
-    return {
-      id,
-      projectId: form.projectId,
-      formId: form.id,
-      submissionId,
-      type: 'submission.created',
-      body,
-      createdAt: at,
-    };
-  });
-  await insertEvents(database, events);
-  return events.map(({ id }) => id);
+  const writer = createSubmissionWriter(database, delivery);
+  const rows = answers.map((each) => aSubmissionTo(form, each));
+  await Promise.all(rows.map((row) => writer.write(row)));
+  return rows.map(({ event }) => event.id);
+}
+
+function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) {
+  const createdAt = new Date();
+  const event = { id: newId('evt', createdAt.getTime()), at: createdAt };
+  const type = 'submission.created';
+  const facts = {
+    id: newId('sub', createdAt.getTime()),
+    formId: form.id,
+    sessionId: null,
+    source: 'api',
+    metadata: {},
+    createdAt,
+  };
+  const announced = { ...facts, formVersionId: form.versionId, formCreatedBy: form.createdBy };
+  return {
+    ...facts,
+    answers,
+    projectId: form.projectId,
+    versionId: form.versionId,
+    status: 'accepted' as const,
+    idempotencyKey: null,
+    requestFingerprint: null,
+    event: { id: event.id, type, body: eventTypes[type].body(event, announced) },
+  };
 }
 
 /** An event of another kind. */
@@ -224,6 +231,25 @@ export async function expectFinished(
     states,
   );
   return deliveries.reverse();
+}
+
+/** Ends the leases of processes that are gone at once, which otherwise takes a minute. */
+export async function endLeases(database: Database): Promise<void> {
+  await database.execute(
+    `update delivery_queue set leased_until = case when leased_until is not null then now() end,
+       first_lease_until = case when first_lease_until is not null then now() end`,
+  );
+}
+
+/** Moves a pending delivery to the log, as settling does. */
+export async function endDelivery(database: Database, id: string, status: string): Promise<void> {
+  await database.execute(
+    `update delivery_queue set leased_until = now() + interval '1 minute' where id = $1`,
+    [id],
+  );
+  const [row] = await database.select('select leased_until from delivery_queue where id = $1', [id]);
+  const lease = String(row?.leased_until);
+  await settleDeliveries(database, [{ id, lease, status: status === 'failed' ? 'failed' : 'delivered' }]);
 }
 
 export type GivenDelivery = Partial<Omit<DeliveryOptions, 'settings'>> & {

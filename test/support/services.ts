@@ -190,6 +190,7 @@ const defaultSettings: ServiceSettings = {
   hostedUrl: 'https://forms.test',
   allowPrivateWebhooks: false,
   maxWebhooks: 100,
+  retrySchedule: [0],
   rateLimit: false,
   rateLimitPerKey: undefined,
   maxStreams: 30,

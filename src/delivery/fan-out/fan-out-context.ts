@@ -4,12 +4,11 @@ import type { StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms.ts';
 import { listConfirmedRecipients } from '../../store/mail.ts';
 import { findVersion, type Version } from '../../store/versions.ts';
-import { listListeningWebhooks, type Webhook } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 
 /**
- * Makes what reads, in a few queries, everything that a batch of events needs to become deliveries. What
- * only mails need is read just for the events that cause some.
+ * Makes what reads, in a few queries, everything that the mails of a batch of events need, just for the events
+ * that cause some.
  */
 export function createContextReader({
   database,
@@ -18,11 +17,7 @@ export function createContextReader({
 
   return async (events) => {
     const formIds = [...new Set(events.map((event) => event.formId))];
-    const projectIds = [...new Set(events.map((event) => event.projectId))];
-    const [forms, webhooks] = await Promise.all([
-      listFormsById(database, formIds),
-      listListeningWebhooks(database, { formIds, projectIds }),
-    ]);
+    const forms = await listFormsById(database, formIds);
 
     const versions = new Map<string, Version>();
     const addVersion = async (id: string | null | undefined) => {
@@ -31,7 +26,7 @@ export function createContextReader({
       if (version !== null) versions.set(id, version);
     };
     for (const { currentVersionId } of forms) await addVersion(currentVersionId);
-    const context = { forms: new Map(forms.map((form) => [form.id, form])), webhooks, versions };
+    const context = { forms: new Map(forms.map((form) => [form.id, form])), versions };
 
     const mailing = events.filter((event) => mayCauseMail(event, context));
     for (const event of mailing) await addVersion(answeredVersionId(event));
@@ -77,13 +72,11 @@ function answeredVersionId(event: StoredEvent): string | undefined {
 /** What fan-out needs. */
 export type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'secretKey' | 'now' | 'log'>;
 
-/** What a batch of events needs to become deliveries. */
+/** What the mails of a batch of events need. */
 export type FanOutContext = {
   /** By id, as are the versions: those that were answered and the current ones. */
   forms: Map<string, Form>;
   versions: Map<string, Version>;
-  /** The active ones. */
-  webhooks: Webhook[];
   /** The further addresses that have confirmed. */
   recipients: { formId: string; address: string }[];
 };

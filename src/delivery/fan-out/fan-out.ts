@@ -1,20 +1,18 @@
-import { effectsOf, isRegistrable } from '../../domain/events/index.ts';
-import { demoFormId, newId, smallestIdAt } from '../../domain/ids.ts';
-import { fanOutEvents, type NewDelivery } from '../../store/delivery-inserts.ts';
+import { smallestIdAt } from '../../domain/ids.ts';
+import { fanOutEvents, type NewMail } from '../../store/delivery-inserts.ts';
 import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
-import type { Webhook } from '../../store/webhooks.ts';
 import { createWatermark } from '../worker/watermark.ts';
 import { createContextReader, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
 import { mailsFor } from './mails.ts';
 
 /**
- * Makes what turns waiting events into deliveries, one for each receiver: the webhooks that listen, and
- * mails. Each call takes one batch, and returns how many events that were and whether more may wait.
+ * Makes what turns waiting events into mails, one for each address; their deliveries to webhooks were queued
+ * with them. Each call takes one batch, and returns how many mails that were and whether more events may wait.
  *
- * Any number of processes may do so at once. Webhook bodies were fixed with the event; mails are made
- * here, from the version of the form that the event belongs to.
+ * Any number of processes may do so at once. Mails are made from the version of the form that the event
+ * belongs to.
  */
-export function createFanOut(options: FanOutOptions): () => Promise<{ count: number; more: boolean }> {
+export function createFanOut(options: FanOutOptions): () => Promise<{ mails: number; more: boolean }> {
   const { database, now } = options;
   const watermark = createWatermark(now);
   const readContext = createContextReader(options);
@@ -26,64 +24,38 @@ export function createFanOut(options: FanOutOptions): () => Promise<{ count: num
     const [first] = events;
     if (first === undefined) {
       watermark.advance(startedAt);
-      return { count: 0, more: false };
+      return { mails: 0, more: false };
     }
 
     const context = await readContext(events);
-    const deliveries = events.flatMap((event) => deliveriesFor(options, event, context));
+    const mails = events.flatMap((event) => mailsOf(options, event, context));
     await fanOutEvents(
       database,
       events.map((event) => event.id),
-      firstOncePerDay(deliveries),
+      firstOncePerDay(mails),
     );
     const more = events.length === BATCH;
     watermark.advance(more ? first.createdAt.getTime() : startedAt);
-    return { count: events.length, more };
+    return { mails: mails.length, more };
   };
 }
 
 /** Some milliseconds of work: short enough for the embedded database, long enough to be worth a commit. */
 const BATCH = 200;
 
-function deliveriesFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewDelivery[] {
-  const webhooks = webhookDeliveries(options, event, context.webhooks);
+function mailsOf(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
   try {
-    return [...webhooks, ...mailsFor(options, event, context)];
+    return mailsFor(options, event, context);
   } catch (error) {
-    options.log.error(
-      { err: error, event: event.id },
-      'Could not make the mails of an event; only its webhooks are delivered.',
-    );
-    return webhooks;
+    options.log.error({ err: error, event: event.id }, 'Could not make the mails of an event.');
+    return [];
   }
 }
 
-function webhookDeliveries(options: FanOutOptions, event: StoredEvent, webhooks: Webhook[]): NewDelivery[] {
-  const registered = effectsOf(event.type).webhooks;
-  if (!isRegistrable(registered) || event.formId === demoFormId) return [];
-  return webhooks
-    .filter(
-      ({ projectId, formId, events }) =>
-        events.includes(registered) &&
-        (formId === event.formId || (formId === null && projectId === event.projectId)),
-    )
-    .map(({ id, url }) => ({
-      id: newId('dlv', options.now()),
-      eventId: event.id,
-      projectId: event.projectId,
-      formId: event.formId,
-      submissionId: event.submissionId,
-      kind: event.type,
-      receiver: id,
-      webhook: { id, url },
-      delaySeconds: options.settings.schedule[0] ?? 0,
-    }));
-}
-
-/** Leaves out all but the first of the deliveries that a form may make to a mailbox only once a day. */
-function firstOncePerDay(deliveries: NewDelivery[]): NewDelivery[] {
+/** Leaves out all but the first of the mails that a form may send to a mailbox only once a day. */
+function firstOncePerDay(mails: NewMail[]): NewMail[] {
   const seen = new Set<string>();
-  return deliveries.filter(({ oncePerDay: mailbox, formId }) => {
+  return mails.filter(({ oncePerDay: mailbox, formId }) => {
     if (mailbox === undefined) return true;
     const key = `${formId} ${mailbox}`;
     return !seen.has(key) && seen.add(key);

@@ -6,7 +6,7 @@ import { addressKey } from '../../domain/email-address.ts';
 import { addressesOf } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, newId } from '../../domain/ids.ts';
-import type { NewDelivery } from '../../store/delivery-inserts.ts';
+import type { NewMail } from '../../store/delivery-inserts.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import type { MailKind, MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
@@ -14,7 +14,7 @@ import { type AnsweredForm, autoresponseMail, submissionMail } from '../mail/sub
 import { currentDelivery, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
 
 /** The mails that an event causes. */
-export function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewDelivery[] {
+export function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
   const { mails } = effectsOf(event.type);
   switch (mails) {
     case 'submission':
@@ -39,7 +39,7 @@ export function mailsFor(options: FanOutOptions, event: StoredEvent, context: Fa
   }
 }
 
-function submissionMails(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewDelivery[] {
+function submissionMails(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
   const { secretKey, settings } = options;
   const delivery = currentDelivery(event.formId, context);
   if (delivery?.type !== 'email') return [];
@@ -55,12 +55,12 @@ function submissionMails(options: FanOutOptions, event: StoredEvent, context: Fa
     const confirmed = waits || hasConfirmed(event.formId, context, to);
     const mail = submissionMail({ ...mailContext, to }, answered, { delivery, confirmed });
     return [
-      mailDelivery(options, event, kind, mail),
-      ...(waits ? [oncePerDay(options, event, 'notice', { to })] : []),
+      mailDelivery(options, event, context, kind, mail),
+      ...(waits ? [oncePerDay(options, event, context, 'notice', { to })] : []),
     ];
   });
   const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
-  return reply ? [...toOwners, oncePerDay(options, event, 'autoresponse', reply)] : toOwners;
+  return reply ? [...toOwners, oncePerDay(options, event, context, 'autoresponse', reply)] : toOwners;
 }
 
 /** All but an owner who has not yet confirmed. */
@@ -100,36 +100,43 @@ function answeredForm(event: StoredEvent, { versions }: FanOutContext): Answered
 function requestMails(
   options: FanOutOptions,
   event: StoredEvent,
-  { forms }: FanOutContext,
+  context: FanOutContext,
   kind: RequestKind,
   addresses: string[],
-): NewDelivery[] {
+): NewMail[] {
   const { secretKey, settings, now } = options;
-  const formName = forms.get(event.formId)?.name ?? '';
+  const formName = context.forms.get(event.formId)?.name ?? '';
   return addresses.map((to) => {
     const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId, to };
-    return mailDelivery(options, event, kind, requestMail(mailContext, { kind, formName, now: now() }));
+    return mailDelivery(
+      options,
+      event,
+      context,
+      kind,
+      requestMail(mailContext, { kind, formName, now: now() }),
+    );
   });
 }
 
 /** One of a kind and form goes to a mailbox in a day, by whichever of its addresses. */
-function oncePerDay(...given: Parameters<typeof mailDelivery>): NewDelivery {
-  const [, , , { to }] = given;
+function oncePerDay(...given: Parameters<typeof mailDelivery>): NewMail {
+  const [, , , , { to }] = given;
   return { ...mailDelivery(...given), oncePerDay: mailboxOf(to) };
 }
 
 function mailDelivery(
   options: FanOutOptions,
   event: StoredEvent,
+  { forms }: FanOutContext,
   kind: MailKind,
   mail: MailMessage | Pick<MailMessage, 'to'>,
-): NewDelivery {
+): NewMail {
   return {
     id: newId('dlv', options.now()),
     eventId: event.id,
     projectId: event.projectId,
     formId: event.formId,
-    submissionId: event.submissionId,
+    keyless: forms.get(event.formId)?.createdBy === 'public',
     kind,
     receiver: addressKey(mail.to),
     mail,

@@ -1,8 +1,8 @@
 import { sessionEvent } from '../../domain/events/session-event.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Transaction } from '../../store/database/queries.ts';
-import { purgeDeliveries } from '../../store/deliveries.ts';
-import { insertEvents, purgeEvents } from '../../store/events.ts';
+import { purgeDeliveries, readClock } from '../../store/delivery-removal.ts';
+import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/form-removal.ts';
 import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
 import { purgeMailCounts } from '../../store/mail.ts';
@@ -10,6 +10,7 @@ import { purgeRateLimits } from '../../store/rate-limits.ts';
 import { removeSessionsBefore, takeExpiredSessions } from '../../store/sessions.ts';
 import { removeSubmissionsBefore } from '../../store/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
+import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
 import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
@@ -19,11 +20,11 @@ import { createWorkerLoop } from '../worker/worker-loop.ts';
  * that have ended, and each minute everything is removed that is older than it may be, in small batches
  * without long locks. Any number of processes may do so at once.
  *
- * `onEvents` is called when there are events to deliver.
+ * `onDeliveries` is called when there are deliveries to make.
  */
-export function createSweeps(options: SweepOptions, onEvents: () => void): Sweeps {
+export function createSweeps(options: SweepOptions, onDeliveries: () => void): Sweeps {
   const { log } = options;
-  const expiry = createWorkerLoop('expiry', () => expireSessions(options, onEvents), log);
+  const expiry = createWorkerLoop('expiry', () => expireSessions(options, onDeliveries), log);
   const removal = createWorkerLoop('removal', () => removeOld(options), log);
   let timer: NodeJS.Timeout | undefined;
   return {
@@ -49,30 +50,33 @@ const UNCLAIMED_SECONDS = 3600;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** Stores the events of one batch of sessions that have ended. True if there may be more. */
+/** Stores the events of one batch of sessions that have ended, with their deliveries. True if there may be more. */
 export async function expireSessions(
-  { database, now }: SweepOptions,
-  onEvents: () => void,
+  { database, settings, now }: SweepOptions,
+  onDeliveries: () => void,
 ): Promise<boolean> {
   const expired = await database.transaction(async (tx: Transaction) => {
     const sessions = await takeExpiredSessions(tx, BATCH);
     const at = now();
-    await insertEvents(
+    await insertSessionEvents(
       tx,
+      'session.expired',
       sessions.map((session) => sessionEvent('session.expired', session, at)),
+      settings.schedule,
     );
     return sessions.length;
   });
-  if (expired > 0) onEvents();
+  if (expired > 0) onDeliveries();
   return expired === BATCH;
 }
 
 /** Removes a batch of each kind of row that is too old. True if there may be more. */
 export async function removeOld(options: SweepOptions): Promise<boolean> {
   const { database, settings } = options;
+  const before = (await readClock(database)).getTime() - settings.retentionDays * DAY_MS;
   const counts = [
-    await purgeDeliveries(database, settings.retentionDays, BATCH),
-    await purgeEvents(database, settings.retentionDays, BATCH),
+    await purgeDeliveries(database, before, BATCH),
+    await purgeEvents(database, before, BATCH),
     await purgeDeletedWebhooks(database, BATCH),
     await removeUnactivatedForms(database, BATCH),
     await purgeMailCounts(database, BATCH),

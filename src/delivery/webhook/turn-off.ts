@@ -1,5 +1,5 @@
 import { newId } from '../../domain/ids.ts';
-import { insertDeliveries } from '../../store/delivery-inserts.ts';
+import { queueMails } from '../../store/delivery-inserts.ts';
 import { listOwners } from '../../store/owners.ts';
 import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks.ts';
 import { type MailContext, type MailMessage, writeMail } from '../mail/message.ts';
@@ -35,14 +35,14 @@ async function mailOwners(options: TurnOffOptions, webhook: TurnedOffWebhook, re
   const { database, secretKey, settings, now } = options;
   const { projectId } = webhook;
   const owners = await listOwners(database, { projectId, formId: webhook.formId, limit: MAX_OWNERS });
-  await insertDeliveries(
+  await queueMails(
     database,
     owners.map(({ formId, address }) => ({
       id: newId('dlv', now()),
       eventId: null,
       projectId,
       formId,
-      submissionId: null,
+      keyless: false,
       kind: 'webhook_off',
       receiver: address.toLowerCase(),
       mail: webhookOffMail({ secretKey, baseUrl: settings.baseUrl, formId, to: address }, webhook, reason),

@@ -1,5 +1,5 @@
 import { smallestIdAt } from '../../domain/ids.ts';
-import { findDueWork } from '../../store/delivery-queue.ts';
+import { findDueWork, releaseAbandoned } from '../../store/delivery-queue.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWatermark } from './watermark.ts';
 import { createWorkerLoop } from './worker-loop.ts';
@@ -13,20 +13,27 @@ export function createPoller(options: PollerOptions): Poller {
   const { database, now, log, onEvents, onDeliveries, onSessions } = options;
   const events = createWatermark(now);
   const deliveries = createWatermark(now);
+  const leases = createWatermark(now);
   let interval: NodeJS.Timeout | undefined;
   let scheduled: NodeJS.Timeout | undefined;
 
   const loop = createWorkerLoop(
     'poll',
     async () => {
-      const since = { event: smallestIdAt('evt', events.since()), due: new Date(deliveries.since()) };
+      const since = {
+        event: smallestIdAt('evt', events.since()),
+        due: new Date(deliveries.since()),
+        lease: new Date(leases.since()),
+      };
       const found = await findDueWork(database, since);
       if (found.events) onEvents();
       else events.advance(found.at.getTime());
-      if (found.dueAt !== null) onDeliveries();
+      if (found.abandoned) await releaseAbandoned(database, ABANDONED_AT_ONCE);
+      else leases.advance(found.at.getTime());
+      if (found.dueAt !== null || found.abandoned) onDeliveries();
       deliveries.advance((found.dueAt ?? found.at).getTime());
       if (found.sessions) onSessions();
-      return false;
+      return found.abandoned;
     },
     log,
   );
@@ -51,6 +58,9 @@ export function createPoller(options: PollerOptions): Poller {
 }
 
 const POLL_MS = 1_000;
+
+/** What a process can leave behind when it dies, in one statement. */
+const ABANDONED_AT_ONCE = 1_000;
 
 /** A busy form schedules a poll with each commit. */
 const SCHEDULE_MS = 50;

@@ -1,44 +1,74 @@
 import type { Claim } from '../../store/delivery-queue.ts';
+import { type FreePlaces, LEASE_SECONDS } from '../../store/delivery-queue-table.ts';
+import { createConcurrency } from './concurrency.ts';
 
 /**
  * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: `workers` are sent at
  * once in all, at most half of them to one receiver, and the receivers take turns.
  *
- * How many deliveries a receiver may have claimed depends on how fast it answers (see `createConcurrency`).
- * When it turns slow, what still waits in its queue is released, so that no lease runs out there.
+ * It is fair to shares (projects, and apart from them their forms made without a key), then to receivers:
+ *
+ * - A share has at most half of the places while others have deliveries too.
+ * - Receivers whose last answer was not quick, or that are not known, have at most half of the places, and
+ *   those of one share a quarter. The rest is free for receivers that have just answered.
+ * - How many deliveries a receiver may have claimed depends on how fast it answers (see `createConcurrency`).
+ *   When it turns slow, what still waits in its queue is released, so that no lease runs out there.
  */
 export function createReceiverQueues({ workers, send, release, onCapacity }: QueueOptions): ReceiverQueues {
   const maxClaimed = workers * CLAIMED_PER_WORKER;
-  const maxPerReceiver = Math.max(1, Math.floor(workers / 2));
+  const half = Math.max(1, Math.floor(workers / 2));
+  const quarter = Math.max(1, Math.floor(workers / 4));
   const concurrency = createConcurrency(maxClaimed);
   const queues = new Map<string, Queue>();
+  const shares = new Map<string, Share>();
   /** Those with something waiting, in the order of their turns. */
   const ready = new Set<Queue>();
   const underWay = new Set<Promise<void>>();
   let claimed = 0;
   let sending = 0;
+  let sendingUnproven = 0;
 
   function dispatch(): void {
     for (const queue of ready) {
       if (sending >= workers) return;
-      const limit = Math.min(maxPerReceiver, concurrency.of(queue.receiver));
-      while (queue.sending < limit && sending < workers) {
-        const claim = queue.waiting.shift();
-        if (claim === undefined) break;
-        start(queue, claim);
+      while (mayStart(queue)) {
+        const next = queue.waiting.shift();
+        if (next === undefined) break;
+        if (performance.now() - next.since > LONGEST_WAIT_MS) track(queue, release(next.claim));
+        else start(queue, next.claim);
         if (ready.size > 1) break;
       }
+      // A queue that its share keeps from starting stays where it is, for the next completion.
+      if (queue.waiting.length > 0 && queue.sending < limitOf(queue) && !mayStart(queue)) continue;
       ready.delete(queue);
-      if (queue.waiting.length > 0 && queue.sending < limit) ready.add(queue);
+      if (queue.waiting.length > 0 && queue.sending < limitOf(queue)) ready.add(queue);
     }
   }
 
+  function mayStart(queue: Queue): boolean {
+    const { share } = queue;
+    if (sending >= workers || queue.sending >= limitOf(queue)) return false;
+    if (shares.size > 1 && share.sending >= half) return false;
+    return concurrency.isQuick(queue.receiver) || (sendingUnproven < half && share.sendingUnproven < quarter);
+  }
+
+  function limitOf({ receiver }: Queue): number {
+    return Math.min(half, concurrency.of(receiver));
+  }
+
   function start(queue: Queue, claim: Claim): void {
-    queue.sending += 1;
-    sending += 1;
+    const { share } = queue;
+    const unproven = concurrency.isQuick(queue.receiver) ? 0 : 1;
+    const count = (change: 1 | -1) => {
+      queue.sending += change;
+      share.sending += change;
+      sending += change;
+      share.sendingUnproven += change * unproven;
+      sendingUnproven += change * unproven;
+    };
+    count(1);
     const onSent = (tookMs: number) => {
-      queue.sending -= 1;
-      sending -= 1;
+      count(-1);
       const slow = concurrency.adjust(queue.receiver, tookMs);
       if (slow) releaseWaiting(queue);
       if (queue.waiting.length > 0) ready.add(queue);
@@ -48,7 +78,7 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
   }
 
   function releaseWaiting(queue: Queue): void {
-    for (const waiting of queue.waiting.splice(0)) track(queue, release(waiting));
+    for (const { claim } of queue.waiting.splice(0)) track(queue, release(claim));
   }
 
   function track(queue: Queue, work: Promise<void>): void {
@@ -56,28 +86,71 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
       underWay.delete(done);
       claimed -= 1;
       queue.claimed -= 1;
+      queue.share.claimed -= 1;
       if (queue.claimed === 0) queues.delete(queue.receiver);
-      const half = concurrency.of(queue.receiver) / 2;
-      if (claimed <= maxClaimed / 2 && queue.claimed <= half) onCapacity();
+      if (queue.share.claimed === 0) shares.delete(queue.share.name);
+      const enough = concurrency.of(queue.receiver) / 2;
+      if (claimed <= maxClaimed / 2 && queue.claimed <= enough) onCapacity();
     });
     underWay.add(done);
   }
 
+  function shareNamed(name: string): Share {
+    const share = shares.get(name) ?? { name, claimed: 0, sending: 0, sendingUnproven: 0 };
+    shares.set(name, share);
+    return share;
+  }
+
+  /** How many more deliveries to receivers that are not known to be quick a share may have claimed. */
+  function unprovenFree(): Map<Share, number> {
+    const free = new Map([...shares.values()].map((share) => [share, quarter * UNPROVEN_PER_PLACE]));
+    for (const { share, receiver, claimed: ofReceiver } of queues.values()) {
+      if (!concurrency.isQuick(receiver)) free.set(share, Math.max(0, (free.get(share) ?? 0) - ofReceiver));
+    }
+    return free;
+  }
+
   return {
-    perReceiver: concurrency.initial,
-    capacity: () => maxClaimed - claimed,
-    busy: () =>
-      [...new Set([...queues.keys(), ...concurrency.known()])].map((receiver) => ({
-        receiver,
-        free: Math.max(0, concurrency.of(receiver) - (queues.get(receiver)?.claimed ?? 0)),
-      })),
+    places() {
+      const free = unprovenFree();
+      const perShare = maxClaimed / 2;
+      const perReceiver = (receiver: string) => {
+        const queue = queues.get(receiver);
+        const most = concurrency.of(receiver) - (queue?.claimed ?? 0);
+        const bound =
+          queue === undefined || concurrency.isQuick(receiver) ? most : (free.get(queue.share) ?? most);
+        return Math.max(0, Math.min(most, bound));
+      };
+      return {
+        total: maxClaimed - claimed,
+        perReceiver: concurrency.initial,
+        perShare,
+        perShareUnknown: quarter * UNPROVEN_PER_PLACE,
+        receivers: [...new Set([...queues.keys(), ...concurrency.known()])].map((receiver) => ({
+          receiver,
+          free: perReceiver(receiver),
+        })),
+        shares: [...free].map(([share, unknown]) => ({
+          share: share.name,
+          free: Math.max(0, perShare - share.claimed),
+          unknown,
+        })),
+      };
+    },
     add(claims) {
       for (const claim of claims) {
         const { receiver } = claim;
-        const queue = queues.get(receiver) ?? { receiver, waiting: [], sending: 0, claimed: 0 };
+        const queue = queues.get(receiver) ?? {
+          receiver,
+          share: shareNamed(claim.share),
+          waiting: [],
+          sending: 0,
+          claimed: 0,
+        };
         queues.set(receiver, queue);
-        queue.waiting.push(claim);
+        queue.waiting.push({ claim, since: performance.now() });
         queue.claimed += 1;
+        queue.share.claimed += 1;
         claimed += 1;
         ready.add(queue);
       }
@@ -98,46 +171,15 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
  */
 const CLAIMED_PER_WORKER = 8;
 
-/**
- * Keeps how many deliveries each receiver may have claimed at a time: a few at first, one more with each
- * quick answer up to `max`, and one after a slow answer or none. However many deliveries wait for receivers
- * that are dead or unknown, there is capacity for the others.
- */
-function createConcurrency(max: number): Concurrency {
-  const initial = Math.min(max, INITIAL_CONCURRENCY);
-  /** The receiver that answered last is at the end. */
-  const limits = new Map<string, number>();
-  return {
-    initial,
-    of: (receiver) => limits.get(receiver) ?? initial,
-    known: () => limits.keys(),
-    adjust(receiver, tookMs) {
-      const slow = tookMs >= SLOW_MS;
-      const before = limits.get(receiver) ?? initial;
-      limits.delete(receiver);
-      limits.set(receiver, slow ? 1 : Math.min(max, before + 1));
-      const [oldest] = limits.keys();
-      if (limits.size > MAX_KNOWN && oldest !== undefined) limits.delete(oldest);
-      return slow;
-    },
-  };
-}
+/** As many time-outs in a row end well within a lease. */
+const UNPROVEN_PER_PLACE = 2;
 
-const INITIAL_CONCURRENCY = 4;
-
-/** A slower receiver takes more than its share of the workers' time. */
-const SLOW_MS = 2_000;
-
-/** Their names are parameters of each claim. */
-const MAX_KNOWN = 200;
+/** No attempt begins that might last longer than its lease: it takes up to 10 s, and its result some more. */
+const LONGEST_WAIT_MS = (LEASE_SECONDS - 20) * 1_000;
 
 export type ReceiverQueues = {
-  /** How many deliveries a receiver may have claimed that `busy` does not name. */
-  perReceiver: number;
-  /** How many more may be claimed. */
-  capacity(): number;
-  /** How many more each of the known receivers may have claimed. */
-  busy(): { receiver: string; free: number }[];
+  /** How many more deliveries may be claimed. */
+  places(): FreePlaces & { total: number };
   add(claims: Claim[]): void;
   /** Releases what is not being sent. */
   releaseWaiting(): void;
@@ -158,13 +200,12 @@ export type QueueOptions = {
   onCapacity: () => void;
 };
 
-type Queue = { receiver: string; waiting: Claim[]; sending: number; claimed: number };
-
-type Concurrency = {
-  /** The limit of a receiver that is not known. */
-  initial: number;
-  of(receiver: string): number;
-  known(): Iterable<string>;
-  /** Adjusts the limit to how long an answer, or the lack of one, took. True if that was slow. */
-  adjust(receiver: string, tookMs: number): boolean;
+type Queue = {
+  receiver: string;
+  share: Share;
+  waiting: { claim: Claim; since: number }[];
+  sending: number;
+  claimed: number;
 };
+
+type Share = { name: string; claimed: number; sending: number; sendingUnproven: number };

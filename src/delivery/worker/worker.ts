@@ -1,6 +1,7 @@
 import type { Database } from '../../store/database/database.ts';
-import { type Claim, claimDue, claimInTurn } from '../../store/delivery-queue.ts';
+import { type Claim, claimDue, claimInTurn, type Turn } from '../../store/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/delivery-results.ts';
+import { type LeasePlaces, NO_PLACES } from '../../store/webhook-deliveries.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Attempted } from './attempt.ts';
 import { createReceiverQueues } from './receiver-queues.ts';
@@ -9,12 +10,13 @@ import { createWorkerLoop } from './worker-loop.ts';
 
 /**
  * Makes the worker that claims due deliveries, attempts them and has the results stored: as many at once as
- * `workers` says, fairly over receivers.
+ * `workers` says, fairly over shares and receivers.
  *
- * `wake` makes it claim at once. Between wakes it claims by itself as capacity becomes free.
+ * `wake` makes it claim at once. Between wakes it claims by itself as capacity becomes free. What this process
+ * stored under a lease of its own it gets by `attempt`, without asking the database.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { database, workers, attempt, settle, onGone, signal, log, now } = options;
+  const { database, workers, delaySeconds, attempt, settle, onGone, signal, log, now } = options;
   const watermark = createWatermark(now);
   const loop = createWorkerLoop('claim', claim, log);
   const queues = createReceiverQueues({
@@ -23,27 +25,31 @@ export function createWorker(options: WorkerOptions): Worker {
     release: ({ id, lease }) => settle({ id, lease, status: 'pending', delayMs: 0 }),
     onCapacity: () => moreDue && loop.wake(),
   });
-  let turnAfter = '';
+  let turnAfter: Turn | null = null;
   /** Whether more was due than could be claimed. */
   let moreDue = false;
+  let stopped = false;
 
   async function claim(): Promise<boolean> {
-    const limit = Math.min(queues.capacity(), MAX_CLAIM);
-    if (limit <= 0) return false;
+    const places = queues.places();
+    const limit = Math.min(places.total, MAX_CLAIM);
+    if (limit <= 0) {
+      moreDue = true;
+      return false;
+    }
     const since = new Date(watermark.since());
-    const claimOptions = { since, perReceiver: queues.perReceiver, limit };
 
-    const due = await claimDue(database, { ...claimOptions, busy: queues.busy(), page: PAGE });
+    const due = await claimDue(database, { since, limit, places, page: PAGE });
     watermark.advance(due.resumeAt.getTime());
     queues.add(due.claims);
     moreDue = due.pageFull;
     if (!due.pageFull || due.claims.length > 0) return false;
 
     // The page is full of receivers that are at their limit: claim for the others by their names.
-    const turn = await claimInTurn(database, { ...claimOptions, busy: queues.busy(), after: turnAfter });
+    const turn = await claimInTurn(database, { since, limit, places: queues.places(), after: turnAfter });
     turnAfter = turn.last;
     queues.add(turn.claims);
-    return turnAfter !== '';
+    return turnAfter !== null;
   }
 
   async function send(claimed: Claim, onSent: (tookMs: number) => void): Promise<void> {
@@ -57,7 +63,13 @@ export function createWorker(options: WorkerOptions): Worker {
 
   return {
     wake: loop.wake,
+    places: () => ({ ...(stopped || delaySeconds > 0 ? NO_PLACES : queues.places()), delaySeconds }),
+    attempt(claims) {
+      queues.add(claims);
+      if (stopped) queues.releaseWaiting();
+    },
     async stop() {
+      stopped = true;
       await loop.stop();
       queues.releaseWaiting();
       await queues.whenEmpty();
@@ -76,6 +88,10 @@ const POLLED_MS = 1_000;
 
 export type Worker = {
   wake: () => void;
+  /** What this process may lease of the deliveries that it stores. */
+  places(): LeasePlaces;
+  /** Attempts what was leased so. */
+  attempt(claims: Claim[]): void;
   /** Claims no more, releases what was not begun, and waits for what is under way. */
   stop(): Promise<void>;
 };
@@ -83,6 +99,8 @@ export type Worker = {
 export type WorkerOptions = {
   database: Database;
   workers: number;
+  /** Before the first attempt of a delivery. */
+  delaySeconds: number;
   /** Must not throw. */
   attempt: (claim: Claim, signal: AbortSignal) => Promise<Attempted>;
   /** Resolves when the result is stored or given up. Must not throw. */

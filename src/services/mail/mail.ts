@@ -4,7 +4,7 @@ import { MailLinkPurpose, type MailService, StopScope } from '../../../gen/forms
 import { type MailLink, readMailLink } from '../../domain/delivery/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
-import { releaseWaitingMail } from '../../store/deliveries.ts';
+import { releaseWaitingMail } from '../../store/delivery-removal.ts';
 import { findAnyForm } from '../../store/forms.ts';
 import { confirmRecipient, stopMail } from '../../store/mail.ts';
 import { confirmOwner } from '../../store/owners.ts';

@@ -16,7 +16,6 @@ import { sessionEvent } from '../../domain/events/session-event.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import { insertEvents } from '../../store/events.ts';
 import {
   cancelLockedSession,
   findAnySession,
@@ -28,6 +27,7 @@ import {
   sessionStatuses,
   updateSession,
 } from '../../store/sessions.ts';
+import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
@@ -177,7 +177,8 @@ async function cancelSession(context: ServiceContext, { sessionId }: CancelSessi
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
     const cancelled = await cancelLockedSession(tx, sessionId);
-    await insertEvents(tx, [sessionEvent('session.cancelled', cancelled, context.now())]);
+    const event = sessionEvent('session.cancelled', cancelled, context.now());
+    await insertSessionEvents(tx, 'session.cancelled', [event], context.settings.retrySchedule);
     return cancelled;
   });
   context.notifyWorkers();

@@ -77,8 +77,15 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotencyKey: idempotency?.key ?? null,
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
-    event: spam ? null : { id: event.id, type, body: eventTypes[type].body(event, announced) },
+    event: spam
+      ? null
+      : { id: event.id, type, body: eventTypes[type].body(event, announced), noMailsBy: noMailsBy(form) },
   };
+}
+
+/** Submissions of forms that are delivered to webhooks cause no mails, unless another version is published. */
+function noMailsBy({ version }: PublishedForm): string | undefined {
+  return version.definition.delivery.type === 'webhook' ? version.id : undefined;
 }
 
 /** Returns the submission's id, which is that of an earlier one if the idempotency key was used before. */

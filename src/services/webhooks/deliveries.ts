@@ -14,14 +14,8 @@ import { isId, newId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
-import {
-  findDelivery,
-  insertTestDelivery,
-  type LoggedDelivery,
-  listDeliveries,
-  replayDelivery,
-  replayFailedDeliveries,
-} from '../../store/deliveries.ts';
+import { findDelivery, type LoggedDelivery, listDeliveries } from '../../store/deliveries.ts';
+import { insertTestDelivery, replayDelivery, replayFailedDeliveries } from '../../store/delivery-replay.ts';
 import { type Form, listForms } from '../../store/forms.ts';
 import { findWebhook } from '../../store/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
@@ -116,7 +110,8 @@ async function testWebhook(
     formId: form?.id ?? null,
     answers,
   });
-  const delivery = { id: newId('dlv', at.getTime()), webhookId: webhook.id, url: webhook.url };
+  const { url, keyless } = webhook;
+  const delivery = { id: newId('dlv', at.getTime()), webhookId: webhook.id, url, keyless };
   const { projectId } = caller;
   await database.transaction((tx) =>
     insertTestDelivery(tx, {

@@ -15,7 +15,7 @@ import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import { dropPendingDeliveries } from '../../store/deliveries.ts';
+import { dropPendingDeliveries } from '../../store/delivery-removal.ts';
 import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
 import {
   deleteWebhook,

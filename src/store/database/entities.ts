@@ -1,4 +1,5 @@
 import { AttemptEntity, DeliveryEntity } from '../deliveries.ts';
+import { QueuedDeliveryEntity } from '../delivery-queue-table.ts';
 import { EventEntity } from '../events.ts';
 import { FormEntity } from '../forms.ts';
 import { InstallationEntity } from '../installation.ts';
@@ -28,6 +29,7 @@ export const entities = [
   SubmissionEntity,
   EventEntity,
   WebhookEntity,
+  QueuedDeliveryEntity,
   DeliveryEntity,
   AttemptEntity,
   MailRecipientEntity,
