@@ -1,7 +1,8 @@
 import { createRpc, type Rpc } from './rpc/registry.ts';
 import type { ServiceOptions } from './services/context.ts';
+import { refuseWhileLow } from './services/disk-space.ts';
 import { createServices, type Services } from './services/index.ts';
-import { DatabaseUnavailable, Overloaded } from './store/database/faults.ts';
+import { DatabaseUnavailable, isDiskFull, Overloaded } from './store/database/faults.ts';
 import { countCall } from './store/rate-limits.ts';
 
 /** Makes all services and puts them behind the interceptors that every call passes, on every protocol. */
@@ -17,6 +18,7 @@ export function createApi(options: ServiceOptions): Api {
       countInDatabase: (key, seconds) => countCall(database, key, seconds),
     },
     describeTemporaryFault,
+    guards: [refuseWhileLow(options.disk, database.engine)],
     now,
     log,
   });
@@ -25,6 +27,7 @@ export function createApi(options: ServiceOptions): Api {
 
 function describeTemporaryFault(error: unknown): string | undefined {
   if (error instanceof Overloaded) return 'The service is overloaded';
+  if (isDiskFull(error)) return 'The disk is full';
   return error instanceof DatabaseUnavailable ? 'The database is out of reach' : undefined;
 }
 

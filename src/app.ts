@@ -17,6 +17,7 @@ import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
+import { watchDiskSpace } from './services/disk-space.ts';
 import { createPatternMatching } from './services/patterns/pattern-matching.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
 import { createSpool } from './services/uploads/spool.ts';
@@ -39,6 +40,10 @@ export async function startApp(
   const database = given ?? started.adopt(await openConfigured(config, log), (opened) => opened.close());
   await verifySecretKey(database, secretKey);
 
+  const floorMib = config.minFreeDiskMib;
+  const floorBytes = floorMib === undefined ? undefined : floorMib * 1024 ** 2;
+  const disk = started.use(await watchDiskSpace({ folder: config.dataDir, floorBytes, log }));
+
   const secrets = new SecretBox(secretKey);
   const uploads = uploadStore(config, now);
   const removeUpload = (id: string) => uploads.remove(id);
@@ -58,6 +63,7 @@ export async function startApp(
     log,
     notifyWorkers,
     uploads,
+    disk,
     spool: createSpool(`${config.dataDir}/uploads/spool`),
     patterns,
   });

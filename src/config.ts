@@ -216,6 +216,12 @@ const settings = z.object({
     '',
     readBy<S3Location>(parseS3Url),
   ),
+  minFreeDiskMib: optional(
+    'MIN_FREE_DISK_MIB',
+    'with less free MiB on the disk of `DATA_DIR`, new data is refused; unset: 1 GiB or 5 % of it, whichever is less',
+    '',
+    wholeNumber(0, 100_000_000),
+  ),
   rateLimit: setting(
     'RATE_LIMIT',
     '`off` for load tests',

@@ -20,12 +20,23 @@ export const healthRoutes: Route[] = tagged('Health', [
   }),
   customRoute('get', '/ready', Health.method.check, {
     name: 'ready',
-    summary: 'Whether the service can do its work; 503 while the database is out of reach',
-    reply: z.object({ ok: z.literal(true), database: z.literal('up') }),
+    summary:
+      'Whether the service can do its work; 503 while the database is out of reach or its disk almost full',
+    reply: z.object({
+      ok: z.literal(true),
+      database: z.literal('up'),
+      disk: z.enum(['enough', 'low']).describe('`low`: files are refused.'),
+    }),
     async handle({ call, response }) {
-      const { status } = await call(Health.method.check, {});
-      if (status === ServingStatus.SERVING) return sendJson(response, 200, { ok: true, database: 'up' });
-      throw new HttpError('unavailable', 'The database is out of reach', { headers: { 'retry-after': '1' } });
+      const all = await call(Health.method.check, {});
+      const { status } = await call(Health.method.check, { service: 'disk' });
+      const disk = status === ServingStatus.SERVING ? 'enough' : 'low';
+      if (all.status === ServingStatus.SERVING) {
+        return sendJson(response, 200, { ok: true, database: 'up', disk });
+      }
+      const why =
+        disk === 'low' ? 'The disk is almost full: nothing new is stored' : 'The database is out of reach';
+      throw new HttpError('unavailable', why, { headers: { 'retry-after': '1' } });
     },
   }),
 ]);

@@ -23,7 +23,7 @@ import { answerUnaryGrpc } from './unary-grpc.ts';
  * with authorization, rate limits.
  */
 export function createRpc(options: RpcOptions): Rpc {
-  const { services, keys, requireApiKey, rateLimits, describeTemporaryFault, now, log } = options;
+  const { services, keys, requireApiKey, rateLimits, describeTemporaryFault, guards, now, log } = options;
   const authentication = { keys, requireApiKey };
   const callLog = createCallLog({ log, now, describeTemporaryFault });
   const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
@@ -31,6 +31,7 @@ export function createRpc(options: RpcOptions): Rpc {
     callLog.interceptor,
     authenticate(authentication),
     ...(rates === undefined ? [] : [rates.interceptor]),
+    ...guards,
   ];
   const requestGate = createRequestGate({ authentication, rateLimits: rates, callLog });
   /** How a method is served on the network. */
@@ -77,6 +78,8 @@ export type RpcOptions = {
   rateLimits: false | { perKey: number | undefined; countInDatabase: CountInDatabase };
   /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
   describeTemporaryFault: (error: unknown) => string | undefined;
+  /** What may refuse a call, innermost. */
+  guards: readonly Interceptor[];
   /** Milliseconds since 1970. */
   now: () => number;
   log: Log;

@@ -2,6 +2,7 @@ import type { SecretBox, SecretKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { DiskSpace } from './disk-space.ts';
 import type { FormReader } from './forms/form-reader.ts';
 import type { KeyReader } from './keys/key-reader.ts';
 import type { PatternMatching } from './patterns/pattern-matching.ts';
@@ -23,6 +24,7 @@ export type ServiceOptions = {
   /** Wakes the delivery workers: events were committed. Called after the commit, never inside. */
   notifyWorkers: () => void;
   uploads: UploadStore;
+  disk: DiskSpace;
   /** Where files lie while they arrive. */
   spool: Spool;
   /** Matches answers against the patterns of forms. */

@@ -172,7 +172,11 @@ describe('keys', () => {
 describe('the service', () => {
   it('says that it serves, and that it is ready', async () => {
     expect((await service.get('/health', { key: null })).json).toEqual({ ok: true });
-    expect((await service.get('/ready', { key: null })).json).toEqual({ ok: true, database: 'up' });
+    expect((await service.get('/ready', { key: null })).json).toEqual({
+      ok: true,
+      database: 'up',
+      disk: 'enough',
+    });
     expect((await fetch(`${service.url}/health`, { method: 'HEAD' })).status).toBe(200);
   });
 });

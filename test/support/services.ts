@@ -49,6 +49,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   let notifications = 0;
   const log = pino({ level: 'debug' }, { write: (line) => logged.push(line) });
   const patterns = createPatternMatching({ log, timeLimitMs: options.patternLimitMs });
+  let isDiskLow = false;
   const services = createApi({
     database,
     writer,
@@ -61,6 +62,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
       notifications += 1;
     },
     uploads: localUploadStore(folder),
+    disk: { isLow: () => isDiskLow },
     spool: createSpool(join(folder, 'spool')),
     patterns,
   });
@@ -104,6 +106,10 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     secretKey,
     /** How often the delivery loop was to be woken. */
     notifications: () => notifications,
+    /** Makes the disk seem almost full, or not any more. */
+    setDiskLow: (low: boolean) => {
+      isDiskLow = low;
+    },
     givenKey,
     givenDraft,
     givenForm,

@@ -51,6 +51,14 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Whether there was no space left to store something: of the database's disk, or of a file's. */
+export function isDiskFull(error: unknown): boolean {
+  if (sqlState(error) === DISK_FULL) return true;
+  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+}
+
+const DISK_FULL = '53100';
+
 /** SQLSTATE: serialization failure, deadlock. Nothing is wrong with the connection. */
 const betweenTransactions = new Set(['40001', '40P01']);
 

@@ -1,0 +1,90 @@
+import { statfs } from 'node:fs/promises';
+import type { DescMethod } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import type { Interceptor } from '@connectrpc/connect';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { failed } from '../rpc/errors.ts';
+import type { Log } from '../telemetry/log.ts';
+
+/**
+ * Watches how much of the disk with `folder` is free, once a second. Less than `floorBytes` is too little; if that
+ * is undefined, less than 1 GiB or 5 % of the disk, whichever is less. A folder that can't be looked at counts
+ * as one with enough.
+ */
+export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpaceWatch> {
+  const { folder, floorBytes, log } = options;
+  let isLow = false;
+
+  async function look(): Promise<void> {
+    const disk = await statfs(folder).catch(() => undefined);
+    const free = disk === undefined ? Number.POSITIVE_INFINITY : disk.bavail * disk.bsize;
+    const floor =
+      floorBytes ?? Math.min(DEFAULT_FLOOR, (disk?.blocks ?? 0) * (disk?.bsize ?? 0) * DEFAULT_SHARE);
+    const wasLow = isLow;
+    isLow = free < floor;
+    if (isLow === wasLow) return;
+    const facts = { folder, freeBytes: free, floorBytes: floor };
+    if (isLow) log.error(facts, 'The disk is almost full: new data is refused until there is more space.');
+    else log.info(facts, 'The disk has enough space again; new data is accepted.');
+  }
+
+  await look();
+  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  return {
+    isLow: () => isLow,
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+const DEFAULT_FLOOR = 1024 ** 3;
+const DEFAULT_SHARE = 0.05;
+
+/** A disk that takes 200 MB a second has no less than 800 MB left when it is noticed. */
+const LOOK_MS = 1_000;
+
+/**
+ * Refuses calls that store something while the disk is low; what reads or removes goes on. On a server's database,
+ * whose disk can't be seen from here, only files are refused.
+ */
+export function refuseWhileLow(disk: DiskSpace, engine: 'pglite' | 'postgres'): Interceptor {
+  return (next) => (req) => {
+    if (!disk.isLow() || !storesHere(req.method, engine)) return next(req);
+    const facts = { retryAfter: RETRY_AFTER_SECONDS };
+    return Promise.reject(failed(Reason.UNAVAILABLE, `${LOW_DISK}: nothing new is stored for now`, facts));
+  };
+}
+
+/** Why nothing new is stored. */
+const LOW_DISK = 'The disk of the service is almost full';
+
+function storesHere({ localName, idempotency }: DescMethod, engine: 'pglite' | 'postgres'): boolean {
+  if (engine === 'postgres') return uploading.has(localName);
+  return idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS && !removing.has(localName);
+}
+
+const uploading: ReadonlySet<string> = new Set(['createUpload', 'uploadFile']);
+
+/** What has side effects, but makes room or none that matter. */
+const removing: ReadonlySet<string> = new Set([
+  'archiveForm',
+  'cancelSession',
+  'deleteForm',
+  'deleteKey',
+  'deleteSubmission',
+  'deleteWebhook',
+  'followMailLink',
+  'getHostedSession',
+  'updateWebhook',
+]);
+
+/** Somebody has to make room. */
+const RETRY_AFTER_SECONDS = 60;
+
+export type DiskSpace = {
+  /** Whether so little is left that nothing new should be stored. */
+  isLow: () => boolean;
+};
+
+export type DiskSpaceWatch = DiskSpace & Disposable;
+
+type DiskSpaceOptions = { folder: string; floorBytes: number | undefined; log: Log };
