@@ -13,6 +13,8 @@ export function createApi(options: ServiceOptions): Api {
     services: services.list,
     keys: services.keys,
     requireApiKey: settings.requireApiKey,
+    ownUrls: [settings.baseUrl, settings.hostedUrl],
+    allowedHosts: settings.allowedHosts,
     rateLimits: settings.rateLimit && {
       perKey: settings.rateLimitPerKey,
       countInDatabase: (key, seconds) => countCall(database, key, seconds),

@@ -117,7 +117,10 @@ function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): Rp
   const trusted = trustedBy(config);
   return createRpcHandler({
     routes: (router) => api.routes(router),
-    contextValues: (request) => contextOfClient(proxyAddr(request as IncomingMessage, trusted)),
+    contextValues: (request) => {
+      const { ':authority': authority = request.headers.host } = request.headers;
+      return contextOfClient(proxyAddr(request as IncomingMessage, trusted), authority?.toString());
+    },
     fallback,
     log,
   });

@@ -158,6 +158,13 @@ const settings = z.object({
     'true',
     flag,
   ),
+  allowedHosts: setting(
+    'ALLOWED_HOSTS',
+    'further host names, comma-separated, that may be called without a key where none is required; ' +
+      'loopback and the host of `BASE_URL` may',
+    '',
+    readBy<readonly string[]>(parseHosts),
+  ),
   allowPublicCreate: setting('ALLOW_PUBLIC_CREATE', '`false`: making a form needs a key', 'true', flag),
   publicProject: setting(
     'PUBLIC_PROJECT',
@@ -280,6 +287,21 @@ export const described = Object.entries(settings.shape).map(([key, read]) => {
   if (description === undefined) throw new Error(`The setting ${key} is not described`);
   return { key, ...description };
 });
+
+/** Reads ALLOWED_HOSTS: names or IP addresses without ports, in lower case as `URL` has them. */
+function parseHosts(text: string): string[] {
+  const hosts = text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  return hosts.map((host) => {
+    const url = `http://${isIP(host) === 6 ? `[${host}]` : host}`;
+    if (!/^[\w.:[\]-]+$/.test(host) || !URL.canParse(url) || new URL(url).port !== '') {
+      throw new Error(`expected host names such as forms.internal, without ports, not "${host}"`);
+    }
+    return new URL(url).hostname;
+  });
+}
 
 /** Reads WORKERS: a number of processes, or `auto` for one on each core that this process may use. */
 function parseWorkers(text: string): number {

@@ -83,6 +83,8 @@ describe('readConfig', () => {
     ['WORKERS', 'many'],
     ['RATE_LIMIT', 'no'],
     ['RATE_LIMIT_KEY', '0'],
+    ['ALLOWED_HOSTS', 'forms.internal:8080'],
+    ['ALLOWED_HOSTS', 'https://forms.internal'],
     ['TRUST_PROXY', 'true'],
     ['TRUST_PROXY', '10.0.0.0/33'],
     ['LOG_LEVEL', 'verbose'],

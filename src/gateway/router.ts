@@ -13,7 +13,7 @@ import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { type AccessOf, describeApi } from './openapi.ts';
-import { type Exchange, idOf, type Operation, type Pages, type Route } from './route.ts';
+import { type Exchange, idOf, type Pages, type Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
 import { exportRoutes } from './submissions/export.ts';
 import { submissionRoutes } from './submissions/submissions.ts';
@@ -56,7 +56,7 @@ export function createGateway(options: GatewayOptions): Router {
     const entry = router.route(path);
     for (const served of atPath) {
       entry[served.method]((request: Request, response: Response) => {
-        const exchange = exchangeOf(request, response, served.operation);
+        const exchange = exchangeOf(request, response, served);
         return served
           .handle(exchange)
           .catch((error: unknown) => admitFirst(error, exchange))
@@ -81,14 +81,16 @@ export function createGateway(options: GatewayOptions): Router {
   );
   return router;
 
-  function exchangeOf(request: Request, response: Response, { rpc, managed = false }: Operation): Exchange {
-    const calls = callsFor(transport, request, response, 'api');
+  function exchangeOf(request: Request, response: Response, { path, operation }: Route): Exchange {
+    const { rpc, managed = false } = operation;
+    const tier = path.startsWith('/v1/') ? 'management' : 'api';
+    const calls = callsFor(transport, request, response, tier);
     let asked = false;
     const call: Call = (method, input, further) => {
       asked = true;
       return calls(method, input, further);
     };
-    const streams = streamsFor(transport, request, response, 'api');
+    const streams = streamsFor(transport, request, response, tier);
     const stream: Stream = (method, inputs) => {
       asked = true;
       return streams(method, inputs);
@@ -98,7 +100,7 @@ export function createGateway(options: GatewayOptions): Router {
       asked = true;
       // What rates and access may depend on. An RPC without such a field ignores it.
       const input = { formId: idOf(request), managed };
-      if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, 'api'));
+      if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, tier));
     }
     return { transport, call, stream, admit, request, response, pages, baseUrl, allowPrivateUrls };
   }

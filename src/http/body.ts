@@ -5,6 +5,7 @@ import { jsonExcess } from '../domain/json-nodes.ts';
 import type { MessageLimits } from '../domain/message-limits.ts';
 import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
 import type { Violation } from '../domain/violations.ts';
+import { hasBody } from './call.ts';
 import { HttpError } from './errors.ts';
 
 /**
@@ -31,7 +32,7 @@ export async function readJson(
  * and a `CutOff` if it ends early.
  */
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
-  if (isEmpty(request)) return Buffer.alloc(0);
+  if (!hasBody(request)) return Buffer.alloc(0);
   refuseEncoded(request);
   const bytes = await readBody(request, limit);
   if (typeof bytes === 'string') throw unreadable(bytes, limit);
@@ -91,11 +92,6 @@ export function refuseEncoded(request: IncomingMessage): void {
 /** The media type without its parameters, in lower case; empty if there is none. */
 export function mediaTypeOf(contentType: string | undefined): string {
   return (contentType ?? '').split(';', 1).join().trim().toLowerCase();
-}
-
-function isEmpty(request: IncomingMessage): boolean {
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  return encoding === undefined && (length === undefined || length === '0');
 }
 
 function isJson(contentType: string | undefined): boolean {

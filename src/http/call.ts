@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type {
   DescMessage,
   DescMethodClientStreaming,
@@ -60,6 +61,8 @@ export function callOptions(request: Request, response: Response, from: Source):
     const value = request.headers[name];
     if (typeof value === 'string') headers[name] = value;
   }
+  // Services tell a body without a media type by an empty one.
+  if (from === 'management' && hasBody(request)) headers['content-type'] ??= '';
   // The one address that Express found behind the trusted proxies, never the header as it came.
   if (request.ip !== undefined) headers['x-forwarded-for'] = request.ip;
   return { headers, onHeader: (received) => passBack(received, response) };
@@ -75,11 +78,23 @@ export function requestIdOf({ headers }: Request): string {
 /** Marks a call that goes on with what another call of the same request began: the two count as one. */
 const continuation = { 'x-continuation': 'true' };
 
-/** The headers that services get. The credential of a page is its address, so a page passes no other on. */
+/** Whether a request announces a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}
+
+const ofApi = ['authorization', 'origin', 'referer', 'accept-language'] as const;
+
+/**
+ * The headers that services get: of the management tier those that tell a browser, too, since its routes may be
+ * open without a key. The credential of a page is its address, so a page passes no other on.
+ */
 const passedOn = {
-  api: ['authorization', 'origin', 'referer', 'accept-language'],
+  api: ofApi,
+  management: [...ofApi, 'host', 'sec-fetch-site', 'content-type'],
   page: ['accept-language'],
-} as const;
+} as const satisfies Record<string, readonly string[]>;
 
 /** The response headers of an RPC that go on to the HTTP reply. */
 export const passedBack = ['ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate'] as const;
@@ -91,7 +106,7 @@ function passBack(received: Headers, response: Response): void {
   }
 }
 
-/** Whether a request came to the documented interface or to a page. */
+/** Whether a request came to a tier of the documented interface or to a page. */
 type Source = keyof typeof passedOn;
 
 /** Calls one RPC with one message. `continued`: it counts as one call with the one before. */

@@ -4,6 +4,7 @@ import { holds } from '../domain/scopes.ts';
 import { type Access, accessOf } from './authorization.ts';
 import { bearerOf, type Caller, callerKey, clientAddressKey } from './context.ts';
 import { failed } from './errors.ts';
+import type { OwnCallersCheck } from './own-callers.ts';
 
 /**
  * Finds out who calls, from the `authorization` header, and refuses who may not call.
@@ -22,7 +23,7 @@ export async function identify(
   header: Headers,
   values: ContextValues,
   access: Access,
-  { keys, requireApiKey }: AuthenticationOptions,
+  { keys, requireApiKey, checkOwnCaller }: AuthenticationOptions,
 ): Promise<void> {
   const text = bearerOf(header.get('authorization'));
   if (text !== undefined) {
@@ -34,6 +35,7 @@ export async function identify(
     if (access.openWithoutKeys !== true || requireApiKey) {
       throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
     }
+    checkOwnCaller(header, values);
     values.set(callerKey, await keys.withoutKey());
   }
 }
@@ -60,4 +62,9 @@ export type Authenticator = {
   withoutKey(): Promise<Caller>;
 };
 
-export type AuthenticationOptions = { keys: Authenticator; requireApiKey: boolean };
+export type AuthenticationOptions = {
+  keys: Authenticator;
+  requireApiKey: boolean;
+  /** Checks calls without a key, where none is required. */
+  checkOwnCaller: OwnCallersCheck;
+};

@@ -25,10 +25,11 @@ export function clientAddressOf(context: WithValues): string {
 
 /**
  * The context values to begin a call with that came over the network. `clientAddress` is the
- * socket's, or what trusted proxies say: headers are not believed any more after this.
+ * socket's, or what trusted proxies say: headers are not believed any more after this. `host` is the authority
+ * that was called.
  */
-export function contextOfClient(clientAddress: string): ContextValues {
-  return createContextValues().set(clientAddressKey, clientAddress);
+export function contextOfClient(clientAddress: string, host?: string): ContextValues {
+  return createContextValues().set(clientAddressKey, clientAddress).set(hostKey, host);
 }
 
 /** The key that an `authorization` header holds; undefined without one, empty if it holds none. */
@@ -44,6 +45,9 @@ export const callerKey = createContextKey<Caller | undefined>(undefined, { descr
 
 /** Set by the server or transport that took the call. */
 export const clientAddressKey = createContextKey('unknown', { description: 'client address' });
+
+/** The host, and the port if it is named, that was called. Set as the client's address is. */
+export const hostKey = createContextKey<string | undefined>(undefined, { description: 'host' });
 
 /** Set by the transport inside the process: the call counts as one with the call that it goes on from. */
 export const continuationKey = createContextKey(false, { description: 'continuation' });

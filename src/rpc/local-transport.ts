@@ -13,14 +13,14 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
-import { clientAddressKey, continuationKey } from './context.ts';
+import { clientAddressKey, continuationKey, hostKey } from './context.ts';
 
 /**
  * A transport to services in this process: it runs the interceptors and the method on the message
  * itself, without serializing, for a few microseconds a call.
  *
- * Its callers are the REST gateway and the hosted pages, so the headers `x-forwarded-for` and `x-continuation` are
- * believed. Messages are not copied: neither side may change one after handing it over.
+ * Its callers are the REST gateway and the hosted pages, so the headers `x-forwarded-for`, `host` and `x-continuation`
+ * are believed. Messages are not copied: neither side may change one after handing it over.
  */
 export function createLocalTransport(services: ServiceImplSpec[], interceptors: Interceptor[]): Transport {
   const chains = new Map<DescMethod, Call>();
@@ -65,6 +65,7 @@ export function requestOf(
   const contextValues = createContextValues();
   const clientAddress = header.get('x-forwarded-for');
   if (clientAddress !== null) contextValues.set(clientAddressKey, clientAddress);
+  contextValues.set(hostKey, header.get('host') ?? undefined);
   if (header.has('x-continuation')) contextValues.set(continuationKey, true);
   return {
     service: method.parent,

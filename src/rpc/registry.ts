@@ -14,6 +14,7 @@ import { callLimits, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
 import { checkedGzip } from './message-check.ts';
+import { createOwnCallersCheck, type OwnCallersOptions } from './own-callers.ts';
 import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
 import { createRequestGate } from './request-gate.ts';
 import { answerUnaryGrpc } from './unary-grpc.ts';
@@ -24,7 +25,7 @@ import { answerUnaryGrpc } from './unary-grpc.ts';
  */
 export function createRpc(options: RpcOptions): Rpc {
   const { services, keys, requireApiKey, rateLimits, describeTemporaryFault, guards, now, log } = options;
-  const authentication = { keys, requireApiKey };
+  const authentication = { keys, requireApiKey, checkOwnCaller: createOwnCallersCheck(options) };
   const callLog = createCallLog({ log, now, describeTemporaryFault });
   const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
   const interceptors: Interceptor[] = [
@@ -69,7 +70,7 @@ export type Rpc = {
 /** A service and what answers its calls. */
 type Service = { descriptor: DescService; implementation: ServiceImpl<DescService> };
 
-export type RpcOptions = {
+export type RpcOptions = OwnCallersOptions & {
   services: readonly Service[];
   keys: Authenticator;
   /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */

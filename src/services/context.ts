@@ -35,6 +35,8 @@ export type ServiceOptions = {
 export type ServiceSettings = {
   /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
   requireApiKey: boolean;
+  /** Host names, in lower case, that may be called without a key where none is required. */
+  allowedHosts: readonly string[];
   /** False: making a form needs a key. */
   allowPublicCreate: boolean;
   /** The name of the project of forms made without a key. */

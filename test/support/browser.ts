@@ -62,11 +62,15 @@ export async function startBrowser(service: TestService): Promise<TestBrowser> {
   };
 }
 
-/** Chromium takes a second to start: one does for all test files of a process, with which it ends. */
+/**
+ * Chromium takes a second to start: one does for all test files of a process, with which it ends. Names under
+ * `rebound.example` lead to this machine.
+ */
 async function runningChromium(): Promise<Browser> {
   const browser = await launched;
   if (browser?.isConnected()) return browser;
-  launched = chromium.launch({ executablePath: chromiumPath, args: ['--no-sandbox', '--lang=en-US'] });
+  const args = ['--no-sandbox', '--lang=en-US', '--host-resolver-rules=MAP *.rebound.example 127.0.0.1'];
+  launched = chromium.launch({ executablePath: chromiumPath, args });
   return launched;
 }
 

@@ -190,6 +190,7 @@ const FIRST_KEY = 'hfs_the-first-key-of-every-test-installation';
 
 const defaultSettings: ServiceSettings = {
   requireApiKey: true,
+  allowedHosts: [],
   allowPublicCreate: true,
   publicProject: 'default',
   baseUrl: 'https://api.test',
