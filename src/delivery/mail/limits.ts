@@ -19,46 +19,49 @@ export async function findMailRefusal(
   claim: Claim,
   to: string,
 ): Promise<Refusal | null> {
-  const { database } = options;
+  const form = isLimited(claim) ? await findAnyForm(options.database, claim.formId) : undefined;
+  if (form === null) return dropped('The form was deleted.');
+  // Asked first, since answers can wait in thousands.
+  const wait = form && claim.kind === 'owner' ? waitForOwner(options, claim, form, to) : null;
+  if (wait !== null) return wait;
+
   const unasked = claim.kind === 'notice' || isRequest(claim);
-  if (await isMailStopped(database, { address: to, formId: claim.formId, unasked })) {
+  if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {
     return dropped('The address wants no more mail.');
   }
-  if (!unasked && claim.kind !== 'owner') return null;
-
-  const form = await findAnyForm(database, claim.formId);
-  if (form === null) return dropped('The form was deleted.');
+  if (form === undefined) return null;
   if (claim.kind === 'owner') return refuseOwnerMail(options, claim, form, to);
   return claim.kind === 'notice'
     ? refuseNotice(options, claim, form, to)
     : refuseRequest(options, claim, form, to);
 }
 
-/** Answers go to addresses that have confirmed; a few go to others before, if the form was made with a key. */
+/** Answers to a form made without a key go to nobody but an owner who has confirmed. */
+function waitForOwner(
+  { settings, now }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Refusal | null {
+  if (!isKeyless(form) || (isOwner(form, to) && form.ownerConfirmedAt !== null)) return null;
+  return isOlder(claim, settings.retentionDays, now())
+    ? dropped('The owner did not confirm the address in time.')
+    : { outcome: 'waits', error: UNCONFIRMED, waitMs: DAY_MS };
+}
+
+/** A few answers to a form made with a key go to an owner who has not confirmed. */
 async function refuseOwnerMail(
-  options: MailLimitOptions,
+  { database }: MailLimitOptions,
   claim: Claim,
   form: Form,
   to: string,
 ): Promise<Refusal | null> {
-  const { database, settings } = options;
-  if (await hasConfirmed(options, form, to)) return null;
-  const error = 'Waits: the owner has not confirmed the address.';
-  if (isKeyless(form)) {
-    return isOlder(options, claim, settings.retentionDays)
-      ? dropped('The owner did not confirm the address in time.')
-      : { outcome: 'waits', error, waitMs: DAY_MS };
-  }
-  if (claim.step > 0) return null;
+  if (claim.step > 0 || (isOwner(form, to) && form.ownerConfirmedAt !== null)) return null;
+  const recipients = await listConfirmedRecipients(database, [form.id]);
+  if (recipients.some(({ address }) => address === addressKey(to))) return null;
   const allowance = { holder: mailboxOf(to), kind: 'owner', limit: UNCONFIRMED_A_DAY };
   const usedUp = await takeMailAllowances(database, claim.id, [allowance]);
-  return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
-}
-
-async function hasConfirmed({ database }: MailLimitOptions, form: Form, to: string): Promise<boolean> {
-  if (isOwner(form, to) && form.ownerConfirmedAt !== null) return true;
-  const recipients = await listConfirmedRecipients(database, [form.id]);
-  return recipients.some(({ address }) => address === addressKey(to));
+  return usedUp && { outcome: 'waits', error: UNCONFIRMED, waitMs: usedUp.waitMs };
 }
 
 /** Notices that are too many are dropped: the next answer a day later causes another. */
@@ -79,15 +82,15 @@ async function refuseNotice(
 
 /** What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask. */
 async function refuseRequest(
-  options: MailLimitOptions,
+  { database, now }: MailLimitOptions,
   claim: Claim,
   form: Form,
   to: string,
 ): Promise<Refusal | null> {
   if (claim.step > 0) return null;
-  if (isOlder(options, claim, REQUEST_DAYS)) return dropped('Not sent: the address was asked too often.');
+  if (isOlder(claim, REQUEST_DAYS, now())) return dropped('Not sent: the address was asked too often.');
   const kind = isKeyless(form) ? 'request_keyless' : 'request';
-  const usedUp = await takeMailAllowances(options.database, claim.id, [
+  const usedUp = await takeMailAllowances(database, claim.id, [
     { holder: mailboxOf(to), kind, limit: REQUESTS_A_DAY },
     ...ofCreator(form, { kind, limit: REQUESTS_A_DAY_FROM_CREATOR }),
   ]);
@@ -107,17 +110,23 @@ function isKeyless({ createdBy }: Form): boolean {
   return createdBy === 'public';
 }
 
+function isLimited(claim: Claim): boolean {
+  return claim.kind === 'owner' || claim.kind === 'notice' || isRequest(claim);
+}
+
 function isRequest({ kind }: Claim): boolean {
   return kind === 'confirmation' || kind === 'recipient_confirmation' || kind === 'owner_change';
 }
 
-function isOlder({ now }: MailLimitOptions, { id }: Claim, days: number): boolean {
-  return id < smallestIdAt('dlv', now() - days * DAY_MS);
+function isOlder({ id }: Claim, days: number, now: number): boolean {
+  return id < smallestIdAt('dlv', now - days * DAY_MS);
 }
 
 function dropped(error: string): Refusal {
   return { outcome: 'dropped', error };
 }
+
+const UNCONFIRMED = 'Waits: the owner has not confirmed the address.';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
