@@ -36,6 +36,23 @@ export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMa
   );
 }
 
+/**
+ * Marks an event as fanned out whose mails can't be made, and puts a failed delivery into the log in place of
+ * them, where whoever reads the form's deliveries finds the reason.
+ */
+export async function parkEvent(db: Queries, { id, eventId, kind, error }: ParkedMails): Promise<void> {
+  await db.execute(
+    `with taken as (
+       update events set fanned_out_at = now() where id = $2 and fanned_out_at is null
+       returning id, project_id, form_id, created_at
+     )
+     insert into deliveries (id, project_id, form_id, event_id, channel, kind, receiver, status, attempt_count,
+       created_at, error)
+     select $1, project_id, form_id, id, 'mail', $3, '', 'failed', 0, created_at, $4 from taken`,
+    [id, eventId, kind, error],
+  );
+}
+
 /** Queues mails without an event. */
 export async function queueMails(db: Queries, mails: NewMail[]): Promise<void> {
   if (mails.length === 0) return;
@@ -85,3 +102,6 @@ export type NewMail = {
   /** A mailbox to which the form makes one such delivery in 24 hours. */
   oncePerDay?: string;
 };
+
+/** The mails of an event: `id` is that of the delivery in the log. */
+export type ParkedMails = { id: string; eventId: string; kind: string; error: string };

@@ -40,19 +40,25 @@ export async function insertEvents(db: Queries, events: NewEvent[]): Promise<voi
 }
 
 /**
- * Up to `limit` events whose mails are to be made, oldest first, from the id `since` on.
+ * Up to `limit` events whose mails are to be made, oldest first, from the id `since` on. Ends before the event
+ * with which the bodies would have more than `maxBytes`, if it is not the first. `more` says whether others wait.
  *
  * Takes no lock: `fanOutEvents` settles which process makes the mails of an event.
  */
 export async function listWaitingEvents(
   db: Queries,
-  { since, limit }: { since: string; limit: number },
-): Promise<StoredEvent[]> {
+  { since, limit, maxBytes }: { since: string; limit: number; maxBytes: number },
+): Promise<{ events: StoredEvent[]; more: boolean }> {
   const rows = await db.select(
-    `select ${columns} from events where fanned_out_at is null and id >= $1 order by id limit $2`,
-    [since, limit],
+    `with found as materialized (
+       select id, row_number() over (order by id) as place, sum(octet_length(body)) over (order by id) as bytes
+       from (select id, body from events where fanned_out_at is null and id >= $1 order by id limit $2 + 1) as e
+     )
+     select ${columns}, (select count(*) from found) as found from events
+     where id = any(array(select id from found where place <= $2 and (bytes <= $3 or place = 1))) order by id`,
+    [since, limit, maxBytes],
   );
-  return rows.map(toEvent);
+  return { events: rows.map(toEvent), more: Number(rows[0]?.found ?? 0) > rows.length };
 }
 
 /**

@@ -1,6 +1,6 @@
 import { isObject } from '../domain/json.ts';
 import { objectOf, textOrNull } from './database/columns.ts';
-import { sqlState } from './database/faults.ts';
+import { isDataError } from './database/faults.ts';
 import type { Queries, Row } from './database/queries.ts';
 import { type Claim, claimedWebhook, webhookColumns } from './delivery-queue.ts';
 import type { Submission } from './submissions.ts';
@@ -266,11 +266,6 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
   const submissionId = textOrNull(row.submission_id);
   if (submissionId === null) return { outcome: 'session_expired' };
   return { outcome: 'session_submitted', submissionId };
-}
-
-/** Bad data, a constraint, a row beyond a limit of the database: lasting, and of one row alone. */
-function isDataError(error: unknown): boolean {
-  return /^(22|23|54)/.test(sqlState(error) ?? '');
 }
 
 /** A submission to store, and what goes into the same commit. */

@@ -40,6 +40,17 @@ describe('a watermark', () => {
     expect(watermark.since()).toBe(now - 100);
   });
 
+  it('begins anew when the clock steps back', () => {
+    watermark.since();
+    watermark.advance(now);
+    now -= 500_000;
+    expect(watermark.since()).toBe(0);
+    watermark.advance(now);
+    expect(watermark.since()).toBe(now - 100);
+    now += 10_000;
+    expect(watermark.since()).toBe(0);
+  });
+
   it('moves back when something older is left', () => {
     watermark.since();
     watermark.advance(now - 60_000);

@@ -1,5 +1,6 @@
 import { nextAttempt } from '../../domain/delivery/retry.ts';
 import { newId } from '../../domain/ids.ts';
+import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import type { Claim, WebhookContent } from '../../store/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/delivery-results.ts';
 import type { DeliveryOptions } from '../options.ts';
@@ -30,22 +31,25 @@ export function createAttempts(
       if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 }, gone: false };
       log.error(
         { err: error, delivery: claim.id },
-        'Could not attempt a delivery; it is tried again in 30 s.',
+        'Could not attempt a delivery; it goes on by its schedule.',
       );
-      return {
-        result: { ...claimed, status: 'pending', delayMs: FAULT_DELAY_MS, error: OUR_FAULT },
-        gone: false,
-      };
+      return { result: { ...claimed, ...afterFault(options, claim, error) }, gone: false };
     }
   };
 }
 
-/** After a failure of our own, such as a database that is away. */
-const FAULT_DELAY_MS = 30_000;
-const OUR_FAULT = 'Waits: the service could not try it.';
+/** A failure of our own takes a step of the schedule, so that it ends though it may come each time. */
+function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Result {
+  const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;
+  if (error instanceof DatabaseUnavailable) return { ...waits, delayMs: DATABASE_AWAY_MS };
+  const delayMs = delayAfter(options, claim);
+  if (delayMs === null) return { status: 'failed', error: 'The service could not try it.' };
+  return { ...waits, delayMs, advances: true };
+}
+
+const DATABASE_AWAY_MS = 30_000;
 
 function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timing: Timing): Result {
-  const { settings, now, random } = options;
   if (outcome.outcome === 'waits')
     return { status: 'pending', error: outcome.error, delayMs: outcome.waitMs };
   if (outcome.outcome === 'dropped') return { status: 'failed', error: outcome.error };
@@ -62,11 +66,22 @@ function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timin
 
   const { error, final, retryAfter } = outcome;
   if (final === true) return { status: 'failed', error, attempt };
+  const delayMs = delayAfter(options, claim, retryAfter);
+  return delayMs === null
+    ? { status: 'failed', error, attempt }
+    : { status: 'pending', delayMs, error, attempt };
+}
+
+/** Milliseconds until the next attempt; null if this was the last. */
+function delayAfter(
+  { settings, now, random }: AttemptOptions,
+  claim: Claim,
+  retryAfter?: string,
+): number | null {
   const at = new Date(now());
   const schedule = scheduleOf(claim, settings.schedule);
   const next = nextAttempt({ attempt: claim.step + 1, schedule, retryAfter, now: at, random });
-  if (next === null) return { status: 'failed', error, attempt };
-  return { status: 'pending', delayMs: next.getTime() - at.getTime(), error, attempt };
+  return next === null ? null : next.getTime() - at.getTime();
 }
 
 function scheduleOf({ content }: Claim, schedule: readonly number[]): readonly number[] {

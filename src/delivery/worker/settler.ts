@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database/database.ts';
+import { isDataError } from '../../store/database/faults.ts';
 import { type DeliveryResult, type FailingWebhook, settleDeliveries } from '../../store/delivery-results.ts';
 import type { Log } from '../../telemetry/log.ts';
 
@@ -45,7 +46,28 @@ const BATCH = 500;
 const TRIES = 3;
 const PAUSE_MS = 1_000;
 
-async function settle(
+/** A batch that fails for its data is split until the failing result is by itself. */
+async function settle(options: SettlerOptions, results: DeliveryResult[]): Promise<FailingWebhook[]> {
+  try {
+    return await store(options, results);
+  } catch (error) {
+    const [result] = results;
+    if (result === undefined || results.length > 1) {
+      const middle = Math.ceil(results.length / 2);
+      const first = await settle(options, results.slice(0, middle));
+      return [...first, ...(await settle(options, results.slice(middle)))];
+    }
+    const { attempt } = result;
+    if (attempt?.responseBody !== undefined) {
+      return settle(options, [{ ...result, attempt: { ...attempt, responseBody: undefined } }]);
+    }
+    options.log.error({ err: error, delivery: result.id }, 'Could not store the result of a delivery.');
+    return [];
+  }
+}
+
+/** Throws if the database refuses the data; else tries again for a while, and then gives up. */
+async function store(
   { database, signal, log }: SettlerOptions,
   results: DeliveryResult[],
 ): Promise<FailingWebhook[]> {
@@ -53,6 +75,7 @@ async function settle(
     try {
       return await settleDeliveries(database, results);
     } catch (error) {
+      if (isDataError(error)) throw error;
       if (tries === TRIES || signal.aborted) {
         log.error(
           { err: error, count: results.length },

@@ -6,7 +6,7 @@
  * Rows can be committed a little later than the time they carry, and deliveries that a process had claimed
  * become due again where they were if it dies. So one query each second goes back further, and one each ten
  * seconds has no lower bound: nothing is skipped for longer. Times that were passed long after they had
- * come, as in a backlog, are not read again: no row is committed that late.
+ * come, as in a backlog, are not read again: no row is committed that late. A clock that steps back begins anew.
  */
 export function createWatermark(now: () => number): Watermark {
   let position = 0;
@@ -14,10 +14,17 @@ export function createWatermark(now: () => number): Watermark {
   let complete = 0;
   let farAt = 0;
   let unboundedAt = 0;
+  let lastAt = 0;
 
   return {
     since() {
       const at = now();
+      // Rows of after the step carry earlier times than those that were taken.
+      if (at < lastAt) {
+        complete = 0;
+        unboundedAt = Number.NEGATIVE_INFINITY;
+      }
+      lastAt = at;
       if (at - unboundedAt >= UNBOUNDED_EVERY_MS) {
         unboundedAt = at;
         farAt = at;

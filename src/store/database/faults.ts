@@ -59,6 +59,11 @@ export function isDiskFull(error: unknown): boolean {
 
 const DISK_FULL = '53100';
 
+/** Bad data, a constraint, a row beyond a limit of the database: lasting, and of one row of a batch alone. */
+export function isDataError(error: unknown): boolean {
+  return /^(22|23|54)/.test(sqlState(error) ?? '');
+}
+
 /** SQLSTATE: serialization failure, deadlock. Nothing is wrong with the connection. */
 const betweenTransactions = new Set(['40001', '40P01']);
 
