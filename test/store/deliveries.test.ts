@@ -51,9 +51,9 @@ describe.each(engines)('deliveries on %s', (engine) => {
     for (let n = 0; n < 6; n += 1) ids.push(await givenMail(database));
     await database.execute(
       `insert into attempts select 'att_' || d.id || n, d.id, n, 'failed', null, null, repeat('x', 2048), 1, now()
-       from deliveries d, generate_series(1, 150) n`,
+       from delivery_queue d, generate_series(1, 150) n`,
     );
-    await database.execute('update deliveries set attempt_count = 150');
+    await database.execute('update delivery_queue set attempt_count = 150');
 
     const first = await listDeliveries(database, { formId: 'form_one' }, { limit: 100 });
     const cursor = first.nextCursor ?? '';
