@@ -41,6 +41,10 @@ describe.each(engines)('limits of mails on %s', (engine) => {
     expect(notice?.source).not.toMatch(/Stranger|Evil|evil\.example/);
     expect(linksIn(notice)).toEqual(['confirm-owner', 'stop']);
     expect(mailServer.mails).toHaveLength(1);
+    const waiting = await database.select(
+      "select mail::text as mail from delivery_queue where kind = 'owner'",
+    );
+    expect(JSON.stringify(waiting)).not.toMatch(/Stranger|evil/i);
 
     await confirmOwner(database, form.id, 'owner@example.com');
     await releaseWaitingMail(database, { formId: form.id, address: 'owner@example.com' });

@@ -6,6 +6,7 @@ import {
   newToken,
   newWebhookSecret,
   parseSecretKey,
+  pseudonymOf,
   SecretBox,
   signLink,
   verifyLink,
@@ -82,6 +83,21 @@ describe('SecretBox', () => {
     for (const text of ['', 'v1.', 'v2.AAAA', 'secret', `v1.${'A'.repeat(30)}`]) {
       expect(() => box.open(text)).toThrow(/format/);
     }
+  });
+});
+
+describe('pseudonyms', () => {
+  it('are the same for the same text under the same key and purpose, and different otherwise', () => {
+    const name = pseudonymOf(key, 'client', '192.0.2.1');
+    const others = [
+      pseudonymOf(key, 'client', '192.0.2.2'),
+      pseudonymOf(key, 'other', '192.0.2.1'),
+      pseudonymOf(parseSecretKey(newSecretKey()), 'client', '192.0.2.1'),
+    ];
+
+    expect(name).toMatch(/^[\w-]{22}$/);
+    expect(pseudonymOf(key, 'client', '192.0.2.1')).toBe(name);
+    expect(new Set([name, ...others]).size).toBe(4);
   });
 });
 

@@ -85,6 +85,26 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(seen?.createdBy).toBe('public');
     });
 
+    it('keeps of the client without a key only a name that the secret key gives its network', async () => {
+      await using network = await services.openNetwork();
+      const anyone = createClient(FormsService, network.transport);
+      const madeFrom = async (formId = '') => {
+        const rows = await services.database.select('select created_from from forms where id = $1', [formId]);
+        return rows[0]?.created_from;
+      };
+
+      const first = await anyone.createForm({ definition: definitionMessage() });
+      const second = await anyone.createForm({ definition: definitionMessage() });
+      const elsewhere = await forms().createForm({ definition: definitionMessage() });
+      const { id } = await services.givenDraft(services.key);
+
+      const name = await madeFrom(first.form?.id);
+      expect(name).toMatch(/^[\w-]{22}$/);
+      expect(await madeFrom(second.form?.id)).toBe(name);
+      expect(await madeFrom(elsewhere.form?.id)).not.toBe(name);
+      expect(await madeFrom(id)).toBeNull();
+    });
+
     it('makes a draft in the project of the key', async () => {
       const key = await services.givenKey();
 

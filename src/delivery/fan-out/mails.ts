@@ -1,5 +1,3 @@
-import { z } from 'zod';
-import type { Answers } from '../../domain/answers/answers.ts';
 import type { EmailDelivery } from '../../domain/definition/definition.ts';
 import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { addressKey } from '../../domain/email-address.ts';
@@ -8,9 +6,15 @@ import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewMail } from '../../store/delivery-inserts.ts';
 import type { StoredEvent } from '../../store/events.ts';
+import type { DeferredMail } from '../mail/deferred-mails.ts';
 import type { MailKind, MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
-import { type AnsweredForm, autoresponseMail, submissionMail } from '../mail/submission-mails.ts';
+import {
+  type AnsweredForm,
+  answeredVersion,
+  autoresponseMail,
+  submissionMail,
+} from '../mail/submission-mails.ts';
 import { currentDelivery, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
 
 /** The mails that an event causes. */
@@ -43,24 +47,31 @@ function submissionMails(options: FanOutOptions, event: StoredEvent, context: Fa
   const { secretKey, settings } = options;
   const delivery = currentDelivery(event.formId, context);
   if (delivery?.type !== 'email') return [];
+  const form = context.forms.get(event.formId);
+  if (form?.createdBy === 'public' && form.ownerConfirmedAt === null)
+    return waitingMails(options, event, context);
   const answered = answeredForm(event, context);
   if (answered === undefined) return [];
 
   const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId };
   const kind = event.formId === demoFormId ? 'demo' : 'owner';
-  const form = context.forms.get(event.formId);
-  const waits = form?.createdBy === 'public' && form.ownerConfirmedAt === null;
-  const toOwners = recipientsOf(options, event, context, delivery).flatMap((to) => {
-    // What waits for the confirmation is only sent after it.
-    const confirmed = waits || hasConfirmed(event.formId, context, to);
+  const toOwners = recipientsOf(options, event, context, delivery).map((to) => {
+    const confirmed = hasConfirmed(event.formId, context, to);
     const mail = submissionMail({ ...mailContext, to }, answered, { delivery, confirmed });
-    return [
-      mailDelivery(options, event, context, kind, mail),
-      ...(waits ? [oncePerDay(options, event, context, 'notice', { to })] : []),
-    ];
+    return mailDelivery(options, event, context, kind, mail);
   });
   const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
   return reply ? [...toOwners, oncePerDay(options, event, context, 'autoresponse', reply)] : toOwners;
+}
+
+/** Until the owner of a form made without a key confirms, answers wait, and a notice says so. */
+function waitingMails(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
+  const to = context.forms.get(event.formId)?.ownerEmail ?? null;
+  if (to === null) return [];
+  return [
+    mailDelivery(options, event, context, 'owner', { to, eventId: event.id }),
+    oncePerDay(options, event, context, 'notice', { to }),
+  ];
 }
 
 /** All but an owner who has not yet confirmed. */
@@ -92,8 +103,8 @@ function confirmedOf(formId: string, { recipients }: FanOutContext): string[] {
 }
 
 function answeredForm(event: StoredEvent, { versions }: FanOutContext): AnsweredForm | undefined {
-  const { data } = submissionEvent.parse(JSON.parse(event.body));
-  const definition = versions.get(data.formVersionId)?.definition;
+  const { data, versionId } = answeredVersion(event.body);
+  const definition = versions.get(versionId)?.definition;
   return definition && { definition, ...data };
 }
 
@@ -129,7 +140,7 @@ function mailDelivery(
   event: StoredEvent,
   { forms }: FanOutContext,
   kind: MailKind,
-  mail: MailMessage | Pick<MailMessage, 'to'>,
+  mail: MailMessage | DeferredMail,
 ): NewMail {
   return {
     id: newId('dlv', options.now()),
@@ -143,12 +154,3 @@ function mailDelivery(
     delaySeconds: options.settings.schedule[0] ?? 0,
   };
 }
-
-const submissionEvent = z.object({
-  data: z.object({
-    submissionId: z.string(),
-    formVersionId: z.string(),
-    createdAt: z.string(),
-    answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
-  }),
-});

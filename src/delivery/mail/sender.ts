@@ -1,12 +1,11 @@
 import { mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import type { Claim } from '../../store/delivery-queue.ts';
-import { findAnyForm, findFormState } from '../../store/forms.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
+import { type DeferredMailOptions, readMail } from './deferred-mails.ts';
 import { findMailRefusal } from './limits.ts';
 import { type MailMessage, mailMessageSchema } from './message.ts';
-import { noticeMail } from './request-mails.ts';
 import { openMailTransport } from './transport.ts';
 
 /** Opens what sends mails, by SMTP or into files, within the limits of each address. */
@@ -22,7 +21,9 @@ export function createMailSender(options: MailSenderOptions): MailSender {
       const refusal = await findMailRefusal(options, claim, to);
       if (refusal !== null) return refusal;
 
-      const mail = await readMail(options, claim, stored);
+      const mail = await readMail(options, claim.formId, stored);
+      if (mail === null) return { outcome: 'dropped', error: 'What it is about was removed.' };
+
       try {
         const content = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
         const response = await transport.send({ ...content, signal }, claim.id);
@@ -40,17 +41,6 @@ export function createMailSender(options: MailSenderOptions): MailSender {
     },
     close: () => transport.close(),
   };
-}
-
-/** Notices are written when they are sent, since they say how many answers wait then. */
-async function readMail(options: MailSenderOptions, claim: Claim, stored: unknown): Promise<MailMessage> {
-  if (claim.kind !== 'notice') return mailMessageSchema.parse(stored);
-  const { database, secretKey, settings, now } = options;
-  const { to } = recipientSchema.parse(stored);
-  const { formId } = claim;
-  const [form, state] = await Promise.all([findAnyForm(database, formId), findFormState(database, formId)]);
-  const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
-  return noticeMail(context, { formName: form?.name ?? '', waiting: state?.accepted ?? 0, now: now() });
 }
 
 const recipientSchema = mailMessageSchema.pick({ to: true });
@@ -118,4 +108,4 @@ export type MailSender = {
   close(): void;
 };
 
-export type MailSenderOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now' | 'log'>;
+export type MailSenderOptions = DeferredMailOptions & Pick<DeliveryOptions, 'log'>;

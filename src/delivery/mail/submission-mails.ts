@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
@@ -67,6 +68,22 @@ export function autoresponseMail(
     },
   );
 }
+
+/** What the body of a submission's event says, and the version that was answered. Throws for other events. */
+export function answeredVersion(body: string): { data: Omit<AnsweredForm, 'definition'>; versionId: string } {
+  const { data } = submissionEvent.parse(JSON.parse(body));
+  const { formVersionId, ...rest } = data;
+  return { data: rest, versionId: formVersionId };
+}
+
+const submissionEvent = z.object({
+  data: z.object({
+    submissionId: z.string(),
+    formVersionId: z.string(),
+    createdAt: z.string(),
+    answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
+  }),
+});
 
 /** The answer to an email field, if it is one plain address. */
 function addressIn(answers: Answers, fieldId: string): string | undefined {
