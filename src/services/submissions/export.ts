@@ -106,8 +106,11 @@ function guarded(text: string): string {
   return formula.test(text) ? `'${text}` : text;
 }
 
-/** Spreadsheets skip spaces before they look for a formula, so leading ones hide nothing. */
-const formula = /^\s*[=+\-@]|^ *[\t\r]/;
+/**
+ * Spreadsheets skip spaces before they look for a formula, and some skip what can't be seen and read the signs of
+ * East Asian keyboards (full-width and small forms) as the plain ones.
+ */
+const formula = /^[\s\p{Cc}\p{Cf}\p{DI}]*[=+\-@＝＋－＠﹦﹢﹣﹫−]|^ *[\t\r]/u;
 
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
 
