@@ -50,6 +50,24 @@ describe('the page of a session', () => {
     expect(policy).not.toContain('unsafe');
   });
 
+  it.each<[string, object]>([
+    ['a HEAD request', { method: 'HEAD' }],
+    ['a page fetched ahead', { headers: { 'sec-purpose': 'prefetch;prerender' } }],
+    [
+      'a link preview',
+      { headers: { 'user-agent': 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)' } },
+    ],
+  ])('is not noted as opened by %s, but by a browser after it', async (_, request) => {
+    const { id } = await givenSession({});
+    const openedAt = async () => (await service.get(`/v1/sessions/${id}`)).json.session.opened_at;
+
+    await fetch(`${service.url}/f/${id}`, request);
+    expect(await openedAt()).toBeNull();
+
+    await fetch(`${service.url}/f/${id}`, { headers: { 'user-agent': 'Mozilla/5.0 Firefox/145.0' } });
+    expect(await openedAt()).toMatch(/Z$/);
+  });
+
   it('may be framed by the origins that the form names', async () => {
     const session = await givenSession({ settings: { embedOrigins: ['https://shop.example'] } });
 

@@ -52,15 +52,18 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     expect(seen).not.toMatch(/secret|meta|"plan"|"pro"/);
   });
 
-  it('notes the first opening only', async () => {
+  it('notes the first opening only, and no preview', async () => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);
 
+    await services.hosted.getHostedSession({ sessionId, preview: true });
+    const before = await services.sessions.getSession({ sessionId }, services.owner);
     await services.hosted.getHostedSession({ sessionId });
     const first = await services.sessions.getSession({ sessionId }, services.owner);
     await services.hosted.getHostedSession({ sessionId });
     const second = await services.sessions.getSession({ sessionId }, services.owner);
 
+    expect(before.session?.openTime).toBeUndefined();
     expect(first.session?.openTime).toBeDefined();
     expect(second.session?.openTime).toEqual(first.session?.openTime);
   });

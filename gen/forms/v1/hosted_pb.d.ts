@@ -140,6 +140,14 @@ export declare type GetHostedSessionRequest = Message<"forms.v1.GetHostedSession
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
+
+  /**
+   * Whether no person is shown the session now: a link preview, a page that a browser fetches ahead. It is not
+   * noted as opened then.
+   *
+   * @generated from field: bool preview = 2;
+   */
+  preview: boolean;
 };
 
 /**
@@ -375,7 +383,7 @@ export declare const HostedStateSchema: GenEnum<HostedState>;
  */
 export declare const HostedService: GenService<{
   /**
-   * Reads a session to show it, and notes when it was first opened.
+   * Reads a session to show it, and notes when it was first opened unless this is a preview.
    *
    * A session that takes no answers any more is returned with its state and without fields or
    * answers. Fails with `NOT_FOUND` if there is no such session.

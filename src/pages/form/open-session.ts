@@ -1,11 +1,13 @@
 import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
 import { type ErrorReason, HttpError } from '../../http/errors.ts';
 import type { PageExchange } from '../handler.ts';
+import { isPreview } from './preview.ts';
 
 /** The session that the address names. */
 export async function readSession(exchange: PageExchange): Promise<HostedSession> {
   const sessionId = sessionIdOf(exchange);
-  const { session } = await exchange.call(HostedService.method.getHostedSession, { sessionId });
+  const preview = isPreview(exchange.request);
+  const { session } = await exchange.call(HostedService.method.getHostedSession, { sessionId, preview });
   if (session === undefined) throw new HttpError('not_found', 'There is no such session');
   exchange.session = session;
   return session;

@@ -34,7 +34,7 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
   };
 }
 
-async function getHostedSession(context: ServiceContext, { sessionId }: GetHostedSessionRequest) {
+async function getHostedSession(context: ServiceContext, { sessionId, preview }: GetHostedSessionRequest) {
   const session = await anySession(context.database, sessionId);
   const form = await publishedForm(context.forms, session.formId);
   const version = await context.forms.version(session.versionId);
@@ -43,7 +43,7 @@ async function getHostedSession(context: ServiceContext, { sessionId }: GetHoste
   const state = hostedState(session, availabilityOf(form, now));
   if (state !== HostedState.OPEN) return { session: endedToMessage(definition, form, state) };
 
-  if (session.openedAt === null) await markSessionOpened(context.database, session.id);
+  if (session.openedAt === null && !preview) await markSessionOpened(context.database, session.id);
   const held = visibleAnswers(definition, currentAnswers(definition, session));
   const answers = await describeUnclaimed(context, version, held);
   const token = issueToken(context.secretKey, session.id, now);

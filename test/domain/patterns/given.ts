@@ -44,9 +44,9 @@ function randomNumbers(): () => number {
 const letters = ['a', 'b', 'A', '-', '1', ' ', '\n', 'Ж', 'ж', '𐐀', ',', '{', ']'];
 
 const parts = [
-  String.raw`a b - Ж 𐐀 , 1 { } . ^ $ | * + ? ??`,
-  String.raw`( (?: (?i) (?s) (?m: (?P<n> (?i: ) ) )`,
-  String.raw`{2} {0,3} {2,} {3,5} {0} {1} {,3}`,
+  'a b - Ж 𐐀 , 1 { } . ^ $ | * + ? ??',
+  '( (?: (?i) (?s) (?m: (?P<n> (?i: ) ) )',
+  '{2} {0,3} {2,} {3,5} {0} {1} {,3}',
   String.raw`[ [^ ] [:alpha:] [[:^digit:]] [a-z] \] \[`,
   String.raw`\pL \p{Greek} \P{L} \x{41} \x41 \12 \Q \E \b \B \d \W \x20`,
 ].flatMap((line) => line.split(' '));
