@@ -1,6 +1,7 @@
 import { smallestIdAt } from '../domain/ids.ts';
 import type { Database, Queries, Transaction } from './database/database.ts';
 import { deleteSome } from './database/queries.ts';
+import { pendingWhere } from './delivery-queue-table.ts';
 import { removeDeliveries } from './delivery-removal.ts';
 import { FormEntity } from './forms.ts';
 import { removeSubmissionsBefore } from './submission-removal.ts';
@@ -44,8 +45,9 @@ export async function listDeletedForms(db: Queries, limit: number): Promise<stri
  * Removes up to `limit` rows of each kind that belong to a deleted form. `more` says whether something may be
  * left; `uploadIds` are the uploads whose bytes are to be removed next.
  *
- * The form's own row goes last, a minute after the deletion: until then a process that has not noticed the
- * deletion could still store something that has to be found.
+ * The form's own row goes last, when nothing refers to it any more (rows that another transaction holds are passed
+ * over), and a minute after the deletion: until then a process that has not noticed the deletion could still store
+ * something that has to be found.
  */
 export async function removeRowsOfForm(
   database: Database,
@@ -56,12 +58,8 @@ export async function removeRowsOfForm(
   const submissions = await database.transaction((tx) =>
     removeSubmissionsBefore(tx, formId, smallestIdAt('sub', Number.POSITIVE_INFINITY), limit),
   );
-  const uploads = await deleteSome(database, 'uploads', {
-    where: 'form_id = $1 and submission_id is null',
-    params: [formId],
-    limit,
-  });
-  let most = Math.max(deliveries, submissions.removed, uploads.length);
+  const uploadIds = submissions.uploadIds;
+  let most = Math.max(deliveries, submissions.removed);
   for (const { table, key = 'id', where = 'true' } of ownTables) {
     const rows = await deleteSome(database, table, {
       key,
@@ -69,17 +67,27 @@ export async function removeRowsOfForm(
       params: [formId],
       limit,
     });
+    if (table === 'uploads') uploadIds.push(...rows.map((row) => String(row.id)));
     most = Math.max(most, rows.length);
   }
   const more = most >= limit;
   if (!more) await removeFormRow(database, formId);
-  return { more, uploadIds: [...submissions.uploadIds, ...uploads.map((row) => String(row.id))] };
+  return { more, uploadIds };
 }
 
 async function removeFormRow(db: Queries, formId: string): Promise<void> {
+  const rests = [
+    pendingWhere('form_id = $1'),
+    ...['deliveries', 'submissions'].map((table) => `select id from ${table} where form_id = $1`),
+    ...ownTables.map(
+      ({ table, where = 'true' }) => `select form_id from ${table} where form_id = $1 and ${where}`,
+    ),
+  ];
   await db.execute(
     `with gone as (
-       delete from forms where id = $1 and deleted_at < now() - interval '1 minute' returning id
+       delete from forms where id = $1 and deleted_at < now() - interval '1 minute'
+         and ${rests.map((rest) => `not exists (${rest})`).join(' and ')}
+       returning id
      )
      delete from form_counters where form_id in (select id from gone)`,
     [formId],
@@ -89,7 +97,8 @@ async function removeFormRow(db: Queries, formId: string): Promise<void> {
 /** Tables whose rows belong to a form, beside deliveries and submissions. */
 const ownTables: { table: string; key?: string; where?: string }[] = [
   { table: 'sessions' },
-  // Those with a submission went with it.
+  // Those with a submission go with it.
+  { table: 'uploads', where: 'submission_id is null' },
   { table: 'events', where: 'submission_id is null' },
   { table: 'webhooks' },
   { table: 'mail_recipients', key: 'form_id, address' },

@@ -121,6 +121,31 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
     expect(await tablesNaming(formId)).toEqual(['forms']);
   });
 
+  // The embedded database has one session, so that nobody can hold a lock there meanwhile.
+  const lockable = ['submissions', 'sessions', 'webhooks', 'form_versions'];
+  if (engine === 'postgres') {
+    it.each(lockable)(
+      'keeps the row of a form while another transaction holds one of its %s',
+      async (table) => {
+        const { formId } = await givenFullForm();
+        await forms(services.key).archiveForm({ formId });
+        await services.database.execute(
+          `update forms set deleted_at = now() - interval '2 minutes' where id = $1`,
+          [formId],
+        );
+
+        await services.database.transaction(async (tx) => {
+          await tx.execute(`select 1 from ${table} where form_id = $1 for update`, [formId]);
+          await removeOld(sweepOptions());
+          expect(await tablesNaming(formId)).toEqual(expect.arrayContaining(['forms', table]));
+        });
+        await removeOld(sweepOptions());
+
+        expect(await tablesNaming(formId)).toEqual([]);
+      },
+    );
+  }
+
   it('refuses drafts, published forms and the demo form, and removes nothing', async () => {
     const draft = await services.givenDraft(services.key);
     const published = await services.givenForm(services.key);
