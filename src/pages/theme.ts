@@ -22,9 +22,8 @@ export function logoOf(theme: Theme | undefined): string | undefined {
 export function accentStyle(theme: Theme | undefined): string {
   const color = parse(theme?.accentColor ?? '');
   if (color === undefined) return '';
-  const light = rules(towards(color, BLACK, LIGHT_PAGE));
-  const dark = rules(towards(color, WHITE, DARK_PAGE));
-  return `:root{${light}}@media (prefers-color-scheme:dark){:root[data-mode=auto]{${dark}}}:root[data-mode=dark]{${dark}}`;
+  const [light, dark] = [towards(color, BLACK, LIGHT_PAGE), towards(color, WHITE, DARK_PAGE)];
+  return `:root{--accent:${either(light, dark)};--on-accent:${either(onTopOf(light), onTopOf(dark))}}`;
 }
 
 /** The contrast of two colours by WCAG 2.2, from 1 to 21. */
@@ -41,9 +40,12 @@ export function parse(color: string): Rgb | undefined {
   return [red, green, blue];
 }
 
-function rules(accent: Rgb): string {
-  const onAccent = contrast(accent, WHITE) >= READABLE ? WHITE : BLACK;
-  return `--accent:${hex(accent)};--on-accent:${hex(onAccent)}`;
+function either(light: Rgb, dark: Rgb): string {
+  return `light-dark(${hex(light)},${hex(dark)})`;
+}
+
+function onTopOf(accent: Rgb): Rgb {
+  return contrast(accent, WHITE) >= READABLE ? WHITE : BLACK;
 }
 
 function towards(color: Rgb, goal: Rgb, page: Rgb): Rgb {
