@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { engines } from '../support/database.ts';
+import {
+  type AttackedService,
+  HEALTH_MS,
+  harmDone,
+  MEMORY_MIB,
+  startAttackedService,
+} from './attacked-service.ts';
+
+/** Its states are as many as the subsets of 200 positions. */
+const pattern = '(?:[ab]*a[ab]{200}|.*b[ab]{200})c';
+
+describe.each(engines)('expensive patterns on %s', (engine) => {
+  let service: AttackedService;
+  beforeAll(async () => {
+    service = await startAttackedService(engine);
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  it('keep nobody waiting for forms that strangers made', async () => {
+    const forms = await Promise.all([1, 2].map(() => givenForm(service, fieldsOf(40))));
+    const answers = answersOf(40, 1_500);
+
+    const submit = (client: number) =>
+      post(service, `/api/forms/${forms[client % forms.length]}/submissions`, { answers });
+    const { attack, others, harm } = await attackBy(service, 20, submit);
+
+    // Checked and refused; too much waiting; too many of one address, on a fast machine.
+    expect(new Set([...attack, 429])).toEqual(new Set([422, 503, 429]));
+    expect(new Set(others)).toEqual(new Set([201]));
+    expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+    expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+  });
+
+  it('keep nobody waiting for forms that were made with a key', async () => {
+    const form = await givenForm(service, fieldsOf(7), service.key);
+    const answers = answersOf(7, 10_000);
+
+    const submit = () => post(service, `/v1/forms/${form}/submissions`, { answers }, service.key);
+    const { attack, others, harm } = await attackBy(service, 10, submit);
+
+    expect(new Set(attack)).toEqual(new Set([422, 503]));
+    expect(new Set(others)).toEqual(new Set([201]));
+    expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+    expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+  });
+
+  it('keep nobody waiting while they are refused', async () => {
+    const hostile = [`(?:${'a'.repeat(240)}){1000}`, '\\pL{1000}'.repeat(27), `(?i)[${'Ā-ﻼ'.repeat(80)}]`];
+    const fields = fieldsOf(40).map((field, index) => ({
+      ...field,
+      pattern: `${hostile[index % hostile.length]}${index}`,
+    }));
+
+    const create = () => post(service, '/api/forms/create', definitionOf(fields));
+    const { attack, others, harm } = await attackBy(service, 4, create);
+
+    expect(new Set([...attack, 429])).toEqual(new Set([422, 429]));
+    expect(new Set(others)).toEqual(new Set([201]));
+    expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+  });
+});
+
+/** What so many clients, and others beside them, are answered, each call after the last one, and what harm it does. */
+async function attackBy(
+  service: AttackedService,
+  clients: number,
+  call: (client: number) => Promise<Response>,
+) {
+  const form = await givenForm(service, [{ id: 'f0', type: 'text', pattern: '[a-z]+@[a-z]+' }], service.key);
+  const submit = () => post(service, `/api/forms/${form}/submissions`, { answers: { f0: 'ada@example' } });
+  const attack: number[] = [];
+  const others: number[] = [];
+  const harm = await harmDone(service, async () => {
+    const end = performance.now() + ATTACK_MS;
+    const attackers = Array.from({ length: clients }, async (_, client) => {
+      while (performance.now() < end) attack.push((await call(client)).status);
+    });
+    while (performance.now() < end && others.length < 50) others.push((await submit()).status);
+    await Promise.all(attackers);
+  });
+  return { attack, others, harm };
+}
+
+function fieldsOf(count: number): object[] {
+  return Array.from({ length: count }, (_, index) => ({ id: `f${index}`, type: 'text', pattern }));
+}
+
+/** Texts at random, so that no state comes twice. */
+function answersOf(count: number, length: number): Record<string, string> {
+  let state = 1;
+  const letter = () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
+    return (state & 0x10000) === 0 ? 'b' : 'a';
+  };
+  const text = () => Array.from({ length }, letter).join('');
+  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, text()]));
+}
+
+async function givenForm(service: AttackedService, fields: object[], key?: string): Promise<string> {
+  const created = await post(service, '/api/forms/create', definitionOf(fields), key);
+  const { form } = (await created.json()) as { form: { id: string; activate_url: string } };
+  await post(service, form.activate_url, { email: 'owner@example.com' });
+  return form.id;
+}
+
+function definitionOf(fields: object[]): object {
+  return { name: 'Attack', slug: 'attack', fields, delivery: { type: 'email' } };
+}
+
+function post({ url }: AttackedService, path: string, body: object, key?: string): Promise<Response> {
+  const headers = {
+    'content-type': 'application/json',
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
+  };
+  return fetch(new URL(path, url), { method: 'POST', headers, body: JSON.stringify(body) });
+}
+
+const ATTACK_MS = 2_000;
