@@ -37,14 +37,14 @@ export async function startApp(
 ): Promise<App> {
   await using started = new AsyncDisposableStack();
   const secretKey = findSecretKey(config);
+  const secrets = new SecretBox(secretKey, config.previousSecretKey);
   const database = given ?? started.adopt(await openConfigured(config, log), (opened) => opened.close());
-  await verifySecretKey(database, secretKey);
+  await verifySecretKey(database, secrets);
 
   const floorMib = config.minFreeDiskMib;
   const floorBytes = floorMib === undefined ? undefined : floorMib * 1024 ** 2;
   const disk = started.use(await watchDiskSpace({ folder: config.dataDir, floorBytes, log }));
 
-  const secrets = new SecretBox(secretKey);
   const uploads = uploadStore(config, now);
   const removeUpload = (id: string) => uploads.remove(id);
   const settings = deliverySettings(config);
@@ -58,6 +58,7 @@ export async function startApp(
     writer,
     secrets,
     secretKey,
+    verifyingKeys: config.previousSecretKey ? [secretKey, config.previousSecretKey] : [secretKey],
     settings: config,
     now,
     log,

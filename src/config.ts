@@ -144,6 +144,12 @@ const settings = z.object({
     '',
     readBy(parseSecretKey),
   ),
+  previousSecretKey: optional(
+    'SECRET_KEY_PREVIOUS',
+    'the former `SECRET_KEY`, after a change: opens what was encrypted and signed with it',
+    '',
+    readBy(parseSecretKey),
+  ),
   smtpUrl: optional(
     'SMTP_URL',
     '`smtp://user:password@host:port` or `smtps://…`; unset: mails are written to `DATA_DIR/mail`',

@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from './domain/secrets.ts';
+import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets.ts';
 import type { Database } from './store/database/database.ts';
 import { StartError } from './store/database/faults.ts';
-import { agreeOn } from './store/installation.ts';
+import { agreeOn, SECRET_KEY_CHECK } from './store/installation.ts';
 
 /**
  * The key that stored secrets and mailed links depend on: SECRET_KEY, or with the embedded database a
@@ -30,17 +30,17 @@ export function findSecretKey(config: Config): SecretKey {
 }
 
 /**
- * Checks that the database's secrets were encrypted with this key; on a new database, stores what later
+ * Checks that the database's secrets are sealed with a key of `box`; on a new database, stores what later
  * starts check theirs against. Throws a `StartError` otherwise, since webhooks could not be signed.
  */
-export async function verifySecretKey(database: Database, key: SecretKey): Promise<void> {
-  const box = new SecretBox(key);
-  const sealed = await agreeOn(database, 'secret_key', box.seal(PROBE));
+export async function verifySecretKey(database: Database, box: SecretBox): Promise<void> {
+  const sealed = await agreeOn(database, SECRET_KEY_CHECK, box.seal(PROBE));
   try {
     box.open(sealed);
   } catch {
     throw new StartError(
-      'SECRET_KEY: not the key that this database was first used with. Its secrets would be lost.',
+      `SECRET_KEY: not the key of this database's secrets, which would be lost. If you have changed it, give the ` +
+        'former one as SECRET_KEY_PREVIOUS.',
     );
   }
 }

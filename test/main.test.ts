@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
+import { verifySignature } from '../src/domain/delivery/signature.ts';
 import { createServerDatabase, givenEmbeddedDatabase } from './support/database.ts';
+import { startReceiver } from './support/receiver.ts';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
+import { until } from './support/until.ts';
 
 describe('npm start', () => {
   it('serves on an embedded database, prints the first key once, and keeps what it was given', async () => {
@@ -227,6 +230,44 @@ describe('a start that can not be', () => {
     });
 
     await refusesWith(service, /^SECRET_KEY: .*openssl rand -hex 32/);
+  });
+
+  it('changes SECRET_KEY: what was stored under the former one is sealed anew', async () => {
+    using folder = temporaryFolder();
+    await using server = await createServerDatabase();
+    await using receiver = await startReceiver();
+    const env = {
+      ...(await embedded(folder.path)),
+      DATABASE_URL: server.databaseUrl,
+      WEBHOOK_ALLOW_PRIVATE: 'true',
+      LOG_LEVEL: 'info',
+    };
+    const [former, current] = ['ab'.repeat(32), 'cd'.repeat(32)];
+    await using first = spawnService({ ...env, SECRET_KEY: former });
+    const { firstKey } = await first.started();
+    const url = `http://127.0.0.1:${env.PORT}/v1/webhooks`;
+    const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ url: receiver.url, events: ['submission.created'] });
+    const reply = await fetch(url, { method: 'POST', headers, body });
+    const made = (await reply.json()) as { webhook: { id: string }; secret: string };
+    await first.stop();
+
+    await using both = spawnService({ ...env, SECRET_KEY: current, SECRET_KEY_PREVIOUS: former });
+    let log = '';
+    both.child.stderr?.on('data', (text: string) => (log += text));
+    await until(() => log.includes('All stored secrets are sealed with SECRET_KEY.'));
+    await both.stop();
+    await using old = spawnService({ ...env, SECRET_KEY: former });
+    await refusesWith(old, /^SECRET_KEY: not the key/);
+    await using last = spawnService({ ...env, SECRET_KEY: current });
+    await last.started();
+    await fetch(`${url}/${made.webhook.id}/test`, { method: 'POST', headers });
+
+    const [hit] = await receiver.expectRequests(1);
+    const header = String(hit?.headers['x-service-signature']);
+    expect(verifySignature({ header, body: hit?.body ?? '', secret: made.secret, now: Date.now() })).toBe(
+      true,
+    );
   });
 
   it('refuses another SECRET_KEY than the database was first used with', async () => {

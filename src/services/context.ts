@@ -15,8 +15,10 @@ export type ServiceOptions = {
   writer: SubmissionWriter;
   /** Seals and opens webhook secrets. */
   secrets: SecretBox;
-  /** Signs and checks links and page tokens. */
+  /** Signs links and page tokens. */
   secretKey: SecretKey;
+  /** Check them: the same key, and the one before it. */
+  verifyingKeys: readonly SecretKey[];
   settings: ServiceSettings;
   /** Milliseconds since 1970. */
   now: () => number;

@@ -12,6 +12,9 @@ export const InstallationEntity = defineEntity({
   },
 });
 
+/** The name of what starts check their SECRET_KEY against. */
+export const SECRET_KEY_CHECK = 'secret_key';
+
 /** Keeps `value` under `name` if nothing is kept there yet; returns what is kept, the same for all who ask. */
 export async function agreeOn(db: Queries, name: string, value: string): Promise<string> {
   await db.execute('insert into installation (name, value) values ($1, $2) on conflict do nothing', [

@@ -312,7 +312,7 @@ async function expectStatuses(database: Database, expected: Record<string, numbe
 
 function linksIn(mail: ReceivedMail | undefined): (string | undefined)[] {
   return [...(mail?.text ?? '').matchAll(/https?:\S+/g)].map(([url]) => {
-    const result = readMailLink(testKey, url.slice(url.lastIndexOf('/') + 1), Date.now());
+    const result = readMailLink([testKey], url.slice(url.lastIndexOf('/') + 1), Date.now());
     return result.ok ? result.link.purpose : undefined;
   });
 }

@@ -328,6 +328,6 @@ function headerOf(mail: ReceivedMail | undefined, name: string): string {
 /** What the token of a mailed link says. */
 function linkIn(text: string) {
   const [, token = ''] = /\/mail\/([^\s>]+)/.exec(text) ?? [];
-  const result = readMailLink(testKey, token, Date.now());
+  const result = readMailLink([testKey], token, Date.now());
   return result.ok ? result.link : undefined;
 }

@@ -73,16 +73,36 @@ describe('SecretBox', () => {
 
   it('refuses what was changed or is of another format', () => {
     const box = new SecretBox(key);
-    const bytes = Buffer.from(box.seal('secret').slice(3), 'base64url');
+    const bytes = Buffer.from(box.seal('secret').slice(box.prefix.length), 'base64url');
 
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes);
       changed.writeUInt8(changed.readUInt8(at) ^ 1, at);
-      expect(() => box.open(`v1.${changed.toString('base64url')}`)).toThrow();
+      expect(() => box.open(`${box.prefix}${changed.toString('base64url')}`)).toThrow();
     }
-    for (const text of ['', 'v1.', 'v2.AAAA', 'secret', `v1.${'A'.repeat(30)}`]) {
+    for (const text of ['', 'v1.', 'v2.AAAA', 'v3.AAAA', 'secret', `${box.prefix}${'A'.repeat(30)}`]) {
       expect(() => box.open(text)).toThrow(/format/);
     }
+  });
+
+  it('opens what was sealed under the previous key, and seals under the current one alone', () => {
+    const old = new SecretBox(otherKey);
+    const box = new SecretBox(key, otherKey);
+
+    const sealed = box.seal('new');
+
+    expect(box.open(old.seal('old'))).toBe('old');
+    expect(new SecretBox(key).open(sealed)).toBe('new');
+    expect(() => old.open(sealed)).toThrow(/SECRET_KEY is not the one/);
+    expect([sealed.startsWith(box.prefix), old.seal('').startsWith(box.prefix)]).toEqual([true, false]);
+  });
+
+  it('opens what was sealed before keys had names', () => {
+    const unnamed = new SecretBox(otherKey).seal('secret').replace(/^v2\.\w{8}/, 'v1');
+
+    expect(new SecretBox(otherKey).open(unnamed)).toBe('secret');
+    expect(new SecretBox(key, otherKey).open(unnamed)).toBe('secret');
+    expect(() => new SecretBox(key).open(unnamed)).toThrow(/SECRET_KEY is not the one/);
   });
 });
 
@@ -106,15 +126,22 @@ describe('signed links', () => {
     const token = signLink(key, 'stop', 'jo@example.com form_1', now + 1000);
 
     expect(token).toMatch(/^[\w.-]+$/);
-    expect(verifyLink(key, 'stop', token, now + 999)).toEqual({ ok: true, value: 'jo@example.com form_1' });
-    expect(verifyLink(key, 'stop', token, now + 1000)).toEqual({ ok: false, reason: 'expired' });
+    expect(verifyLink([key], 'stop', token, now + 999)).toEqual({ ok: true, value: 'jo@example.com form_1' });
+    expect(verifyLink([key], 'stop', token, now + 1000)).toEqual({ ok: false, reason: 'expired' });
   });
 
   it('last for ever without expiry', () => {
-    expect(verifyLink(key, 'stop', signLink(key, 'stop', '', null), 8.64e15)).toEqual({
+    expect(verifyLink([key], 'stop', signLink(key, 'stop', '', null), 8.64e15)).toEqual({
       ok: true,
       value: '',
     });
+  });
+
+  it('are right if any of the keys signed them', () => {
+    const token = signLink(otherKey, 'stop', 'value', null);
+
+    expect(verifyLink([key, otherKey], 'stop', token, now)).toEqual({ ok: true, value: 'value' });
+    expect(verifyLink([], 'stop', token, now)).toEqual({ ok: false, reason: 'invalid' });
   });
 
   it('are worth nothing for another purpose, under another key, or changed', () => {
@@ -122,12 +149,12 @@ describe('signed links', () => {
     const [value, , mac] = token.split('.');
     const invalid = { ok: false, reason: 'invalid' };
 
-    expect(verifyLink(key, 'confirm', token, now)).toEqual(invalid);
-    expect(verifyLink(otherKey, 'stop', token, now)).toEqual(invalid);
-    expect(verifyLink(key, 'stop', `${value}..${mac}`, now)).toEqual(invalid);
-    expect(verifyLink(key, 'stop', `${token}.x`, now)).toEqual(invalid);
+    expect(verifyLink([key], 'confirm', token, now)).toEqual(invalid);
+    expect(verifyLink([otherKey], 'stop', token, now)).toEqual(invalid);
+    expect(verifyLink([key], 'stop', `${value}..${mac}`, now)).toEqual(invalid);
+    expect(verifyLink([key], 'stop', `${token}.x`, now)).toEqual(invalid);
     for (const text of ['', '.', '..', '...', 'a.b.c', token.slice(0, -2), `x${token}`]) {
-      expect(verifyLink(key, 'stop', text, now)).toEqual(invalid);
+      expect(verifyLink([key], 'stop', text, now)).toEqual(invalid);
     }
   });
 });

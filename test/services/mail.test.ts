@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
 import { type MailLink, mailLinkToken } from '../../src/domain/delivery/mail-link.ts';
+import { newSecretKey, parseSecretKey } from '../../src/domain/secrets.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail.ts';
 import { engines } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
@@ -12,8 +13,10 @@ describe.each(engines)('MailService on %s', (engine) => {
   let rpc: TestServices;
   const now = Date.now();
 
+  const formerKey = parseSecretKey(newSecretKey());
+
   beforeAll(async () => {
-    rpc = await startServices(engine, { now: () => now });
+    rpc = await startServices(engine, { now: () => now, formerKey });
   });
 
   afterAll(() => rpc[Symbol.asyncDispose]());
@@ -33,6 +36,23 @@ describe.each(engines)('MailService on %s', (engine) => {
       formName: 'Contact',
     });
     expect(await confirmedAt(id)).toBeNull();
+  });
+
+  it('stops mail by a link of any age that the former key signed, and confirms by such a link in time', async () => {
+    const { id } = await rpc.givenForm(rpc.key);
+    const link = { formId: id, address: 'former@example.com' };
+    const signed = (purpose: MailLink['purpose'], expiresAt: number | null, key = formerKey) =>
+      mailLinkToken(key, { ...link, purpose }, expiresAt);
+    const follow = (token: string) => mail().followMailLink({ token, stopScope: StopScope.FORM });
+    const unknownKey = parseSecretKey(newSecretKey());
+
+    await follow(signed('stop', null));
+    await follow(signed('confirm-recipient', now + 1));
+
+    expect(await isMailStopped(rpc.database, link)).toBe(true);
+    for (const token of [signed('confirm-recipient', now), signed('stop', null, unknownKey)]) {
+      expect(await failureOf(follow(token))).toMatchObject({ reason: 'INVALID_TOKEN' });
+    }
   });
 
   it('confirms the owner, again without change', async () => {

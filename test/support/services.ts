@@ -55,6 +55,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     writer,
     secrets,
     secretKey,
+    verifyingKeys: [secretKey, ...(options.formerKey === undefined ? [] : [options.formerKey])],
     settings: { ...defaultSettings, ...settings },
     now,
     log,
@@ -209,6 +210,8 @@ export type ServicesOptions = {
   /** Milliseconds since 1970; absent: what `clock` says. */
   now?: () => number;
   secretKey?: SecretKey;
+  /** The secret key that was in use before. */
+  formerKey?: SecretKey;
   /** How long a worker thread may match the patterns of one call; absent: as in production. */
   patternLimitMs?: number;
 };

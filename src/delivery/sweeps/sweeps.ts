@@ -14,28 +14,32 @@ import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
 import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
+import { createResealing, type ResealingOptions } from './resealing.ts';
 
 /**
  * Makes what expires and removes rows in the background: `expireSessions` stores the events of sessions
  * that have ended, and each minute everything is removed that is older than it may be, in small batches
- * without long locks. Any number of processes may do so at once.
+ * without long locks. After a change of the key, stored secrets are sealed anew. Any number of processes may do
+ * so at once.
  *
  * `onDeliveries` is called when there are deliveries to make.
  */
-export function createSweeps(options: SweepOptions, onDeliveries: () => void): Sweeps {
+export function createSweeps(options: SweepOptions & ResealingOptions, onDeliveries: () => void): Sweeps {
   const { log } = options;
   const expiry = createWorkerLoop('expiry', () => expireSessions(options, onDeliveries), log);
   const removal = createWorkerLoop('removal', () => removeOld(options), log);
+  const resealing = createWorkerLoop('resealing', createResealing(options), log);
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {
+      if (options.secrets.hasPrevious) resealing.wake();
       timer = setInterval(removal.wake, REMOVAL_MS);
       removal.wake();
     },
     expireSessions: expiry.wake,
     async stop() {
       clearInterval(timer);
-      await Promise.all([expiry.stop(), removal.stop()]);
+      await Promise.all([expiry.stop(), removal.stop(), resealing.stop()]);
     },
   };
 }

@@ -12,13 +12,13 @@ export function mailLinkToken(key: SecretKey, link: MailLink, expiresAt: number 
   return `${purpose}.${signLink(key, `mail:${purpose}`, claim, expiresAt)}`;
 }
 
-/** Reads a token of `mailLinkToken`. `now` is in milliseconds. */
-export function readMailLink(key: SecretKey, token: string, now: number): MailLinkResult {
+/** Reads a token of `mailLinkToken`, made with any of the keys. `now` is in milliseconds. */
+export function readMailLink(keys: readonly SecretKey[], token: string, now: number): MailLinkResult {
   const dot = token.indexOf('.');
   const purpose = purposes.safeParse(token.slice(0, Math.max(dot, 0)));
   if (!purpose.success) return { ok: false, reason: 'invalid' };
 
-  const result = verifyLink(key, `mail:${purpose.data}`, token.slice(dot + 1), now);
+  const result = verifyLink(keys, `mail:${purpose.data}`, token.slice(dot + 1), now);
   if (!result.ok) return result;
   const [formId, address] = claims.parse(JSON.parse(result.value));
   return { ok: true, link: { purpose: purpose.data, formId, address } };

@@ -79,7 +79,7 @@ async function submitHostedSession(
   checkSize(form, answers);
   const { redirectUrl = '', spam: guards } = form.version.definition.settings;
   const visit = { token: request.issueToken, sessionId: session.id, now: context.now() };
-  const spam = request.honeypot !== '' || isTooQuick(context.secretKey, visit, guards.minSeconds);
+  const spam = request.honeypot !== '' || isTooQuick(context.verifyingKeys, visit, guards.minSeconds);
   const entry = { form, version, session, answers, source: 'hosted', byHuman: true, spam };
   const { submissionId, submission } = await acceptAnswers(context, entry);
   return {

@@ -44,7 +44,7 @@ export async function repeatedSubmission(
 function isOfThatPage(context: ServiceContext, { id, submittedAt }: Session, token: string): boolean {
   const now = context.now();
   const submitted = submittedAt?.getTime() ?? 0;
-  const issued = issuedAt(context.secretKey, { token, sessionId: id, now });
+  const issued = issuedAt(context.verifyingKeys, { token, sessionId: id, now });
   return issued !== undefined && issued <= submitted && now < submitted + REPEAT_MS;
 }
 

@@ -13,7 +13,7 @@ import type { ServiceContext } from '../context.ts';
 /** Describes and follows mailed links. The token in the link is the credential. */
 export function mailService({
   database,
-  secretKey,
+  verifyingKeys,
   now,
   notifyWorkers,
 }: ServiceContext): ServiceImpl<typeof MailService> {
@@ -31,7 +31,7 @@ export function mailService({
   };
 
   function linkOf(token: string): MailLink {
-    const result = readMailLink(secretKey, token, now());
+    const result = readMailLink(verifyingKeys, token, now());
     if (result.ok) return result.link;
     throw failed(
       Reason.INVALID_TOKEN,

@@ -9,8 +9,8 @@ describe('a mailed link', () => {
   it('says what it was made for, until it expires', () => {
     const token = mailLinkToken(key, link, 1000);
 
-    expect(readMailLink(key, token, 999)).toEqual({ ok: true, link });
-    expect(readMailLink(key, token, 1000)).toEqual({ ok: false, reason: 'expired' });
+    expect(readMailLink([key], token, 999)).toEqual({ ok: true, link });
+    expect(readMailLink([key], token, 1000)).toEqual({ ok: false, reason: 'expired' });
   });
 
   it('is worth nothing for another purpose, under another key, or changed', () => {
@@ -26,9 +26,9 @@ describe('a mailed link', () => {
       'x',
     ];
     for (const text of forged) {
-      expect(readMailLink(key, text, 0)).toEqual({ ok: false, reason: 'invalid' });
+      expect(readMailLink([key], text, 0)).toEqual({ ok: false, reason: 'invalid' });
     }
-    expect(readMailLink(otherKey, token, 0)).toEqual({ ok: false, reason: 'invalid' });
+    expect(readMailLink([otherKey], token, 0)).toEqual({ ok: false, reason: 'invalid' });
   });
 
   it('fits into the path of an address as it is', () => {

@@ -1,0 +1,86 @@
+import type { SecretBox } from '../domain/secrets.ts';
+import { textOrNull } from './database/columns.ts';
+import type { Database } from './database/database.ts';
+import type { Queries, Row } from './database/queries.ts';
+import { SECRET_KEY_CHECK } from './installation.ts';
+
+/** The columns that hold sealed secrets, by table. */
+const columnsOf = {
+  webhooks: ['secret', 'next_secret', 'previous_secret'],
+  forms: ['draft_secret'],
+} as const;
+
+/** The tables that hold sealed secrets. */
+export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms'];
+
+/**
+ * Seals anew, under the current key of `box`, what is sealed under another among the next `limit` rows of a table
+ * after the id `after`. Any number of processes may do so at once: what one has sealed, the others skip.
+ *
+ * A group is bounded in bytes by its count: a secret has 256 characters at most.
+ */
+export async function resealGroup(
+  db: Database,
+  box: SecretBox,
+  { table, after, limit }: { table: SealedTable; after: string; limit: number },
+): Promise<ResealedGroup> {
+  const ids = await db.select(`select id from ${table} where id > $1 order by id limit $2`, [after, limit]);
+  const last = ids.at(-1)?.id;
+  if (last === undefined) return { next: null, resealed: 0, unreadable: 0 };
+  const columns = columnsOf[table];
+  const isOld = columns.map((column) => `not starts_with(${column}, $3)`).join(' or ');
+  const counts = await db.transaction(async (tx) => {
+    const rows = await tx.select(
+      `select id, ${columns.join()} from ${table} where id > $1 and id <= $2 and (${isOld})
+       order by id for update`,
+      [after, last, box.prefix],
+    );
+    let unreadable = 0;
+    const seal = (value: unknown) => {
+      if (typeof value !== 'string' || value.startsWith(box.prefix)) return value;
+      try {
+        return box.seal(box.open(value));
+      } catch {
+        unreadable += 1;
+        return value;
+      }
+    };
+    const sealed = rows.map(
+      (row): Row => ({
+        id: row.id,
+        ...Object.fromEntries(columns.map((column) => [column, seal(row[column])])),
+      }),
+    );
+    await tx.execute(
+      `update ${table} t set ${columns.map((column) => `${column} = r.${column}`).join()}
+       from json_to_recordset($1::json) as r(id text, ${columns.map((column) => `${column} text`).join()})
+       where t.id = r.id`,
+      [JSON.stringify(sealed)],
+    );
+    return { resealed: rows.length, unreadable };
+  });
+  return { next: textOrNull(last), ...counts };
+}
+
+/** Seals anew what starts check their key against, so that they ask for the current key from then on. */
+export async function resealKeyCheck(db: Queries, box: SecretBox): Promise<void> {
+  const [row] = await db.select('select value from installation where name = $1', [SECRET_KEY_CHECK]);
+  const value = String(row?.value);
+  if (value.startsWith(box.prefix)) return;
+  await db.execute(
+    'update installation set value = $3 where name = $1 and value = $2',
+    [SECRET_KEY_CHECK, value, box.seal(box.open(value))],
+    { repeatable: true },
+  );
+}
+
+export type SealedTable = keyof typeof columnsOf;
+
+export type ResealedGroup = {
+  /** The id that the next group begins after; null at the end of the table. */
+  next: string | null;
+  /** How many rows had a secret under another key. */
+  resealed: number;
+  /** How many secrets no key opens. They stay as they are. */
+  unreadable: number;
+};
