@@ -129,6 +129,8 @@ function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): Rp
 
 const notFound: RpcHandler = (_request, response) => {
   response.statusCode = 404;
+  response.setHeader('cache-control', 'no-store');
+  response.setHeader('x-content-type-options', 'nosniff');
   response.end();
 };
 

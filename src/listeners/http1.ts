@@ -14,7 +14,7 @@ export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts):
       requestTimeout: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
     },
-    handler,
+    refusingTwoHosts(handler),
   );
   // Of a call under way: Node destroys connections that send and take nothing for so long.
   server.timeout = timeOuts.stalledMs;
@@ -22,6 +22,20 @@ export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts):
   // An unknown Expect header is ignored, since the interface has no status 417.
   server.on('checkExpectation', handler);
   return server;
+}
+
+/** Refuses requests that name more than one host: a proxy and this service could each take another. */
+function refusingTwoHosts(handler: RequestListener): RequestListener {
+  return (request, response) => {
+    const { rawHeaders } = request;
+    let hosts = 0;
+    for (let at = 0; at < rawHeaders.length; at += 2) {
+      const name = rawHeaders[at];
+      if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+    }
+    if (hosts > 1) request.socket.end(twoHosts);
+    else handler(request, response);
+  };
 }
 
 /** Answers what Node's parser refuses with the error body of the interface, and closes the connection. */
@@ -33,6 +47,7 @@ function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
   socket.end(brokenRequests[error.code ?? ''] ?? notHttp);
 }
 
+const twoHosts = answerWith(new HttpError('bad_request', 'The request names more than one host'));
 const notHttp = answerWith(new HttpError('bad_request', 'The request is not HTTP'));
 
 const brokenRequests: Record<string, string> = {

@@ -1,9 +1,16 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import type { UniversalHandlerOptions } from '@connectrpc/connect/protocol';
 
-/** What every call from the network may ask for. Times in milliseconds. */
+/**
+ * The longest deadline that a call may have, in milliseconds; longer ones are shortened to it. Streams go on as
+ * long as their caller likes, as far as a timer goes.
+ */
+export function maxTimeoutMs({ methodKind }: DescMethod): number {
+  return methodKind === 'unary' ? 600_000 : 2_147_483_000;
+}
+
+/** How every call from the network is read. */
 export const callLimits = {
-  /** The longest time-out that a caller may set: an export of millions takes minutes. */
-  maxTimeoutMs: 600_000,
   /** A caller's unknown fields would become objects that nothing reads. */
   binaryOptions: { readUnknownFields: false },
 };

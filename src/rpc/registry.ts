@@ -10,7 +10,7 @@ import { limitsOf } from '../domain/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Admit, createAdmission } from './admission.ts';
 import { type Authenticator, authenticate } from './authentication.ts';
-import { callLimits, type ServingOptions } from './limits.ts';
+import { callLimits, maxTimeoutMs, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
 import { checkedGzip } from './message-check.ts';
@@ -38,6 +38,7 @@ export function createRpc(options: RpcOptions): Rpc {
   /** How a method is served on the network. */
   const optionsOf = (method: DescMethod): ServingOptions => ({
     ...callLimits,
+    maxTimeoutMs: maxTimeoutMs(method),
     readMaxBytes: limitsOf(method).readMaxBytes,
     acceptCompression: [checkedGzip(method)],
     requestGate,

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { text } from 'node:stream/consumers';
 import type { DescMethod } from '@bufbuild/protobuf';
@@ -15,6 +15,7 @@ import type {
   UniversalServerResponse,
 } from '@connectrpc/connect/protocol';
 import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { parseTimeout as parseGrpcTimeout } from '@connectrpc/connect/protocol-grpc';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
@@ -23,7 +24,7 @@ import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
 import { callerKey } from './context.ts';
 import { failed } from './errors.ts';
-import { WIRE_OVERHEAD } from './limits.ts';
+import { maxTimeoutMs, WIRE_OVERHEAD } from './limits.ts';
 import { openBody, tooLarge, type UnaryCall } from './message-check.ts';
 
 /**
@@ -47,11 +48,16 @@ export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHa
     response.setHeader('x-request-id', requestId);
     const handler = handlers.get(request.url?.split('?', 1).join() ?? '');
     if (handler === undefined) return fallback(request, response);
+    // No cache may keep an answer, and no browser may take it for a page.
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('x-content-type-options', 'nosniff');
+    clampDeadline(request.headers, handler.method);
     const answer = handler.method.methodKind === 'unary' ? answerWhole : answerStream;
     // Node gives HTTP/2 the methods of HTTP/1.1, with types that only differ in their overloads.
     answer(handler, request, response as ServerResponse, contextValues(request)).catch((error: unknown) => {
+      const gone = response.destroyed || request.destroyed || ConnectError.from(error).code === Code.Aborted;
       response.destroy();
-      if (ConnectError.from(error).code === Code.Aborted) return;
+      if (gone) return log.debug({ err: error, rpc: handler.requestPath }, 'The caller has gone');
       log.error({ err: error, rpc: handler.requestPath }, 'A call could not be answered');
     });
   };
@@ -106,6 +112,20 @@ async function answerStream(
   await universalResponseToNodeResponse(answer, response);
 }
 
+/** Shortens deadlines to what a method may take: callers who would wait longer get what there is by then. */
+function clampDeadline(headers: IncomingHttpHeaders, method: DescMethod): void {
+  const longest = maxTimeoutMs(method);
+  const { 'grpc-timeout': grpc, 'connect-timeout-ms': connect } = headers;
+  if (
+    typeof grpc === 'string' &&
+    (parseGrpcTimeout(grpc, Number.POSITIVE_INFINITY).timeoutMs ?? 0) > longest
+  ) {
+    headers['grpc-timeout'] = `${Math.floor(longest / 1000)}S`;
+  }
+  if (typeof connect === 'string' && /^\d{1,10}$/.test(connect) && Number(connect) > longest)
+    headers['connect-timeout-ms'] = String(longest);
+}
+
 /**
  * Takes the encoding of a whole body, which Connect's unary calls have, from their headers: it is decompressed
  * here, where the limits of its caller are known.
@@ -138,7 +158,9 @@ async function* messageOf(
   request: Request,
   response: ServerResponse,
 ): AsyncGenerator<Uint8Array> {
-  yield await receive(limitsFor(method, contextValues), contextValues, request, response);
+  const limits = limitsFor(method, contextValues);
+  const body = await receive(limits, contextValues, request, response);
+  yield await openBody(body, { method, header: headersOf(request), encoding: undefined, limits });
 }
 
 /** The body of a call with many messages, of which its handler holds one at a time. */

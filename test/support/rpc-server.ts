@@ -8,7 +8,7 @@ import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { limitsOf } from '../../src/domain/message-limits.ts';
-import { callLimits } from '../../src/rpc/limits.ts';
+import { callLimits, maxTimeoutMs } from '../../src/rpc/limits.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import { answerUnaryGrpc } from '../../src/rpc/unary-grpc.ts';
 import { startListeners } from './listeners.ts';
@@ -27,7 +27,12 @@ export async function startRpcServer(
   const spec = createServiceImplSpec<typeof Health>(Health, { check });
   const handler = createRpcHandler({
     routes(router) {
-      const options = { ...callLimits, ...limitsOf(Health.method.check), ...ungated };
+      const options = {
+        ...callLimits,
+        maxTimeoutMs: maxTimeoutMs(Health.method.check),
+        ...limitsOf(Health.method.check),
+        ...ungated,
+      };
       router.service(Health, { check }, options);
       if (!unaryGrpcByConnect) answerUnaryGrpc(router, [spec], () => options);
       change(router);

@@ -34,7 +34,9 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
     WEBHOOK_ALLOW_PRIVATE: 'true',
     ...env,
   });
-  const log = pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' });
+  const logged: string[] = [];
+  const { TEST_LOG_LEVEL: level } = process.env;
+  const log = level ? pino({ level }) : pino({ level: 'warn' }, { write: (line) => logged.push(line) });
   const app = await startApp(config, { log, now, random: Math.random, database });
   opened.defer(() => app.close());
   const owned = opened.move();
@@ -45,6 +47,7 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
     database,
     owned,
     folder: folder.path,
+    logged,
   });
 }
 
@@ -55,6 +58,8 @@ export class TestService implements AsyncDisposable {
   /** A `*` key of the default project. */
   readonly key: string;
   readonly database: TestDatabase;
+  /** What the service logged as a warning or worse, line by line. */
+  readonly logged: readonly string[];
   readonly #owned: AsyncDisposableStack;
   readonly #folder: string;
 
@@ -63,6 +68,7 @@ export class TestService implements AsyncDisposable {
     this.grpcUrl = parts.grpcUrl;
     this.key = parts.key;
     this.database = parts.database;
+    this.logged = parts.logged;
     this.#owned = parts.owned;
     this.#folder = parts.folder;
   }
@@ -220,7 +226,7 @@ export type PublishedForm = {
   current_version_id: string;
   webhook_secret?: string;
 };
-type TestServiceParts = Pick<TestService, 'url' | 'grpcUrl' | 'key' | 'database'> & {
+type TestServiceParts = Pick<TestService, 'url' | 'grpcUrl' | 'key' | 'database' | 'logged'> & {
   owned: AsyncDisposableStack;
   folder: string;
 };

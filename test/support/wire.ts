@@ -15,7 +15,8 @@ export function openHttp2(url: string): Http2Connection {
       try {
         return await answer;
       } finally {
-        stream.close();
+        // A stream that has ended closes by itself. Node 24 hangs if it is closed before all of it is sent.
+        if (!ended) stream.close();
       }
     },
     [Symbol.dispose]: () => session.destroy(),
