@@ -62,7 +62,7 @@ const MIB = 1024 * 1024;
 
 export const standardLimits: BodyLimits = {
   strangersBytes: 64 * MIB,
-  // The largest body, an upload by RPC, has 14.
+  // The largest body, an upload by RPC, has 11.
   clientBytes: 16 * MIB,
   knownBytes: 128 * MIB,
   // Twenty seconds of grace as in Apache's mod_reqtimeout. Its 500 bytes a second would let 256 KiB be held

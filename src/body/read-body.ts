@@ -20,9 +20,12 @@ export function countBody(
   response.once('close', () => account.free());
   // Node's own listener would read on without a bound. The response of HTTP/2 finishes only when its stream closes.
   const answer = 'stream' in response ? response.stream : response;
-  answer.prependOnceListener('finish', () => {
-    if (!request.complete) void discard(request).then((ended) => ended || destroy(request, response));
-  });
+  answer.prependOnceListener('finish', () => void discardOrDestroy(request, response));
+}
+
+async function discardOrDestroy(request: Request, response: Response): Promise<void> {
+  if (await discard(request)) return;
+  for (const side of [request, response]) side.destroy();
 }
 
 /** The caller of a request has shown a key, so its body does not count as that of a stranger. */
@@ -41,12 +44,23 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
   const { promise, resolve } = Promise.withResolvers<Buffer | Unread>();
   let bytes: Buffer = Buffer.alloc(0);
   let size = 0;
+  let sizeBefore = 0;
+  let finished = false;
 
   const rate = watchArrival(account.arrival, () => finish(tooSlow(request).reason));
   const take = (chunk: Buffer) => {
     rate.received(chunk.length);
     if (size + chunk.length > limit) finish('too large');
     else if (!append(chunk)) finish('over budget');
+    else if (size - sizeBefore > TURN_BYTES) waitForTurn();
+  };
+  /** Otherwise 2 MiB of each connection would be read before anything else has its turn. */
+  const waitForTurn = () => {
+    sizeBefore = size;
+    request.pause();
+    setImmediate(() => {
+      if (!finished) request.resume();
+    });
   };
   const append = (chunk: Buffer) => {
     if (size === 0) {
@@ -74,6 +88,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
   const end = () => finish(size === bytes.length ? bytes : bytes.subarray(0, size));
   const cutOff = () => finish('cut off');
   const finish = (result: Buffer | Unread) => {
+    finished = true;
     rate.stop();
     // At once: every request closes after its end, and an error that nobody reads still costs time.
     request
@@ -83,6 +98,8 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
       .off('aborted', cutOff)
       .off('close', cutOff);
     if (typeof result === 'string') {
+      // What comes after would become garbage faster than it is collected.
+      request.pause();
       bytes = Buffer.alloc(0);
       account.free();
     }
@@ -145,13 +162,13 @@ export class UnreadError extends Error {
 }
 
 /**
- * Reads and drops the rest of a body, up to 16 MiB and for 30 seconds: most clients read a reply only after they have
- * sent everything. Resolves to whether the end was reached, so that the connection can be kept.
+ * Reads and drops the rest of a body, up to a bound and for 30 seconds: most clients of HTTP/1.1 read a reply only
+ * after they have sent everything. Resolves to whether the end was reached, so that the connection can be kept.
  */
 export async function discard(request: Request): Promise<boolean> {
   if (request.complete || request.destroyed) return request.complete;
   const announced = Number(request.headers['content-length']);
-  if (slowSenders.has(request) || announced > MAX_DISCARDED_BYTES) return false;
+  if (slowSenders.has(request) || announced > maxDiscarded(request)) return false;
   // Node drops what nobody has begun to read by itself, without a bound: this begins.
   request.read(0);
   const timeIsUp = AbortSignal.timeout(MAX_DISCARDING_MS);
@@ -163,8 +180,7 @@ async function readToEnd(request: Request): Promise<boolean> {
   try {
     for await (const part of request.iterator({ destroyOnReturn: false })) {
       size += part.length;
-      if (size > MAX_DISCARDED_BYTES) return false;
-      // Otherwise 2 MiB of each connection would be read before anything else has its turn.
+      if (size > maxDiscarded(request)) return false;
       await nextTurn();
     }
     return request.complete;
@@ -176,10 +192,6 @@ async function readToEnd(request: Request): Promise<boolean> {
 function tooSlow(request: Request): UnreadError {
   slowSenders.add(request);
   return new UnreadError('too slow');
-}
-
-function destroy(request: Request, response: Response): void {
-  for (const side of [request, response]) side.destroy();
 }
 
 const accounts = new WeakMap<Request, BodyAccount>();
@@ -195,11 +207,17 @@ const unaccounted: BodyAccount = {
   free: () => {},
 };
 
+/** What is read of one body before others have their turn. */
+const TURN_BYTES = 256 * 1024;
+
 /** A first allocation for a body that comes in parts. */
 const MIN_CAPACITY = 4 * 1024;
 
-/** Enough for a file that is somewhat too large. */
-const MAX_DISCARDED_BYTES = 16 * 1024 * 1024;
+/** Over HTTP/1.1 enough for a file that is somewhat too large. Clients of HTTP/2 read while they send. */
+function maxDiscarded(request: Request): number {
+  return 'stream' in request ? 1024 * 1024 : 16 * 1024 * 1024;
+}
+
 const MAX_DISCARDING_MS = 30_000;
 
 export type Unread = 'too large' | 'too slow' | 'cut off' | 'over budget';

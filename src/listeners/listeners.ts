@@ -139,5 +139,5 @@ export type Listeners = {
   port: number;
   grpcPort: number;
   /** Accepts no more connections, and waits at most `graceMs` for calls under way. */
-  close(graceMs: number): Promise<void>;
+  close: (graceMs: number) => Promise<void>;
 };

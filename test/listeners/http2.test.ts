@@ -84,6 +84,15 @@ describe('a connection over HTTP/2', () => {
     expect(await text(client.session.request({ ':path': '/small' }))).toBe('small');
   });
 
+  it('does not hold up a stop, though it stays open on its own side', async () => {
+    const stopped = await startListeners({ timeOuts });
+    using connection = await openSocket(stopped.grpcUrl);
+    connection.socket.write(Buffer.concat([http2Preface(), http2Acknowledgement()]));
+    await until(() => connection.text().endsWith(String(http2Acknowledgement())));
+
+    await stopped.close(60_000);
+  });
+
   it('may have 100 streams', async () => {
     await using listeners = await startListeners({});
     using client = openSession(listeners.grpcUrl);

@@ -24,6 +24,7 @@ export async function startListeners(given: Partial<ListenOptions>) {
   return {
     url: `http://127.0.0.1:${listeners.port}`,
     grpcUrl: `http://127.0.0.1:${listeners.grpcPort}`,
+    close: listeners.close,
     [Symbol.asyncDispose]: () => listeners.close(0),
   };
 }

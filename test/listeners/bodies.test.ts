@@ -1,0 +1,68 @@
+import { Code, createClient } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { failureOf } from '../support/failures.ts';
+import { protocols, startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { type HeldSocket, openSocket } from '../support/wire.ts';
+
+const MIB = 1024 * 1024;
+const uploadPath = '/forms.v1.UploadsService/CreateUpload';
+
+describe('while bodies of callers without a key take all the memory there is for one address', () => {
+  const answers = { email: 'ann@example.com' };
+  let service: TestService;
+  let formId: string;
+  let held: HeldSocket[];
+
+  beforeAll(async () => {
+    service = await startService();
+    formId = (await service.givenPublishedForm()).id;
+    // Of 16 MiB; what is left is less than the calls below have.
+    held = [await hold(10 * MIB), await hold(5.988 * MIB)];
+    await until(async () => (await submitByRest(null)).status === 503);
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  it('REST answers 503 and when to try again', async () => {
+    const refused = await submitByRest(null);
+
+    expect(refused.json.error).toMatchObject({ code: 'internal_error', reason: 'unavailable' });
+    expect(refused.headers.get('retry-after')).toBe('1');
+  });
+
+  it.each(protocols)('a call by %s fails with UNAVAILABLE, but not with a key', async (protocol) => {
+    const call = { formId, answers: { ...answers, message: 'x'.repeat(10_000) } };
+    const submit = (key: string | null) =>
+      createClient(SubmissionsService, service.transport(protocol, key)).createSubmission(call);
+
+    const failure = await failureOf(submit(null));
+    const { submissionId } = await submit(service.key);
+
+    expect([failure.code, failure.reason]).toEqual([Code.Unavailable, 'UNAVAILABLE']);
+    expect(failure.header.get('retry-after')).toBe('1');
+    expect(submissionId).toMatch(/^sub_/);
+  });
+
+  it('what has no body is answered, and all else once they are gone', async () => {
+    expect((await service.get('/health')).status).toBe(200);
+
+    for (const socket of held) socket[Symbol.dispose]();
+
+    await until(async () => (await submitByRest(null)).status === 201);
+  });
+
+  function submitByRest(key: string | null) {
+    const body = { answers: { ...answers, message: 'x'.repeat(10_000) } };
+    return service.post(`/api/forms/${formId}/submissions`, body, { key });
+  }
+
+  /** A call that is never ended, of which that many bytes have been sent. */
+  async function hold(bytes: number): Promise<HeldSocket> {
+    const connection = await openSocket(service.url);
+    const head = `POST ${uploadPath} HTTP/1.1\r\nhost: a\r\ncontent-type: application/proto\r\n`;
+    connection.socket.write(`${head}content-length: ${Math.ceil(bytes) + 1}\r\n\r\n`);
+    connection.socket.write(Buffer.alloc(bytes));
+    return connection;
+  }
+});
