@@ -97,7 +97,7 @@ places as materialized (
   select * from json_to_record(${parameter}::json) as p("event" text, "delaySeconds" double precision, "total" int,
     "perReceiver" int, "perShare" int, "perShareUnknown" int, "receivers" json, "shares" json)
 ), free_receivers as materialized (
-  select r.* from places, json_to_recordset("receivers") as r(receiver text, free int)
+  select r.* from places, json_to_recordset("receivers") as r(share text, receiver text, free int)
 ), free_shares as materialized (
   select s.* from places, json_to_recordset("shares") as s(share text, free int, "unknown" int)
 )`;
@@ -113,6 +113,6 @@ export type FreePlaces = {
   perShare: number;
   /** For all receivers of a share that are not named. */
   perShareUnknown: number;
-  receivers: { receiver: string; free: number }[];
+  receivers: { share: string; receiver: string; free: number }[];
   shares: { share: string; free: number; unknown: number }[];
 };

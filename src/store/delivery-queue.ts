@@ -107,8 +107,8 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
 
 /**
  * As `claimDue`, but asks receiver by receiver in the order of their shares and names, `RECEIVERS_A_TURN`
- * from the one after `after` on, and passes over shares without free places: its cost does not grow with the
- * length of any queue, nor with the number of receivers of a share that has its part.
+ * from the one after `after` on: its cost does not grow with the length of any queue. Of a share that has its
+ * part of the places it asks only for the receivers that are named, and passes over the others.
  *
  * `last` is the receiver to go on after; null when the round is complete.
  */
@@ -126,19 +126,25 @@ export async function claimInTurn(
          cross join lateral (
            select d.share, d.receiver from delivery_queue d
            where d.first_lease_until is null
-             and (d.share, d.receiver) > (walk.share, case when s.free <= 0 then chr(1114111) else walk.receiver end)
+             and (d.share, d.receiver) > (walk.share, case when ${isFull} then chr(1114111) else walk.receiver end)
            order by d.share, d.receiver limit 1
          ) as n
      ),
      turn as materialized (select share, receiver from walk limit ${RECEIVERS_A_TURN}),
+     asked as materialized (
+       select turn.share, turn.receiver, r.free from turn
+         left join free_shares s on s.share = turn.share left join free_receivers r on r.receiver = turn.receiver
+       where ${isFull} is not true
+       union all
+       select r.share, r.receiver, r.free from free_receivers r join free_shares s on s.share = r.share where ${isFull}
+     ),
      found as materialized (
-       select due.id, turn.share, due.due_at, r.receiver is null as is_unknown from turn cross join places
-         left join free_receivers r on r.receiver = turn.receiver
+       select due.id, asked.share, due.due_at, asked.free is null as is_unknown from asked cross join places
          cross join lateral (
            select id, due_at from delivery_queue d
-           where ${isFree} and d.share = turn.share and d.receiver = turn.receiver
+           where ${isFree} and d.share = asked.share and d.receiver = asked.receiver
              and d.due_at >= $1::timestamptz and d.due_at <= now()
-           order by d.due_at limit greatest(coalesce(r.free, "perReceiver"), 0)
+           order by d.due_at limit greatest(coalesce(asked.free, "perReceiver"), 0)
            for update skip locked
          ) as due
      ),
@@ -183,6 +189,9 @@ export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.sec
   w.previous_secret, w.previous_secret_until`;
 
 const freePlaces = placesIn('$2');
+
+/** A share that may have no more claims for receivers that are not named. */
+const isFull = '(s.free <= 0 or s.unknown <= 0)';
 
 const fitsShare = `share_place <= coalesce(s.free, "perShare")
   and (not is_unknown or unknown_place <= coalesce(s.unknown, "perShareUnknown"))`;

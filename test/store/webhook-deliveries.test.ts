@@ -84,7 +84,7 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
 
     const { claims, deliveriesWait } = await store(database, rows, {
       ...places,
-      receivers: [{ receiver: known.id, free: 1 }],
+      receivers: [{ share: 'prj_one', receiver: known.id, free: 1 }],
     });
     const due = await claimAll(database);
 

@@ -5,17 +5,17 @@
 export function createConcurrency(max: number): Concurrency {
   const initial = Math.min(max, INITIAL_CONCURRENCY);
   /** The receiver that answered last is at the end. */
-  const limits = new Map<string, number>();
+  const limits = new Map<string, { share: string; limit: number }>();
   return {
     initial,
-    of: (receiver) => limits.get(receiver) ?? initial,
-    isQuick: (receiver) => (limits.get(receiver) ?? 0) > 1,
-    known: () => limits.keys(),
-    adjust(receiver, tookMs) {
+    of: (receiver) => limits.get(receiver)?.limit ?? initial,
+    isQuick: (receiver) => (limits.get(receiver)?.limit ?? 0) > 1,
+    known: () => [...limits].map(([receiver, { share }]) => ({ share, receiver })),
+    adjust({ share, receiver }, tookMs) {
       const slow = tookMs >= SLOW_MS;
-      const before = limits.get(receiver) ?? initial;
+      const before = limits.get(receiver)?.limit ?? initial;
       limits.delete(receiver);
-      limits.set(receiver, slow ? 1 : Math.min(max, before + 1));
+      limits.set(receiver, { share, limit: slow ? 1 : Math.min(max, before + 1) });
       const [oldest] = limits.keys();
       if (limits.size > MAX_KNOWN && oldest !== undefined) limits.delete(oldest);
       return slow;
@@ -37,7 +37,9 @@ export type Concurrency = {
   of(receiver: string): number;
   /** Whether its last answer was quick. */
   isQuick(receiver: string): boolean;
-  known(): Iterable<string>;
+  known(): Receiver[];
   /** Adjusts the limit to how long an answer, or the lack of one, took. True if that was slow. */
-  adjust(receiver: string, tookMs: number): boolean;
+  adjust(receiver: Receiver, tookMs: number): boolean;
 };
+
+type Receiver = { share: string; receiver: string };

@@ -69,7 +69,7 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
     count(1);
     const onSent = (tookMs: number) => {
       count(-1);
-      const slow = concurrency.adjust(queue.receiver, tookMs);
+      const slow = concurrency.adjust({ share: share.name, receiver: queue.receiver }, tookMs);
       if (slow) releaseWaiting(queue);
       if (queue.waiting.length > 0) ready.add(queue);
       dispatch();
@@ -110,6 +110,14 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
     return free;
   }
 
+  /** Receivers with claims, and those that have just answered, with their shares. */
+  function known(): Map<string, string> {
+    return new Map([
+      ...concurrency.known().map(({ receiver, share }) => [receiver, share] as const),
+      ...[...queues.values()].map(({ receiver, share }) => [receiver, share.name] as const),
+    ]);
+  }
+
   return {
     places() {
       const free = unprovenFree();
@@ -126,7 +134,8 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
         perReceiver: concurrency.initial,
         perShare,
         perShareUnknown: quarter * UNPROVEN_PER_PLACE,
-        receivers: [...new Set([...queues.keys(), ...concurrency.known()])].map((receiver) => ({
+        receivers: [...known()].map(([receiver, share]) => ({
+          share,
           receiver,
           free: perReceiver(receiver),
         })),

@@ -29,8 +29,19 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Whether more was due than could be claimed. */
   let moreDue = false;
   let stopped = false;
+  /** Until then nothing is claimed, since all that is due is for receivers at their limits. */
+  let blockedUntil = 0;
+  let wakeAgain: NodeJS.Timeout | undefined;
 
   async function claim(): Promise<boolean> {
+    const waitMs = blockedUntil - performance.now();
+    if (waitMs > 0) {
+      wakeAgain ??= setTimeout(() => {
+        wakeAgain = undefined;
+        loop.wake();
+      }, waitMs);
+      return false;
+    }
     const places = queues.places();
     const limit = Math.min(places.total, MAX_CLAIM);
     if (limit <= 0) {
@@ -49,7 +60,9 @@ export function createWorker(options: WorkerOptions): Worker {
     const turn = await claimInTurn(database, { since, limit, places: queues.places(), after: turnAfter });
     turnAfter = turn.last;
     queues.add(turn.claims);
-    return turnAfter !== null;
+    if (turnAfter !== null) return true;
+    if (turn.claims.length === 0) blockedUntil = performance.now() + BLOCKED_MS;
+    return false;
   }
 
   async function send(claimed: Claim, onSent: (tookMs: number) => void): Promise<void> {
@@ -70,6 +83,7 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     async stop() {
       stopped = true;
+      clearTimeout(wakeAgain);
       await loop.stop();
       queues.releaseWaiting();
       await queues.whenEmpty();
@@ -82,6 +96,9 @@ const MAX_CLAIM = 250;
 
 /** How many due deliveries are read to find some for receivers that are not at their limit. */
 const PAGE = 500;
+
+/** Reading a page of what may not be claimed costs some milliseconds. */
+const BLOCKED_MS = 100;
 
 /** What is due later than this is found by the poller. */
 const POLLED_MS = 1_000;
