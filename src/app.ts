@@ -18,6 +18,7 @@ import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { watchDiskSpace } from './services/disk-space.ts';
+import { createKeylessStorage } from './services/keyless-storage.ts';
 import { createPatternMatching } from './services/patterns/pattern-matching.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
 import { createSpool } from './services/uploads/spool.ts';
@@ -42,7 +43,7 @@ export async function startApp(
   await verifySecretKey(database, secrets);
 
   const floorMib = config.minFreeDiskMib;
-  const floorBytes = floorMib === undefined ? undefined : floorMib * 1024 ** 2;
+  const floorBytes = floorMib === undefined ? undefined : floorMib * MIB;
   const disk = started.use(await watchDiskSpace({ folder: config.dataDir, floorBytes, log }));
 
   const uploads = uploadStore(config, now);
@@ -53,6 +54,16 @@ export async function startApp(
   const writer = createSubmissionWriter(database, delivery);
   started.defer(() => writer.close());
   const patterns = started.adopt(createPatternMatching({ log }), (matching) => matching.close());
+  const keylessStorage = started.adopt(
+    createKeylessStorage({
+      database,
+      now,
+      log,
+      hourlyBytes: config.rateLimit ? config.keylessHourMib * MIB : undefined,
+      projectBytes: config.keylessProjectMib * MIB,
+    }),
+    (storage) => storage.close(),
+  );
   const api = createApi({
     database,
     writer,
@@ -65,6 +76,7 @@ export async function startApp(
     notifyWorkers,
     uploads,
     disk,
+    keylessStorage,
     spool: createSpool(`${config.dataDir}/uploads/spool`),
     patterns,
   });
@@ -180,6 +192,8 @@ function deliverySettings(config: Config): DeliverySettings {
     retentionDays: config.deliveryRetentionDays,
   };
 }
+
+const MIB = 1024 ** 2;
 
 /** How long a stop waits for calls under way, and for deliveries after them, in milliseconds. */
 const CALLS_GRACE_MS = 10_000;

@@ -229,6 +229,18 @@ const settings = z.object({
     '',
     readBy<S3Location>(parseS3Url),
   ),
+  keylessHourMib: setting(
+    'KEYLESS_MIB_PER_HOUR',
+    'what one client address may store without a key: files, and forms made without one with what they hold',
+    '100',
+    wholeNumber(1, 100_000_000),
+  ),
+  keylessProjectMib: setting(
+    'KEYLESS_MIB_PER_PROJECT',
+    'what one project holds at most of that',
+    '1024',
+    wholeNumber(1, 100_000_000),
+  ),
   minFreeDiskMib: optional(
     'MIN_FREE_DISK_MIB',
     'with less free MiB on the disk of `DATA_DIR`, new data is refused; unset: 1 GiB or 5 % of it, whichever is less',

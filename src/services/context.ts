@@ -4,6 +4,7 @@ import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { DiskSpace } from './disk-space.ts';
 import type { FormReader } from './forms/form-reader.ts';
+import type { KeylessStorage } from './keyless-storage.ts';
 import type { KeyReader } from './keys/key-reader.ts';
 import type { PatternMatching } from './patterns/pattern-matching.ts';
 import type { Spool } from './uploads/spool.ts';
@@ -27,6 +28,8 @@ export type ServiceOptions = {
   notifyWorkers: () => void;
   uploads: UploadStore;
   disk: DiskSpace;
+  /** Bounds what is stored for callers without a key. */
+  keylessStorage: KeylessStorage;
   /** Where files lie while they arrive. */
   spool: Spool;
   /** Matches answers against the patterns of forms. */

@@ -145,6 +145,8 @@ export async function removeUnactivatedForms(db: Queries, limit: number): Promis
     orderBy: 'activation_expires_at',
     limit,
   });
+  const ids = removed.map((row) => row.id);
+  if (ids.length > 0) await db.execute('delete from form_counters where form_id = any($1)', [ids]);
   return removed.length;
 }
 

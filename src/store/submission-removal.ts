@@ -1,5 +1,7 @@
 import type { Transaction } from './database/queries.ts';
 import { removeDeliveries } from './delivery-removal.ts';
+import { bytesOfSubmissionRow } from './keyless-storage.ts';
+import { removeUploads } from './uploads.ts';
 
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,
@@ -47,15 +49,23 @@ async function removeRows(tx: Transaction, ids: string[]): Promise<{ uploadIds: 
      where id in (select session_id from submissions where id = any($1)) and partial_answers is not null`,
     [ids],
   );
-  const uploads = await tx.execute('delete from uploads where submission_id = any($1) returning id', [ids]);
+  const uploadIds = await removeUploads(tx, { where: 'submission_id = any($1)', params: [ids] });
   await tx.execute(
-    `with removed as (delete from submissions where id = any($1) returning form_id, status)
-     insert into form_counters as c (form_id, slot, accepted, spam)
-     select form_id, 0, -count(*) filter (where status = 'accepted'), -count(*) filter (where status = 'spam')
-     from removed group by form_id order by form_id
+    `with removed as (
+       delete from submissions where id = any($1)
+       returning form_id, project_id, status, ${bytesOfSubmissionRow} as bytes
+     )
+     insert into form_counters as c (form_id, slot, accepted, spam, project_id, keyless_bytes)
+     select form_id, 0, -count(*) filter (where removed.status = 'accepted'),
+       -count(*) filter (where removed.status = 'spam'), removed.project_id,
+       -coalesce(sum(bytes) filter (where created_by = 'public'), 0)
+     from removed left join forms on forms.id = form_id
+     group by form_id, removed.project_id order by form_id
      on conflict (form_id, slot) do update
-       set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam`,
+       set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam,
+         keyless_bytes = c.keyless_bytes + excluded.keyless_bytes,
+         project_id = coalesce(c.project_id, excluded.project_id)`,
     [ids],
   );
-  return { uploadIds: uploads.map((row) => String(row.id)) };
+  return { uploadIds };
 }

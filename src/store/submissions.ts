@@ -56,7 +56,12 @@ export const CounterEntity = defineEntity({
     /** A slot may be negative: a deletion subtracts from any one. */
     accepted: p.bigint('number').default(0),
     spam: p.bigint('number').default(0),
+    /** Of forms that hold something that came without a key. */
+    projectId: id().strictNullable(),
+    /** What of that they hold, in bytes. */
+    keylessBytes: p.bigint('number').default(0),
   },
+  indexes: [{ name: 'form_counters_keyless', properties: ['projectId'], where: 'keyless_bytes <> 0' }],
 });
 
 /** Finds a submission of a project. */

@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
-import { deleteSome, type Queries } from './database/queries.ts';
+import type { Queries } from './database/queries.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
 export const UploadEntity = defineEntity({
@@ -18,6 +18,8 @@ export const UploadEntity = defineEntity({
     /** Hex. */
     sha256: text(),
     createdAt: time(),
+    /** Whether it came without a key of its project. */
+    keyless: p.boolean().default(false),
     /** Null until a submission claims it; what none claims within an hour goes. */
     submissionId: id().strictNullable(),
   },
@@ -68,11 +70,40 @@ export async function removeUnclaimedUploads(
   olderThanSeconds: number,
   limit: number,
 ): Promise<string[]> {
-  const removed = await deleteSome(db, 'uploads', {
+  return removeUploads(db, {
     where: 'submission_id is null and created_at < now() - make_interval(secs => $1)',
     params: [olderThanSeconds],
     orderBy: 'created_at',
     limit,
   });
-  return removed.map((row) => String(row.id));
 }
+
+/**
+ * Forgets uploads, and what they count for where they came without a key; returns their ids, whose bytes are to
+ * be removed next. Those that another transaction holds are left to it.
+ */
+export async function removeUploads(
+  db: Queries,
+  { where, params, orderBy = 'id', limit }: Removal,
+): Promise<string[]> {
+  const rows = await db.execute(
+    `with removed as (
+       delete from uploads where id in (
+         select id from uploads where ${where} order by ${orderBy}
+         limit $${params.length + 1} for update skip locked
+       ) returning id, form_id, project_id, size, keyless
+     ), counted as (
+       insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
+       select form_id, 0, project_id, -sum(size) from removed where keyless
+       group by form_id, project_id order by form_id
+       on conflict (form_id, slot) do update
+         set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes
+     )
+     select id from removed`,
+    [...params, limit ?? null],
+  );
+  return rows.map((row) => String(row.id));
+}
+
+/** `where` is a condition with `params`. */
+type Removal = { where: string; params: unknown[]; orderBy?: string; limit?: number };

@@ -149,6 +149,7 @@ async function givenUpload(database: Database, formId: string, submissionId: str
     contentType: 'text/plain',
     size: 1,
     sha256: '00',
+    keyless: false,
     createdAt: new Date(),
     submissionId,
   });

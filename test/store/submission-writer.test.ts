@@ -166,6 +166,7 @@ describe.each(engines)('the submission writer on %s', (engine) => {
       contentType: 'application/pdf',
       size: 3,
       sha256: 'ab',
+      keyless: false,
       createdAt: new Date(),
       submissionId: null,
     };

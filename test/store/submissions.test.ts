@@ -41,6 +41,7 @@ describe.each(engines)('submissions on %s', (engine) => {
       contentType: 'text/plain',
       size: 1,
       sha256: 'ab',
+      keyless: false,
       createdAt: new Date(),
       submissionId: null,
     };

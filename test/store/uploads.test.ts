@@ -26,6 +26,7 @@ describe.each(engines)('uploads on %s', (engine) => {
         contentType: 'b',
         size: 1,
         sha256: 'c',
+        keyless: false,
         createdAt,
       });
     }

@@ -18,6 +18,7 @@ import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../s
 import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
+import { createKeylessStorage } from '../../src/services/keyless-storage.ts';
 import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
@@ -50,6 +51,13 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const log = pino({ level: 'debug' }, { write: (line) => logged.push(line) });
   const patterns = createPatternMatching({ log, timeLimitMs: options.patternLimitMs });
   let isDiskLow = false;
+  const keylessStorage = createKeylessStorage({
+    database,
+    now,
+    log,
+    hourlyBytes: options.keylessBytes?.hourly,
+    projectBytes: options.keylessBytes?.project ?? 1024 ** 3,
+  });
   const services = createApi({
     database,
     writer,
@@ -63,6 +71,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
       notifications += 1;
     },
     uploads: localUploadStore(folder),
+    keylessStorage,
     disk: { isLow: () => isDiskLow },
     spool: createSpool(join(folder, 'spool')),
     patterns,
@@ -129,6 +138,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     /** Serves the RPCs on a port, for as long as the result is in use. */
     openNetwork: (key?: string) => openNetwork(services, key),
     async close() {
+      await keylessStorage.close();
       await patterns.close();
       await writer.close();
       await rm(folder, { recursive: true, force: true });
@@ -207,6 +217,8 @@ const defaultSettings: ServiceSettings = {
 
 export type ServicesOptions = {
   settings?: Partial<ServiceSettings>;
+  /** The budgets of what comes without a key; none a default, one GiB a project. */
+  keylessBytes?: { hourly?: number; project?: number };
   /** Milliseconds since 1970; absent: what `clock` says. */
   now?: () => number;
   secretKey?: SecretKey;

@@ -19,6 +19,7 @@ import { archiveForm, type Form, insertForm, listForms } from '../../store/forms
 import { proposeOwner } from '../../store/owners.ts';
 import { findVersionByNumber, listVersions } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
+import { strangerAddress } from '../keyless-storage.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
@@ -97,7 +98,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 }
 
 async function createForm(
-  { database, settings, secrets, secretKey, now }: ServiceContext,
+  { database, settings, secrets, secretKey, now, keylessStorage }: ServiceContext,
   request: CreateFormRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
@@ -112,6 +113,9 @@ async function createForm(
 
   const time = now();
   const projectId = caller?.projectId ?? (await projectNamed(database, settings.publicProject, time)).id;
+  const bytes = Buffer.byteLength(JSON.stringify(definition));
+  const stranger = strangerAddress(call, projectId);
+  if (stranger !== undefined) await keylessStorage.admit(projectId, stranger, bytes);
   const activationToken = newToken();
   const form: Form = {
     id: newId('form', time),
@@ -140,6 +144,7 @@ async function createForm(
     updatedAt: new Date(time),
   };
   await insertForm(database, form);
+  if (stranger !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
   return { form: formToMessage(form, definition), activationToken };
 }
 

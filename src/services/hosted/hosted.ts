@@ -1,4 +1,4 @@
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   type GetHostedSessionRequest,
   type HostedService,
@@ -7,6 +7,7 @@ import {
   type SubmitHostedSessionRequest,
 } from '../../../gen/forms/v1/hosted_pb.js';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { clientAddressOf } from '../../rpc/context.ts';
 import { markSessionOpened } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { availabilityOf, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
@@ -29,8 +30,8 @@ import { saveAnswers } from './saving.ts';
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
     getHostedSession: (request) => getHostedSession(context, request),
-    saveHostedAnswers: (request) => saveHostedAnswers(context, request),
-    submitHostedSession: (request, { requestHeader }) => submitHostedSession(context, request, requestHeader),
+    saveHostedAnswers: (request, call) => saveHostedAnswers(context, request, call),
+    submitHostedSession: (request, call) => submitHostedSession(context, request, call),
   };
 }
 
@@ -53,12 +54,17 @@ async function getHostedSession(context: ServiceContext, { sessionId, preview }:
 async function saveHostedAnswers(
   context: ServiceContext,
   { sessionId, inputs, page }: SaveHostedAnswersRequest,
+  call: HandlerContext,
 ) {
   const session = await anySession(context.database, sessionId);
   const { form, version } = await openSession(context, session);
   refuseIfClosed(form, context.now());
   const given = readInputs(version.definition, inputs, { humanOnly: true });
   checkSize(form, given);
+  if (form.createdBy === 'public') {
+    const bytes = Buffer.byteLength(JSON.stringify(given));
+    await context.keylessStorage.admit(form.projectId, clientAddressOf(call), bytes);
+  }
   return saveAnswers(context, { session, form, version, given, page });
 }
 
@@ -69,8 +75,9 @@ async function saveHostedAnswers(
 async function submitHostedSession(
   context: ServiceContext,
   request: SubmitHostedSessionRequest,
-  requestHeader: Headers,
+  call: HandlerContext,
 ) {
+  const { requestHeader } = call;
   const session = await anySession(context.database, request.sessionId);
   if (session.status === 'submitted') return repeatedSubmission(context, session, request, requestHeader);
   const { form, version } = await openSession(context, session);
@@ -80,7 +87,7 @@ async function submitHostedSession(
   const { redirectUrl = '', spam: guards } = form.version.definition.settings;
   const visit = { token: request.issueToken, sessionId: session.id, now: context.now() };
   const spam = request.honeypot !== '' || isTooQuick(context.verifyingKeys, visit, guards.minSeconds);
-  const entry = { form, version, session, answers, source: 'hosted', byHuman: true, spam };
+  const entry = { call, form, version, session, answers, source: 'hosted', byHuman: true, spam };
   const { submissionId, submission } = await acceptAnswers(context, entry);
   return {
     submissionId,

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   type CancelSessionRequest,
   type CreateSessionRequest,
@@ -32,6 +32,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
+import { strangerAddress } from '../keyless-storage.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
@@ -50,17 +51,18 @@ import {
 /** Opens sessions for people or agents to fill, and reads, lists, changes, cancels and submits them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
-    createSession: (request, call) => createSession(context, request, callerOf(call)),
+    createSession: (request, call) => createSession(context, request, call),
     getSession: (request, call) => getSession(context, request, callerOf(call)),
     listSessions: (request, call) => listSessions(context, request, callerOf(call)),
-    updateSession: (request, call) => changeSession(context, request, callerOf(call)),
+    updateSession: (request, call) => changeSession(context, request, call),
     cancelSession: (request, call) => cancelSession(context, request, callerOf(call)),
-    submitSession: (request, call) => submitSession(context, request, callerOf(call)),
+    submitSession: (request, call) => submitSession(context, request, call),
   };
 }
 
-async function createSession(context: ServiceContext, request: CreateSessionRequest, caller: Caller) {
-  const form = await publishedForm(context.forms, request.formId, caller.projectId);
+async function createSession(context: ServiceContext, request: CreateSessionRequest, call: HandlerContext) {
+  const form = await publishedForm(context.forms, request.formId, callerOf(call).projectId);
+  await admitValues(context, form, request, call);
   const idempotency = readIdempotency(request.idempotencyKey, {
     expires_in: lifeOf(request),
     prefill: request.prefill ?? {},
@@ -113,6 +115,19 @@ async function openNewSession(
   return sameRequest(idempotency, firstOf(stored));
 }
 
+/** Counts what a session is to hold that comes without a key, as it may where keys are not required. */
+async function admitValues(
+  { keylessStorage }: ServiceContext,
+  { projectId }: PublishedForm,
+  { prefill, metadata, answers }: SessionValues,
+  call: HandlerContext,
+): Promise<void> {
+  const stranger = strangerAddress(call, projectId);
+  if (stranger === undefined) return;
+  const bytes = Buffer.byteLength(JSON.stringify([prefill, metadata, answers]));
+  await keylessStorage.admit(projectId, stranger, bytes);
+}
+
 function firstOf(session: Session): First<Session> {
   return { made: session, fingerprint: session.requestFingerprint };
 }
@@ -148,11 +163,12 @@ async function listSessions(context: ServiceContext, request: ListSessionsReques
  * What the change needs to know is read and checked first: the embedded database can't be asked within a
  * transaction, and nothing else can be done there meanwhile.
  */
-async function changeSession(context: ServiceContext, request: UpdateSessionRequest, caller: Caller) {
+async function changeSession(context: ServiceContext, request: UpdateSessionRequest, call: HandlerContext) {
   const { form, version } = await openSession(
     context,
-    await ownSession(context.database, caller, request.sessionId),
+    await ownSession(context.database, callerOf(call), request.sessionId),
   );
+  await admitValues(context, form, request, call);
   const prefill = await version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
   const answers = await version.checkAnswers(request.answers ?? {}, { required: false });
   await refuseUnknownFiles(context, version, { prefill, answers });
@@ -188,12 +204,12 @@ async function cancelSession(context: ServiceContext, { sessionId }: CancelSessi
 async function submitSession(
   context: ServiceContext,
   { sessionId, answers = {} }: SubmitSessionRequest,
-  caller: Caller,
+  call: HandlerContext,
 ) {
-  const session = await ownSession(context.database, caller, sessionId);
+  const session = await ownSession(context.database, callerOf(call), sessionId);
   const { form, version } = await openSession(context, session);
   checkSize(form, answers);
-  const entry = { form, version, session, answers, source: 'api' };
+  const entry = { call, form, version, session, answers, source: 'api' };
   const { submissionId, submission } = await acceptAnswers(context, entry);
   const submitted: Session = {
     ...session,
@@ -257,3 +273,5 @@ const statuses: Record<Session['status'], SessionStatus> = {
   expired: SessionStatus.EXPIRED,
   cancelled: SessionStatus.CANCELLED,
 };
+
+type SessionValues = Partial<Pick<UpdateSessionRequest, 'prefill' | 'metadata' | 'answers'>>;

@@ -1,3 +1,4 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { eventTypes } from '../../domain/events/index.ts';
@@ -5,12 +6,14 @@ import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
+import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { NewSubmission } from '../../store/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Idempotency, sameRequest } from '../idempotency.ts';
+import { strangerAddress } from '../keyless-storage.ts';
 import { alreadySubmitted, cancelled, expired, savedAnswers } from '../sessions/session-access.ts';
 import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
 
@@ -33,7 +36,25 @@ export async function acceptAnswers(context: ServiceContext, entry: Entry): Prom
   checkSize(form, answers);
 
   const submission = toSubmission(entry, answers, uploadIds, now);
-  return { submissionId: await store(context, entry, submission), submission };
+  const submissionId = await storeWithin(context, entry, submission);
+  return { submissionId, submission };
+}
+
+/** Stores a submission; one of a form made without a key, as far as there is room for it. */
+async function storeWithin(
+  context: ServiceContext,
+  entry: Entry,
+  submission: NewSubmission,
+): Promise<string> {
+  const { keylessStorage } = context;
+  const { formId, projectId } = submission;
+  if (entry.form.createdBy !== 'public') return store(context, entry, submission);
+
+  const bytes = bytesOfSubmission(submission);
+  await keylessStorage.admit(projectId, strangerAddress(entry.call, projectId), bytes);
+  const submissionId = await store(context, entry, submission);
+  if (submissionId === submission.id) keylessStorage.record({ formId, projectId, bytes });
+  return submissionId;
 }
 
 /** Answers as they would be stored, with the uploads that they name, or all that is wrong with them. */
@@ -117,6 +138,8 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
 
 /** What a submission is made of. The answers are as they came. */
 export type Entry = {
+  /** The call that brings it. */
+  call: Pick<HandlerContext, 'values'>;
   form: PublishedForm;
   version: LiveVersion;
   answers: JsonObject | undefined;

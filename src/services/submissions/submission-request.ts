@@ -9,7 +9,7 @@ import { findRepeatedSubmission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import { type Idempotency, onceByKey, readIdempotency } from '../idempotency.ts';
-import { acceptAnswers, checkSize } from './accept-answers.ts';
+import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
 
 /**
  * Reads what a request says, whether it brings answers or the inputs of an HTML form.
@@ -37,11 +37,12 @@ export async function acceptRequest(
   context: ServiceContext,
   form: PublishedForm,
   request: ReadRequest,
+  call: Entry['call'],
 ): Promise<AcceptedRequest> {
   return onceByKey(
     request.idempotency,
     async () => {
-      const accepted = await acceptAnswers(context, { form, version: form.version, ...request });
+      const accepted = await acceptAnswers(context, { form, version: form.version, call, ...request });
       return { submissionId: accepted.submissionId, answers: accepted.submission.answers };
     },
     async (key) => {

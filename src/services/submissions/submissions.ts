@@ -33,7 +33,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
   return {
     createSubmission: (request, call) => createSubmission(context, request, call),
     checkAnswers: (request, call) => checkAnswers(context, request, call),
-    createDemoSubmission: (request) => createDemoSubmission(context, request),
+    createDemoSubmission: (request, call) => createDemoSubmission(context, request, call),
     getSubmission: (request, call) => getSubmission(context, request, callerOf(call)),
     listSubmissions: (request, call) => listSubmissions(context, request, callerOf(call)),
     exportSubmissions: (request, call) => exportSubmissions(context, request, callerOf(call), call.signal),
@@ -49,7 +49,7 @@ async function createSubmission(
 ) {
   const form = await answerableForm(context, request, call);
   const { definition } = form.version;
-  const { submissionId, answers } = await acceptRequest(context, form, readRequest(request, form));
+  const { submissionId, answers } = await acceptRequest(context, form, readRequest(request, form), call);
   if (request.inputs.length === 0) return { submissionId };
   const redirectUrl = allowedRedirect(
     request.nextUrl,
@@ -87,10 +87,11 @@ async function checkAnswers(context: ServiceContext, request: CheckAnswersReques
 async function createDemoSubmission(
   context: ServiceContext,
   { answers, source }: CreateDemoSubmissionRequest,
+  call: HandlerContext,
 ) {
   const form = await publishedForm(context.forms, demoFormId);
   const request = readRequest({ answers, source: source === '' ? 'demo' : source }, form);
-  const { submissionId } = await acceptRequest(context, form, request);
+  const { submissionId } = await acceptRequest(context, form, request, call);
   return { submissionId };
 }
 

@@ -5,6 +5,7 @@ import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
 import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
 import { DeliveryQueue } from './2026-11-22-delivery-queue.ts';
+import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
 import { MailAllowances } from './2026-11-22-mail-allowances.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
@@ -17,4 +18,5 @@ export const migrations = [
   { name: '2026-11-22-cancelled-sessions', class: CancelledSessions },
   { name: '2026-11-22-mail-allowances', class: MailAllowances },
   { name: '2026-11-22-delivery-queue', class: DeliveryQueue },
+  { name: '2026-11-22-keyless-storage', class: KeylessStorage },
 ];

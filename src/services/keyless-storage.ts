@@ -1,0 +1,136 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { networkOf } from '../domain/client-network.ts';
+import { createWindowCounter } from '../domain/window-counter.ts';
+import { callerIfAny, clientAddressOf } from '../rpc/context.ts';
+import { failed } from '../rpc/errors.ts';
+import type { Database } from '../store/database/database.ts';
+import { addKeylessBytes, type KeylessBytes, sumKeylessBytes } from '../store/keyless-storage.ts';
+import type { Log } from '../telemetry/log.ts';
+
+/**
+ * Bounds what is stored for callers without a key: `hourlyBytes` of each client address, by this process, and
+ * `projectBytes` in all forms of a project, by the database. What comes with a key of the project counts in
+ * neither.
+ *
+ * Each total is read again after a few seconds, and what this process has stored is written once a second: a
+ * process that dies loses a second's counts, and a total may be passed by what is in flight.
+ */
+export function createKeylessStorage(options: KeylessStorageOptions): KeylessStorage {
+  const { database, now, log, hourlyBytes, projectBytes } = options;
+  const hourly = createWindowCounter({ now, windowMs: HOUR_MS });
+  const totals = new Map<string, Total>();
+  const slot = Math.floor(Math.random() * SLOTS);
+  let unwritten = new Map<string, KeylessBytes>();
+  let timer: NodeJS.Timeout | undefined;
+  let writing = Promise.resolve();
+
+  function totalOf(projectId: string): Total | Promise<Total> {
+    const known = totals.get(projectId);
+    const age = known === undefined ? Number.NaN : now() - known.readAt;
+    return known !== undefined && age >= 0 && age < TOTAL_AGE_MS ? known : readTotal(projectId);
+  }
+
+  async function readTotal(projectId: string): Promise<Total> {
+    const readAt = now();
+    let bytes = await sumKeylessBytes(database, projectId);
+    for (const one of unwritten.values()) if (one.projectId === projectId) bytes += one.bytes;
+    const total = { bytes, readAt };
+    if (totals.size >= MAX_TOTALS) totals.clear();
+    totals.set(projectId, total);
+    return total;
+  }
+
+  function countHourly(address: string, bytes: number): void {
+    if (hourlyBytes === undefined) return;
+    const network = networkOf(address);
+    const { hits, endsInMs } = hourly.count(network, bytes);
+    if (hits < hourlyBytes || (bytes > 0 && hits === hourlyBytes)) return;
+    hourly.takeBack(network, bytes);
+    throw failed(
+      Reason.RATE_LIMITED,
+      `Too much without an API key: at most ${inMib(hourlyBytes)} MiB an hour`,
+      { retryAfter: Math.max(1, Math.ceil(endsInMs / 1000)) },
+    );
+  }
+
+  function write(): Promise<void> {
+    timer = undefined;
+    const added = [...unwritten.values()];
+    unwritten = new Map();
+    writing = addKeylessBytes(database, slot, added).catch((error: unknown) => {
+      for (const one of added) note(one);
+      log.warn({ err: error }, 'Could not count what came without a key; the next second tries again.');
+    });
+    return writing;
+  }
+
+  function note({ formId, projectId, bytes }: KeylessBytes): void {
+    const before = unwritten.get(formId)?.bytes ?? 0;
+    unwritten.set(formId, { formId, projectId, bytes: before + bytes });
+    timer ??= setTimeout(() => void write(), WRITE_MS).unref();
+  }
+
+  return {
+    async admit(projectId, address, bytes) {
+      if (address !== undefined) countHourly(address, bytes);
+      const total = await totalOf(projectId);
+      if (total.bytes + Math.max(1, bytes) > projectBytes) {
+        const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
+        throw failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
+      }
+      total.bytes += bytes;
+    },
+    record: note,
+    async close() {
+      clearTimeout(timer);
+      await writing;
+      if (unwritten.size > 0) await write();
+    },
+  };
+}
+
+/** The client's address, if a call came without a key of the project: then it is a stranger to it. */
+export function strangerAddress(call: Pick<HandlerContext, 'values'>, projectId: string): string | undefined {
+  const caller = callerIfAny(call);
+  return caller?.keyId !== undefined && caller.projectId === projectId ? undefined : clientAddressOf(call);
+}
+
+function inMib(bytes: number): number {
+  return Math.round(bytes / 1024 ** 2);
+}
+
+const HOUR_MS = 3_600_000;
+
+/** What other processes add is seen by then. */
+const TOTAL_AGE_MS = 10_000;
+const WRITE_MS = 1_000;
+
+/** Strangers reach the projects of all forms whose ids they know. */
+const MAX_TOTALS = 10_000;
+
+/** Counter rows of a form, as of its submissions. */
+const SLOTS = 16;
+
+type Total = { bytes: number; readAt: number };
+
+export type KeylessStorage = {
+  /**
+   * Takes some bytes off what a project and an address have left, or throws RATE_LIMITED; 0 asks whether there
+   * is anything left. Without an address only the project's are counted.
+   */
+  admit(projectId: string, address: string | undefined, bytes: number): Promise<void>;
+  /** Notes what was stored. */
+  record(stored: KeylessBytes): void;
+  /** Writes down what was noted. */
+  close(): Promise<void>;
+};
+
+type KeylessStorageOptions = {
+  database: Database;
+  now: () => number;
+  log: Log;
+  /** Undefined: any number. */
+  hourlyBytes: number | undefined;
+  projectBytes: number;
+};

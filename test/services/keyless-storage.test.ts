@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { sumKeylessBytes } from '../../src/store/keyless-storage.ts';
+import { removeSubmission } from '../../src/store/submission-removal.ts';
+import { removeUnclaimedUploads } from '../../src/store/uploads.ts';
+import { engines } from '../support/database.ts';
+import { expectFailure } from '../support/failures.ts';
+import { servicesOn, startServices, type TestServices } from '../support/services.ts';
+
+const KIB = 1024;
+const fields = [{ id: 'cv', type: 'file' }];
+const text = [{ id: 'text', type: 'textarea', maxLength: 20_000 }];
+const longForm = Array.from({ length: 10 }, (_, index) => ({
+  id: `f${index}`,
+  type: 'text',
+  description: 'x'.repeat(2_000),
+}));
+const tenKib = { text: 'x'.repeat(10 * KIB) };
+const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+
+const upload = (services: Pick<TestServices, 'uploads'>, formId: string, options: object, size = 40 * KIB) =>
+  services.uploads.createUpload(
+    { target: { case: 'formId', value: formId }, fieldId: 'cv', content: Buffer.alloc(size, 'x') },
+    options,
+  );
+
+describe.each(engines)('What comes without a key on %s', (engine) => {
+  it('is bounded by the hour and the address, and what comes with a key is not', async () => {
+    const hourly = 100 * KIB;
+    await using services = await startServices(engine, { keylessBytes: { hourly } });
+    const formId = await services.givenFormOf(fields);
+
+    await upload(services, formId, from('192.0.2.1'));
+    await upload(services, formId, from('192.0.2.1'));
+    const refused = await expectFailure(upload(services, formId, from('192.0.2.1')), Reason.RATE_LIMITED);
+    await upload(services, formId, from('192.0.2.2'));
+    for (let count = 0; count < 4; count += 1) await upload(services, formId, services.owner);
+    services.clock.ms += 3_600_001;
+    await upload(services, formId, from('192.0.2.1'));
+
+    expect(Number(refused.header.get('retry-after'))).toBeGreaterThan(3_000);
+    expect(refused.message).toContain('Too much without an API key');
+  });
+
+  it('holds of forms made without a key their definitions and answers', async () => {
+    await using services = await startServices(engine, { keylessBytes: { hourly: 60 * KIB } });
+    const keyless = await services.givenFormOf(text, {}, from('192.0.2.1'));
+    const keyed = await services.givenFormOf(text);
+    const submit = (formId: string) =>
+      services.submissions.createSubmission({ formId, answers: tenKib }, from('192.0.2.1'));
+
+    await submit(keyless);
+    await submit(keyless);
+    await expectFailure(submit(keyless), Reason.RATE_LIMITED);
+
+    for (let count = 0; count < 5; count += 1) await submit(keyed);
+    await expectFailure(services.givenFormOf(longForm, {}, from('192.0.2.1')), Reason.RATE_LIMITED);
+  });
+
+  it('is bounded in each project by the setting, over processes, apart from what came with a key', async () => {
+    const keylessBytes = { project: 100 * KIB };
+    await using services = await startServices(engine, { keylessBytes });
+    const formId = await services.givenFormOf(fields);
+    await upload(services, formId, {});
+    await services.close();
+    const other = await servicesOn(services.database, { keylessBytes });
+
+    await upload(other, formId, {});
+    const refused = await expectFailure(upload(other, formId, {}), Reason.RATE_LIMITED);
+    await upload(other, formId, other.owner, 400 * KIB);
+    await other.submissions.createSubmission({ formId, answers: {} });
+
+    expect([refused.message, refused.header.get('retry-after')]).toEqual([
+      expect.stringContaining('The project holds as much without an API key as it may'),
+      '3600',
+    ]);
+    await other.close();
+  });
+
+  it('counts no more once it is removed', async () => {
+    await using services = await startServices(engine);
+    const { database } = services;
+    const keyless = await services.givenFormOf(text, {}, {});
+    const keyed = await services.givenFormOf(fields);
+    const made = await services.submissions.createSubmission({ formId: keyless, answers: tenKib });
+    await upload(services, keyed, {});
+    await services.close();
+    const [row] = await database.select('select project_id from submissions');
+    const projectId = String(row?.project_id);
+
+    const before = await sumKeylessBytes(database, projectId);
+    await database.transaction((tx) => removeSubmission(tx, projectId, made.submissionId));
+    const without = await sumKeylessBytes(database, projectId);
+    await removeUnclaimedUploads(database, -60, 10);
+    const definition = await sumKeylessBytes(database, projectId);
+
+    expect(before - without).toBeGreaterThan(20 * KIB);
+    expect(without - definition).toBe(40 * KIB);
+    expect(definition).toBeGreaterThan(0);
+    expect(definition).toBeLessThan(KIB);
+  });
+});
