@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { kindNamed, messageOf, oneOf, unknownProperties } from './violation-messages.ts';
 
 /** The documented detail codes: the vocabulary of Zod 3. */
-const violationCodes = [
+export const violationCodes = [
   'invalid_type',
   'invalid_string',
   'too_small',

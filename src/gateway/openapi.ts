@@ -1,5 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { z } from 'zod';
+import { errorReplies, errorSchema, headers, replyHeaders } from './openapi-replies.ts';
 import type { Operation, Route } from './route.ts';
 
 /** The API description (OpenAPI 3.1) of a table of routes, made of the schemas that serve. */
@@ -19,13 +20,15 @@ export function describeApi(routes: readonly Route[], { baseUrl, version, access
       title: 'Headless form service',
       version,
       description: 'Forms as JSON, validated submissions, delivery by e-mail or signed webhook.',
+      contact: { name: 'Whoever runs this service', url: baseUrl },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: baseUrl }],
-    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map((name) => ({ name })),
+    tags: [...new Set(routes.map(({ operation }) => operation.tag))].map(describeTag),
     paths,
     components: {
       schemas: Object.fromEntries(components),
+      headers,
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key, `hfs_…`.' } },
     },
   };
@@ -39,18 +42,31 @@ function operationOf(path: string, operation: Operation, access: Access, compone
     operationId: name,
     tags: [tag],
     summary,
-    ...(access.key === 'none' ? {} : { description: scopeWords(access) }),
+    description: accessWords(access),
     security: securityOf(access),
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: {
-      [status]: { description: summary, content: replyOf(operation, components) },
-      ...(operation.forms && status === 201
-        ? { 303: { description: 'Where the HTML form sends its user' } }
-        : {}),
-      ...Object.fromEntries(errorsOf(path, operation, access).map((code) => [code, errorReply(code)])),
+      [status]: {
+        description: summary,
+        headers: replyHeaders(status, operation),
+        content: replyOf(operation, components),
+      },
+      ...(operation.forms && status === 201 ? { 303: sentOn(operation) } : {}),
+      ...errorReplies(path, operation),
     },
   };
+}
+
+function sentOn(operation: Operation): object {
+  return {
+    description: 'Where the HTML form sends its user',
+    headers: replyHeaders(303, operation),
+  };
+}
+
+function describeTag(name: string | undefined): object {
+  return { name, description: tags.get(name) };
 }
 
 function parametersOf(
@@ -83,11 +99,16 @@ function bodyOf(operation: Operation, components: Components): object | undefine
   const { body, bodyOptional = false, bodyTypes = [], forms = [] } = operation;
   if (body === undefined && bodyTypes.length === 0) return undefined;
   const json = body === undefined ? {} : { 'application/json': { schema: schemaOf(body, components) } };
-  const others = [...bodyTypes, ...forms].map((type) => [
-    type,
-    { schema: isForm(type) ? { type: 'object' } : {} },
-  ]);
+  const others = [...bodyTypes, ...forms].map((type) => [type, { schema: schemaOfType(type, operation) }]);
   return { required: !bodyOptional, content: { ...json, ...Object.fromEntries(others) } };
+}
+
+/** A file is the part `file` of a multipart body; the inputs of a form are its answers. */
+function schemaOfType(type: string, { body }: Operation): object {
+  if (!isForm(type)) return { description: 'The bytes of the file.' };
+  if (body !== undefined) return { type: 'object' };
+  const file = { type: 'string', contentMediaType: 'application/octet-stream' };
+  return { type: 'object', properties: { field: { type: 'string' }, file }, required: ['file'] };
 }
 
 function replyOf({ reply, replyTypes = [], forms }: Operation, components: Components): object {
@@ -97,45 +118,6 @@ function replyOf({ reply, replyTypes = [], forms }: Operation, components: Compo
     ...(forms === undefined ? {} : { 'text/html': {} }),
   };
 }
-
-/** The statuses of errors that a route can answer: those its parts imply, and its own. */
-function errorsOf(
-  path: string,
-  { rpc, query, headers, body, bodyTypes, forms, errors = [] }: Operation,
-  { key }: Access,
-): number[] {
-  const readsBody = body !== undefined || bodyTypes !== undefined;
-  const codes = [
-    ...errors,
-    500,
-    503,
-    ...(rpc === undefined ? [] : [429]),
-    ...(key === 'none' ? [] : [401]),
-    ...(path.includes('/:id') ? [404] : []),
-    ...(query || headers || readsBody ? [400] : []),
-    ...(readsBody || forms ? [413, 415, 422] : []),
-  ];
-  return [...new Set(codes)].sort((a, b) => a - b);
-}
-
-function errorReply(code: number): object {
-  const schema = { $ref: '#/components/schemas/Error' };
-  return { description: errorWords[code] ?? 'Refused', content: { 'application/json': { schema } } };
-}
-
-const errorWords: Record<number, string> = {
-  400: 'The request can’t be read',
-  401: 'No key, a wrong key, a key without the scope, a wrong token, or an origin that may not post',
-  404: 'There is no such thing, or it is another project’s',
-  409: 'The state of the thing forbids it',
-  410: 'Expired, closed or archived',
-  413: 'Too large',
-  415: 'Another media type than the route reads',
-  422: 'The request can be read but does not fit; `details` names all problems',
-  429: 'Too many calls; `Retry-After` says when to call again',
-  500: 'A fault of the service; the message holds the request id that is in the log',
-  503: 'Not available just now; `Retry-After` says when to call again',
-};
 
 /** A schema as the document shows it. One with an id becomes a component. */
 function schemaOf(schema: z.ZodType, components: Components): JsonSchema {
@@ -183,40 +165,24 @@ function securityOf({ key }: Access): object[] {
   }
 }
 
-function scopeWords({ key, scope }: Access): string {
+function accessWords({ key, scope }: Access): string {
+  if (key === 'none') return 'Needs no key.';
   return key === 'optional' ? `A key needs the scope \`${scope}\`.` : `Scope: \`${scope}\`.`;
 }
 
 const isForm = (type: string) =>
   type === 'multipart/form-data' || type === 'application/x-www-form-urlencoded';
 
-const detailSchema = {
-  type: 'object',
-  properties: {
-    path: { type: 'string', description: 'A dotted path into the input, such as `fields.0.id`.' },
-    code: { type: 'string' },
-    message: { type: 'string' },
-  },
-  required: ['path', 'code', 'message'],
-};
-
-const errorSchema = {
-  type: 'object',
-  properties: {
-    error: {
-      type: 'object',
-      properties: {
-        code: { enum: ['validation_failed', 'not_found', 'unauthorized', 'internal_error'] },
-        message: { type: 'string' },
-        details: { type: 'array', items: detailSchema },
-        reason: { type: 'string', description: 'The finer word beside the code.' },
-        submission_id: { type: 'string', description: 'The submission that a session already has.' },
-      },
-      required: ['code', 'message', 'details', 'reason'],
-    },
-  },
-  required: ['error'],
-};
+const tags = new Map<string | undefined, string>([
+  ['Forms', 'Make forms, publish them and describe what they ask.'],
+  ['Submissions', 'Send answers to forms, and read what was sent.'],
+  ['Sessions', 'Forms to be filled once, by a person at a link or by a program.'],
+  ['Webhooks', 'Addresses that are told of events by signed requests.'],
+  ['Deliveries', 'What was sent to webhooks and by mail, and sending it again.'],
+  ['Uploads', 'Files that are answers.'],
+  ['Keys', 'API keys and what they may do.'],
+  ['Health', 'Whether the service works.'],
+]);
 
 type ApiFacts = { baseUrl: string; version: string; accessOf: AccessOf };
 
@@ -238,6 +204,6 @@ type JsonSchema = {
 export type OpenApi = {
   openapi: string;
   paths: Record<string, Record<string, object>>;
-  components: { schemas: Record<string, object>; securitySchemes: object };
+  components: { schemas: Record<string, object>; headers: object; securitySchemes: object };
   [key: string]: unknown;
 };

@@ -27,6 +27,9 @@ const statuses = {
   unavailable: 503,
 } as const;
 
+/** Every reason, in the order of the table. */
+export const errorReasons = Object.keys(statuses);
+
 /**
  * A refused or failed request, as its caller sees it: one row of the documented table of errors.
  *

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type ConnectRouter, createRouterTransport } from '@connectrpc/connect';
-import express from 'express';
+import express, { type RequestHandler } from 'express';
 import { createGateway, type GatewayOptions } from '../../src/gateway/router.ts';
 import { accessOf as accessOfRpc } from '../../src/rpc/authorization.ts';
 import { checkReply } from '../support/openapi.ts';
@@ -29,7 +29,12 @@ export async function startGateway(
     version: '1.0.0',
     log: { error: (facts) => logged.push(facts) },
   });
-  const server = createServer(express().use(gateway));
+  // The listener of the whole service names every reply.
+  const named: RequestHandler = (_request, response, next) => {
+    response.setHeader('x-request-id', 'request-1');
+    next();
+  };
+  const server = createServer(express().use(named, gateway));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;

@@ -41,12 +41,14 @@ export function checkReply(reply: Reply): void {
   }
   const described = operation.responses[String(status)];
   if (described === undefined) throw new Error(`${place}: the status is not described`);
+  for (const [name, { $ref }] of Object.entries(described.headers ?? {})) {
+    const { required = false } = headers[$ref.split('/').at(-1) ?? ''] ?? {};
+    if (required && !reply.headers.has(name)) throw new Error(`${place}: there is no header ${name}`);
+  }
   if (described.content === undefined || method === 'HEAD') return;
 
   const type = (reply.headers.get('content-type') ?? '').split(';', 1).join();
   const content = described.content[type] ?? (isFile(described.content) ? {} : undefined);
-  // A page may answer a form post with any status.
-  if (content === undefined && type === 'text/html' && described.content['application/json']) return;
   if (content === undefined) throw new Error(`${place}: the media type ${type} is not described`);
   if (content.schema !== undefined) check(place, content.schema, text);
 }
@@ -99,11 +101,13 @@ function strict(schema: unknown): object {
 
 const isFile = (content: Content) => Object.values(content).every(({ schema }) => schema === undefined);
 
+const headers = document.components.headers as Record<string, { required?: boolean }>;
 const errorSchema = { $ref: '#/components/schemas/Error' };
 const validators = new Map<object, ValidateFunction>();
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 formats.default(ajv);
 
 type Content = Record<string, { schema?: object }>;
-type Operation = { responses: Record<string, { content?: Content }> };
+type Described = { content?: Content; headers?: Record<string, { $ref: string }> };
+type Operation = { responses: Record<string, Described> };
 type Reply = { method: string; path: string; status: number; headers: Headers; text: string };
