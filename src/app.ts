@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
 import { type Api, createApi } from './api.ts';
-import { createBodyBudget } from './body/budget.ts';
+import { BodyBudget } from './body/budget.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
 import { networkOf } from './domain/client-network.ts';
@@ -90,7 +90,7 @@ export async function startApp(
     http: createHttpHandler(config, api, log),
     grpc: rpcHandler(config, { api, log, fallback: notFound }),
     ...clientsBehind(isTrusted),
-    bodies: createBodyBudget(),
+    bodies: new BodyBudget(),
     now,
     log,
   });

@@ -1,28 +1,55 @@
-/**
- * Watches that bytes arrive at a rate, and calls `tooSlow` once if they do not: `graceMs` may pass without any, and
- * what came faster earlier makes up for no more than that.
- */
-export function watchArrival({ graceMs, bytesPerSecond }: ArrivalRate, tooSlow: () => void): ArrivalWatch {
-  const tickMs = Math.max(1, graceMs / TICKS);
+/** Watches that bytes arrive at a rate. One timer serves all that are watched, since nearly all are there at once. */
+export function createArrivalWatches({ graceMs, bytesPerSecond }: ArrivalRate): ArrivalWatches {
   const most = (graceMs / 1000) * bytesPerSecond;
-  let credit = most;
-  let waiting = true;
-  const timer = setInterval(() => {
-    if (!waiting) return;
-    credit -= most / TICKS;
-    if (credit > 0) return;
+  const watched = new Set<ArrivalWatch>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function check(): void {
+    for (const watch of watched) if (watch.isTooSlow(most / TICKS)) watch.tooSlow();
+    if (watched.size > 0) return;
     clearInterval(timer);
-    tooSlow();
-  }, tickMs);
+    timer = undefined;
+  }
+
   return {
-    received(bytes) {
-      credit = Math.min(most, credit + bytes);
+    start(tooSlow) {
+      const watch = new ArrivalWatch(watched, most, tooSlow);
+      watched.add(watch);
+      timer ??= setInterval(check, Math.max(1, graceMs / TICKS));
+      return watch;
     },
-    setWaiting(isWaiting) {
-      waiting = isWaiting;
-    },
-    stop: () => clearInterval(timer),
   };
+}
+
+/** `graceMs` may pass without a byte, and what came faster earlier makes up for no more than that. */
+export class ArrivalWatch {
+  readonly tooSlow: () => void;
+  /** Whether time counts as the sender's. */
+  isWaiting = true;
+  readonly #watched: Set<ArrivalWatch>;
+  readonly #most: number;
+  #credit: number;
+
+  constructor(watched: Set<ArrivalWatch>, most: number, tooSlow: () => void) {
+    this.#watched = watched;
+    this.#most = most;
+    this.#credit = most;
+    this.tooSlow = tooSlow;
+  }
+
+  received(bytes: number): void {
+    this.#credit = Math.min(this.#most, this.#credit + bytes);
+  }
+
+  /** Takes what must have arrived since the last time. */
+  isTooSlow(expected: number): boolean {
+    if (this.isWaiting) this.#credit -= expected;
+    return this.#credit <= 0;
+  }
+
+  stop(): void {
+    this.#watched.delete(this);
+  }
 }
 
 /** Checks while nothing arrives. */
@@ -31,9 +58,7 @@ const TICKS = 20;
 /** A body may stop for `graceMs`, but not be slower than `bytesPerSecond` for longer. */
 export type ArrivalRate = { graceMs: number; bytesPerSecond: number };
 
-type ArrivalWatch = {
-  received(bytes: number): void;
-  /** Whether time counts as the sender's; at first it does. */
-  setWaiting(isWaiting: boolean): void;
-  stop(): void;
+export type ArrivalWatches = {
+  /** Begins with all grace; `tooSlow` is called at every check until the watch is stopped. */
+  start(tooSlow: () => void): ArrivalWatch;
 };

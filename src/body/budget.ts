@@ -1,58 +1,85 @@
-import type { ArrivalRate } from './arrival.ts';
+import { type ArrivalRate, type ArrivalWatches, createArrivalWatches } from './arrival.ts';
 
 /**
  * Bounds the bytes of request bodies that a process holds: those of callers who are not known yet, in total and
  * for each client, and apart from them those of callers with a key, whom strangers must not crowd out.
  */
-export function createBodyBudget(limits: BodyLimits = standardLimits): BodyBudget {
-  const heldOf = new Map<string, number>();
-  let strangers = 0;
-  let known = 0;
+export class BodyBudget {
+  readonly arrivals: ArrivalWatches;
+  readonly #limits: BodyLimits;
+  readonly #heldOf = new Map<string, number>();
+  #strangers = 0;
+  #known = 0;
 
-  function fits(bytes: number, client: string | undefined, isKnown: boolean): boolean {
-    if (isKnown) return known + bytes <= limits.knownBytes;
-    if (strangers + bytes > limits.strangersBytes) return false;
-    return client === undefined || (heldOf.get(client) ?? 0) + bytes <= limits.clientBytes;
+  constructor(limits: BodyLimits = standardLimits) {
+    this.#limits = limits;
+    this.arrivals = createArrivalWatches(limits.arrival);
   }
 
-  function add(bytes: number, client: string | undefined, isKnown: boolean): void {
-    if (isKnown) {
-      known += bytes;
-      return;
-    }
-    strangers += bytes;
-    if (client === undefined) return;
-    const held = (heldOf.get(client) ?? 0) + bytes;
-    if (held === 0) heldOf.delete(client);
-    else heldOf.set(client, held);
+  /** An account for the body of one request. `clientOf` is asked at most once: undefined for a trusted proxy. */
+  open(clientOf: () => string | undefined): BodyAccount {
+    return new BodyAccount(this, clientOf);
   }
 
-  return {
-    open(clientOf) {
-      let held = 0;
-      let client: string | undefined;
-      let isKnown = false;
-      return {
-        arrival: limits.arrival,
-        hold(bytes) {
-          if (held === 0 && !isKnown) client = clientOf();
-          const all = held === 0 ? BODY_OVERHEAD + bytes : bytes;
-          if (!fits(all, client, isKnown)) return false;
-          add(all, client, isKnown);
-          held += all;
-          return true;
-        },
-        setKnown() {
-          if (held === 0) isKnown = true;
-        },
-        free() {
-          if (held === 0) return;
-          add(-held, client, isKnown);
-          held = 0;
-        },
-      };
-    },
-  };
+  /** Counts bytes of a caller with a key; returns false, and counts nothing, if they are too many. */
+  addKnown(bytes: number): boolean {
+    if (bytes > 0 && this.#known + bytes > this.#limits.knownBytes) return false;
+    this.#known += bytes;
+    return true;
+  }
+
+  /** Does the same for a client who is not known. */
+  addOf(client: string | undefined, bytes: number): boolean {
+    const held = (client === undefined ? 0 : (this.#heldOf.get(client) ?? 0)) + bytes;
+    const { strangersBytes, clientBytes } = this.#limits;
+    if (bytes > 0 && (this.#strangers + bytes > strangersBytes || held > clientBytes)) return false;
+    this.#strangers += bytes;
+    if (client === undefined) return true;
+    if (held === 0) this.#heldOf.delete(client);
+    else this.#heldOf.set(client, held);
+    return true;
+  }
+}
+
+/** What the body of one request holds. */
+export class BodyAccount {
+  readonly arrivals: ArrivalWatches;
+  readonly #budget: BodyBudget;
+  readonly #clientOf: () => string | undefined;
+  #client: string | undefined;
+  #isKnown = false;
+  #held = 0;
+
+  constructor(budget: BodyBudget, clientOf: () => string | undefined) {
+    this.arrivals = budget.arrivals;
+    this.#budget = budget;
+    this.#clientOf = clientOf;
+  }
+
+  /** Counts that many bytes more; returns false, and counts nothing, if they are too many. */
+  hold(bytes: number): boolean {
+    const isFirst = this.#held === 0;
+    if (isFirst && !this.#isKnown) this.#client = this.#clientOf();
+    const all = isFirst ? BODY_OVERHEAD + bytes : bytes;
+    if (!this.#add(all)) return false;
+    this.#held += all;
+    return true;
+  }
+
+  /** Its caller has shown a key, so what it holds does not count as strangers'. Before the first byte. */
+  setKnown(): void {
+    if (this.#held === 0) this.#isKnown = true;
+  }
+
+  /** Gives everything back. */
+  free(): void {
+    if (this.#held > 0) this.#add(-this.#held);
+    this.#held = 0;
+  }
+
+  #add(bytes: number): boolean {
+    return this.#isKnown ? this.#budget.addKnown(bytes) : this.#budget.addOf(this.#client, bytes);
+  }
 }
 
 /** What a body costs that has hardly begun to arrive: stream, request, response and call. */
@@ -60,30 +87,18 @@ const BODY_OVERHEAD = 4 * 1024;
 
 const MIB = 1024 * 1024;
 
-export const standardLimits: BodyLimits = {
+/**
+ * Twenty seconds of grace as in Apache's mod_reqtimeout. Its 500 bytes a second would let 256 KiB be held for nine
+ * minutes; this is a third of what EDGE, the slowest mobile network in use, sends.
+ */
+export const standardArrival: ArrivalRate = { graceMs: 20_000, bytesPerSecond: 4 * 1024 };
+
+const standardLimits: BodyLimits = {
   strangersBytes: 64 * MIB,
   // The largest body, an upload by RPC, has 11.
   clientBytes: 16 * MIB,
   knownBytes: 128 * MIB,
-  // Twenty seconds of grace as in Apache's mod_reqtimeout. Its 500 bytes a second would let 256 KiB be held
-  // for nine minutes; this is a third of what EDGE, the slowest mobile network in use, sends.
-  arrival: { graceMs: 20_000, bytesPerSecond: 4 * 1024 },
-};
-
-export type BodyBudget = {
-  /** An account for the body of one request. `clientOf` is asked at most once: undefined for a trusted proxy. */
-  open(clientOf: () => string | undefined): BodyAccount;
-};
-
-/** What the body of one request holds, and how fast it must arrive. */
-export type BodyAccount = {
-  arrival: ArrivalRate;
-  /** Counts that many bytes more; returns false, and counts nothing, if they are too many. */
-  hold(bytes: number): boolean;
-  /** Its caller has shown a key: what is held from now on does not count as strangers'. Before the first byte. */
-  setKnown(): void;
-  /** Gives everything back. */
-  free(): void;
+  arrival: standardArrival,
 };
 
 export type BodyLimits = {

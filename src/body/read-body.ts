@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { watchArrival } from './arrival.ts';
-import { type BodyAccount, type BodyBudget, standardLimits } from './budget.ts';
+import { type BodyAccount, BodyBudget, standardArrival } from './budget.ts';
 
 /**
  * Counts the body of a request, as far as this module reads it, in a budget until its call ends. What is left of it
@@ -16,11 +15,13 @@ export function countBody(
   clientOf: () => string | undefined,
 ): void {
   const account = budget.open(clientOf);
-  accounts.set(request, account);
+  request[accountKey] = account;
   response.once('close', () => account.free());
   // Node's own listener would read on without a bound. The response of HTTP/2 finishes only when its stream closes.
   const answer = 'stream' in response ? response.stream : response;
-  answer.prependOnceListener('finish', () => void discardOrDestroy(request, response));
+  answer.prependOnceListener('finish', () => {
+    if (!request.complete) void discardOrDestroy(request, response);
+  });
 }
 
 async function discardOrDestroy(request: Request, response: Response): Promise<void> {
@@ -30,7 +31,7 @@ async function discardOrDestroy(request: Request, response: Response): Promise<v
 
 /** The caller of a request has shown a key, so its body does not count as that of a stranger. */
 export function setKnownCaller(request: Request): void {
-  accounts.get(request)?.setKnown();
+  request[accountKey]?.setKnown();
 }
 
 /**
@@ -38,7 +39,7 @@ export function setKnownCaller(request: Request): void {
  * slowly, ended early, or does not fit into the budget just now. Frees what is read of those.
  */
 export async function readBody(request: Request, limit: number): Promise<Buffer | Unread> {
-  const account = accounts.get(request) ?? unaccounted;
+  const account = request[accountKey] ?? uncounted.open(nobody);
   const announced = Number(request.headers['content-length']);
   if (announced > limit) return 'too large';
   const { promise, resolve } = Promise.withResolvers<Buffer | Unread>();
@@ -47,7 +48,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
   let sizeBefore = 0;
   let finished = false;
 
-  const rate = watchArrival(account.arrival, () => finish(tooSlow(request).reason));
+  const rate = account.arrivals.start(() => finish(tooSlow(request).reason));
   const take = (chunk: Buffer) => {
     rate.received(chunk.length);
     if (size + chunk.length > limit) finish('too large');
@@ -122,12 +123,12 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
  * that the reader takes does not count as the sender's.
  */
 export async function* readParts(request: Request, held: number): AsyncGenerator<Buffer> {
-  const account = accounts.get(request) ?? unaccounted;
+  const account = request[accountKey] ?? uncounted.open(nobody);
   if (!account.hold(held)) throw new UnreadError('over budget');
   // What is left of a body that is refused is for `discard`, so the request stays as it is.
   const parts: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
   let slow = () => {};
-  const rate = watchArrival(account.arrival, () => slow());
+  const rate = account.arrivals.start(() => slow());
   const next = () =>
     new Promise<IteratorResult<Buffer>>((resolve, reject) => {
       slow = () => reject(tooSlow(request));
@@ -135,9 +136,9 @@ export async function* readParts(request: Request, held: number): AsyncGenerator
     });
   try {
     for (;;) {
-      rate.setWaiting(true);
+      rate.isWaiting = true;
       const part = await next();
-      rate.setWaiting(false);
+      rate.isWaiting = false;
       if (part.done === true) break;
       rate.received(part.value.length);
       yield part.value;
@@ -194,18 +195,32 @@ function tooSlow(request: Request): UnreadError {
   return new UnreadError('too slow');
 }
 
-const accounts = new WeakMap<Request, BodyAccount>();
+/** A property rather than a WeakMap, whose short-lived entries cost more to collect than a request to serve. */
+const accountKey = Symbol('body account');
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    [accountKey]?: BodyAccount;
+  }
+}
+
+declare module 'node:http2' {
+  interface Http2ServerRequest {
+    [accountKey]?: BodyAccount;
+  }
+}
 
 /** Those for whose rest nobody waits. */
 const slowSenders = new WeakSet<Request>();
 
-/** Where nothing is counted. */
-const unaccounted: BodyAccount = {
-  arrival: standardLimits.arrival,
-  hold: () => true,
-  setKnown: () => {},
-  free: () => {},
-};
+/** For requests that come from no listener. */
+const uncounted = new BodyBudget({
+  strangersBytes: Number.POSITIVE_INFINITY,
+  clientBytes: Number.POSITIVE_INFINITY,
+  knownBytes: Number.POSITIVE_INFINITY,
+  arrival: standardArrival,
+});
+const nobody = () => undefined;
 
 /** What is read of one body before others have their turn. */
 const TURN_BYTES = 256 * 1024;

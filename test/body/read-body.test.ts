@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { describe, expect, it } from 'vitest';
-import { type BodyLimits, createBodyBudget } from '../../src/body/budget.ts';
+import { BodyBudget, type BodyLimits } from '../../src/body/budget.ts';
 import { readBody, readParts, setKnownCaller, UnreadError } from '../../src/body/read-body.ts';
 import { startListeners } from '../support/listeners.ts';
 import { until } from '../support/until.ts';
@@ -146,7 +146,7 @@ async function startReading(given: Partial<BodyLimits> = {}) {
     if (!('stream' in response)) response.setHeader('connection', 'close');
     response.end(read.at(-1) ?? '');
   }
-  const bodies = createBodyBudget({ ...limits, ...given });
+  const bodies = new BodyBudget({ ...limits, ...given });
   const handler = (request: Request, response: Response) => void answer(request, response);
   return Object.assign(await startListeners({ http: handler, grpc: handler, bodies }), { read });
 }

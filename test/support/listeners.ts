@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { pino } from 'pino';
-import { createBodyBudget } from '../../src/body/budget.ts';
+import { BodyBudget } from '../../src/body/budget.ts';
 import { type ListenOptions, listen } from '../../src/listeners/listeners.ts';
 
 /** Serves HTTP/1.1 and HTTP/2 on free ports of loopback. What `given` leaves out answers 404 or has no bound. */
@@ -16,7 +16,7 @@ export async function startListeners(given: Partial<ListenOptions>) {
     maxConnectionsPerClient: Number.POSITIVE_INFINITY,
     clientOf: (address) => address,
     clientOfRequest: ({ socket }) => socket.remoteAddress,
-    bodies: createBodyBudget(),
+    bodies: new BodyBudget(),
     now: Date.now,
     log: pino({ level: 'silent' }),
     ...given,
