@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { smallestIdAt } from '../../src/domain/ids.ts';
 import { runOn } from '../../test/support/postgres.ts';
 import type { Load } from './load.ts';
 import { queryOn } from './postgres.ts';
@@ -13,7 +14,9 @@ export async function seedDeliveries(
 ): Promise<void> {
   const ids = webhooks.map(({ id }) => id);
   const urls = webhooks.map((webhook) => webhook.url);
-  const params = [formId, body, count, ids, urls, dueAt.toISOString()];
+  // The sweeps remove what is old by its id.
+  const time = smallestIdAt('evt', Date.now()).slice('evt_'.length, -RANDOM_CHARS);
+  const params = [formId, body, count, ids, urls, dueAt.toISOString(), time];
   await queryOn(url, SEED, params);
   await runOn(url, 'analyze events, delivery_queue');
 }
@@ -32,22 +35,25 @@ export async function settledDeliveries(url: string, { dueAt, count }: Settled):
   }
 }
 
+/** The random part of an id; the time is before it. */
+const RANDOM_CHARS = 16;
+
 /** The end is read from the rows, so that asking seldom costs no precision. */
 const POLL_MS = 100;
 
 /** Ids carry a random part, since many turns seed the same database. */
 const SEED = `
 with seeded as (
-  select n, lpad(to_hex((random() * 2147483647)::int), 8, '0') || lpad(to_hex(n), 15, '0') as id
+  select n, $7 || lpad(to_hex((random() * 2147483647)::int), 8, '0') || lpad(to_hex(n), 8, '0') as id
   from generate_series(1, $3::int) n
 ), events as (
   insert into events (id, project_id, form_id, type, body, created_at, fanned_out_at)
-  select 'evt_01a' || s.id, f.project_id, f.id, 'submission.created', $2, now(), now()
+  select 'evt_' || s.id, f.project_id, f.id, 'submission.created', $2, now(), now()
   from seeded s, forms f where f.id = $1
 )
 insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
   due_at, created_at, queued_at)
-select 'dlv_01a' || s.id, f.project_id, f.id, 'evt_01a' || s.id, ($4::text[])[place], f.project_id, 'webhook',
+select 'dlv_' || s.id, f.project_id, f.id, 'evt_' || s.id, ($4::text[])[place], f.project_id, 'webhook',
   'submission.created', ($4::text[])[place], ($5::text[])[place],
   $6::timestamptz + s.n * interval '200 ms' / $3::int, now(), now()
 from seeded s, forms f, lateral (select 1 + s.n % cardinality($4::text[]) as place) p where f.id = $1`;
