@@ -2,7 +2,15 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { type Call, callOptions, callsFor, requestIdOf, type Stream, streamsFor } from '../http/call.ts';
+import {
+  type Call,
+  callOptions,
+  callsFor,
+  hasBody,
+  requestIdOf,
+  type Stream,
+  streamsFor,
+} from '../http/call.ts';
 import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
@@ -57,8 +65,10 @@ export function createGateway(options: GatewayOptions): Router {
     for (const served of atPath) {
       entry[served.method]((request: Request, response: Response) => {
         const exchange = exchangeOf(request, response, served);
-        return served
-          .handle(exchange)
+        const handled = isAskedFirst(request, served)
+          ? exchange.admit().then(() => served.handle(exchange))
+          : served.handle(exchange);
+        return handled
           .catch((error: unknown) => admitFirst(error, exchange))
           .catch((error: unknown) => refuse(error, request, response, served));
       });
@@ -86,9 +96,10 @@ export function createGateway(options: GatewayOptions): Router {
     const tier = path.startsWith('/v1/') ? 'management' : 'api';
     const calls = callsFor(transport, request, response, tier);
     let asked = false;
+    let admitted = false;
     const call: Call = (method, input, further) => {
       asked = true;
-      return calls(method, input, further);
+      return calls(method, input, admitted ? { continued: true } : further);
     };
     const streams = streamsFor(transport, request, response, tier);
     const stream: Stream = (method, inputs) => {
@@ -101,6 +112,8 @@ export function createGateway(options: GatewayOptions): Router {
       // What rates and access may depend on. An RPC without such a field ignores it.
       const input = { formId: idOf(request), managed };
       if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, tier));
+      // What has been counted as a call is not counted again when the call is made.
+      admitted = true;
     }
     return { transport, call, stream, admit, request, response, pages, baseUrl, allowPrivateUrls };
   }
@@ -116,6 +129,17 @@ export function createGateway(options: GatewayOptions): Router {
     return sendError(errorAt(served, error), { request, response, log, send });
   }
 }
+
+/**
+ * Whether a caller is asked for key and rate before the body is read: a small body costs less than the question,
+ * and the call that takes a file is asked by itself.
+ */
+function isAskedFirst(request: Request, { operation }: Route): boolean {
+  if (operation.bodyTypes !== undefined || !hasBody(request)) return false;
+  return !(Number(request.headers['content-length']) <= SMALL_BODY_BYTES);
+}
+
+const SMALL_BODY_BYTES = 16 * 1024;
 
 /** What the gateway itself finds wrong with a request is told only to those who may call: strangers learn nothing. */
 async function admitFirst(error: unknown, { admit }: Exchange): Promise<never> {

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
@@ -14,6 +16,8 @@ import { routes } from '../../src/gateway/router.ts';
 import type { Admit } from '../../src/rpc/admission.ts';
 import { type FailureReason, failed, invalid } from '../../src/rpc/errors.ts';
 import { document, keyOf, templateOf } from '../support/openapi.ts';
+import { startService } from '../support/server.ts';
+import { until } from '../support/until.ts';
 import { examples } from './examples.ts';
 import { startGateway } from './given.ts';
 
@@ -220,6 +224,52 @@ describe('a body that does not fit', () => {
 
     expect(asked).toEqual(asking.map(({ operation }) => operation.rpc?.localName));
     expect(called).toEqual(['checkAnswers', 'checkAnswers', 'getActivation']);
+  });
+});
+
+describe('a large body', () => {
+  it('is read once the caller is known and counted; a small one at once', async () => {
+    const asked: string[] = [];
+    const admit: Admit = async ({ localName }) => void asked.push(localName);
+    await using gateway = await startGateway(
+      answeringWith(() => () => ({ submissionId: 'sub_1' })),
+      { admit },
+    );
+    const post = (message: string) => {
+      const body = JSON.stringify({ answers: { message } });
+      const headers = { 'content-type': 'application/json', 'content-length': body.length };
+      const call = request(`${gateway.url}/api/forms/form_1/submissions`, { method: 'POST', headers });
+      return { send: () => call.end(body), call };
+    };
+
+    const large = post('x'.repeat(20_000));
+    large.call.flushHeaders();
+    await until(() => asked.length > 0);
+    large.send();
+    const [first] = await once(large.call, 'response');
+    const small = post('x');
+    small.send();
+    const [second] = await once(small.call, 'response');
+
+    expect([first.statusCode, second.statusCode]).toEqual([201, 201]);
+    expect(asked).toEqual(['createSubmission']);
+    for (const response of [first, second]) response.resume();
+  });
+
+  it('is counted as one call', async () => {
+    await using service = await startService({ env: { RATE_LIMIT: 'on' } });
+    const form = await service.givenPublishedForm();
+    const answers = { email: 'ada@example.com', message: 'x'.repeat(9_000) };
+    const submit = (source: string) =>
+      service.post(`/api/forms/${form.id}/submissions`, { answers, source }, { key: null });
+
+    const first = await submit('a');
+    const refused = await submit('x'.repeat(20_000));
+    const last = await submit('c');
+
+    const left = [first, refused, last].map((reply) => reply.headers.get('ratelimit'));
+    expect([first.status, refused.status, last.status]).toEqual([201, 422, 201]);
+    expect(left).toEqual([59, 58, 57].map((calls) => expect.stringContaining(`r=${calls};`)));
   });
 });
 
