@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { verifySignature } from '../../src/domain/delivery/signature.ts';
@@ -14,6 +15,7 @@ import {
   testSecret,
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 describe.each(engines)('webhooks on %s', (engine) => {
   it('sends each event once, signed so that public libraries accept it', async () => {
@@ -175,6 +177,31 @@ describe.each(engines)('webhooks on %s', (engine) => {
     expect(of('/slow')?.delivery.status).toBe('delivered');
     expect(of('/slow')?.attempts[0]?.responseBody).toBe('slow');
     expect(canary.connections()).toBe(0);
+  });
+
+  it('calls a receiver that refuses connections one at a time, and all at once when it is back', async () => {
+    await using database = await openTestDatabase(engine);
+    const down = await startReceiver();
+    const { port } = down;
+    await down[Symbol.asyncDispose]();
+    const form = await givenForm(database, deliveredByWebhook);
+    const webhook = await givenWebhook(database, form, { url: down.url, formId: form.id });
+    await using delivery = startDelivery(database, { settings: { schedule: [0, 3600] } });
+    const answers = Array.from({ length: 600 }, () => ({}));
+    await givenSubmissions(database, form, answers, delivery);
+    const attempted = async () => {
+      const [row] = await database.select('select count(*)::int as n from attempts');
+      return Number(row?.n);
+    };
+    await until(async () => (await attempted()) > 0);
+    await sleep(1_500);
+    const whileDown = await attempted();
+
+    await using receiver = await startReceiver(undefined, port);
+    await receiver.expectRequests(600 - (await attempted()));
+
+    expect(whileDown).toBeLessThan(60);
+    expect(await findWebhook(database, form.projectId, webhook.id)).toMatchObject({ active: true });
   });
 
   it('keeps a receiver with a long queue of time-outs from delaying another one', async () => {

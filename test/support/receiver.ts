@@ -5,10 +5,13 @@ import { text } from 'node:stream/consumers';
 import { until } from './until.ts';
 
 /**
- * Starts a receiver of webhooks on a free port of 127.0.0.1. It keeps what arrives, whole and in order,
+ * Starts a receiver of webhooks on 127.0.0.1, on a free port if none is given. It keeps what arrives, whole and in order,
  * and answers as told: by default 204.
  */
-export async function startReceiver(answer: Answerer = (_, response) => void response.writeHead(204).end()) {
+export async function startReceiver(
+  answer: Answerer = (_, response) => void response.writeHead(204).end(),
+  givenPort = 0,
+) {
   const received: Received[] = [];
   let connections = 0;
   const server = createServer((request, response) => void receive(request, response));
@@ -21,7 +24,7 @@ export async function startReceiver(answer: Answerer = (_, response) => void res
   server.on('connection', () => {
     connections += 1;
   });
-  server.listen(0, '127.0.0.1');
+  server.listen(givenPort, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
 

@@ -199,8 +199,8 @@ export type ReceiverQueues = {
 export type QueueOptions = {
   workers: number;
   /**
-   * Sends a delivery, calls `onSent` with how long that took, and resolves when the result is stored. Must
-   * not throw.
+   * Sends a delivery, calls `onSent` with how long the answer took (for ever, if there was none), and resolves
+   * when the result is stored. Must not throw.
    */
   send: (claim: Claim, onSent: (tookMs: number) => void) => Promise<void>;
   /** Lets any process claim the delivery again. Must not throw. */

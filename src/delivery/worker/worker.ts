@@ -29,7 +29,7 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Whether more was due than could be claimed. */
   let moreDue = false;
   let stopped = false;
-  /** Until then nothing is claimed, since all that is due is for receivers at their limits. */
+  /** Until then nothing is claimed, since nearly all that is due is for receivers at their limits. */
   let blockedUntil = 0;
   let wakeAgain: NodeJS.Timeout | undefined;
 
@@ -54,21 +54,21 @@ export function createWorker(options: WorkerOptions): Worker {
     watermark.advance(due.resumeAt.getTime());
     queues.add(due.claims);
     moreDue = due.pageFull;
-    if (!due.pageFull || due.claims.length > 0) return false;
+    if (!due.pageFull || due.claims.length >= limit / 2) return false;
 
-    // The page is full of receivers that are at their limit: claim for the others by their names.
+    // The page is full of receivers that are at their limits: claim for the others by their names.
     const turn = await claimInTurn(database, { since, limit, places: queues.places(), after: turnAfter });
     turnAfter = turn.last;
     queues.add(turn.claims);
     if (turnAfter !== null) return true;
-    if (turn.claims.length === 0) blockedUntil = performance.now() + BLOCKED_MS;
+    if (due.claims.length + turn.claims.length < FEW) blockedUntil = performance.now() + BLOCKED_MS;
     return false;
   }
 
   async function send(claimed: Claim, onSent: (tookMs: number) => void): Promise<void> {
     const startedAt = performance.now();
     const { result, gone } = await attempt(claimed, signal);
-    onSent(performance.now() - startedAt);
+    onSent(isUnanswered(result) ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
     await settle(result);
     if (gone) await onGone(claimed.receiver);
     if (result.delayMs !== undefined && result.delayMs < POLLED_MS) setTimeout(loop.wake, result.delayMs);
@@ -97,8 +97,14 @@ const MAX_CLAIM = 250;
 /** How many due deliveries are read to find some for receivers that are not at their limit. */
 const PAGE = 500;
 
-/** Reading a page of what may not be claimed costs some milliseconds. */
+/** Reading a page for this few costs more than it brings. */
+const FEW = 8;
 const BLOCKED_MS = 100;
+
+/** Attempted without an answer, such as a connection that was refused. */
+function isUnanswered({ status, attempt }: DeliveryResult): boolean {
+  return status !== 'delivered' && attempt !== undefined && attempt.responseStatus === undefined;
+}
 
 /** What is due later than this is found by the poller. */
 const POLLED_MS = 1_000;
