@@ -274,7 +274,7 @@ const settings = z.object({
   maxConnections: setting(
     'MAX_CONNECTIONS',
     'connections open at once in each process; below the number of files that the system lets it open',
-    '10000',
+    '4000',
     wholeNumber(10, 1_000_000),
   ),
   maxConnectionsPerClient: setting(

@@ -87,8 +87,9 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
 
   /** A client that is gone says nothing; one that waits for a stream answers a ping. */
   function checkSilent(): void {
-    silent.checks = socket.bytesRead === bytesRead && streams.size > 0 ? silent.checks + 1 : 0;
-    bytesRead = socket.bytesRead;
+    const read = streams.size > 0 ? socket.bytesRead : 0;
+    silent.checks = streams.size > 0 && read === bytesRead ? silent.checks + 1 : 0;
+    bytesRead = read;
     if (silent.checks === checksIn(timeOuts.pingAfterMs)) session.ping(() => undefined);
     else if (silent.checks > checksIn(timeOuts.pingAfterMs + timeOuts.pongMs)) destroy();
   }
