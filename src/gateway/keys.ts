@@ -17,12 +17,20 @@ import {
 
 const { method: rpcs } = KeysService;
 
+/** For the API description; what is no scope is refused by the service, with all else that is wrong. */
+const scopeSchema = { type: 'string', enum: scopes } as const;
+
 const createKeyBody = z
   .strictObject({
     name: z.string().describe('1 to 200 characters.'),
     scopes: z
       .array(z.string())
-      .meta({ minItems: 1, maxItems: scopes.length, uniqueItems: true })
+      .meta({
+        items: scopeSchema,
+        minItems: 1,
+        maxItems: scopes.length,
+        uniqueItems: true,
+      })
       .describe('What it may do, such as `forms:write`; `*` is everything.'),
     project: z.string().min(1).exactOptional().describe('Absent: the caller’s own.'),
     expires_in: seconds({ min: 1 }).exactOptional().describe('Seconds; absent: it never expires.'),
@@ -33,7 +41,7 @@ const key = z
   .object({
     id: z.string(),
     name: z.string(),
-    scopes: z.array(z.string()),
+    scopes: z.array(z.string()).meta({ items: scopeSchema }),
     project: z.string(),
     last4: z.string().describe('The last four characters of its secret.'),
     created_at: timeReply,

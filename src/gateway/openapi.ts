@@ -1,5 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { z } from 'zod';
+import { requestExamples } from './openapi-examples.ts';
 import { errorReplies, errorSchema, headers, replyHeaders } from './openapi-replies.ts';
 import type { Operation, Route } from './route.ts';
 
@@ -96,9 +97,11 @@ function parametersOf(
 }
 
 function bodyOf(operation: Operation, components: Components): object | undefined {
-  const { body, bodyOptional = false, bodyTypes = [], forms = [] } = operation;
+  const { name, body, bodyOptional = false, bodyTypes = [], forms = [] } = operation;
   if (body === undefined && bodyTypes.length === 0) return undefined;
-  const json = body === undefined ? {} : { 'application/json': { schema: schemaOf(body, components) } };
+  const example = requestExamples[name];
+  const json =
+    body === undefined ? {} : { 'application/json': { schema: schemaOf(body, components), example } };
   const others = [...bodyTypes, ...forms].map((type) => [type, { schema: schemaOfType(type, operation) }]);
   return { required: !bodyOptional, content: { ...json, ...Object.fromEntries(others) } };
 }

@@ -1,4 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { accessOf } from '../../src/rpc/authorization.ts';
@@ -41,6 +42,22 @@ it('takes the scope of each route from the authorization table of the RPCs', asy
   });
 });
 
+it('has an example for every body in JSON, which its schema takes', () => {
+  const ajv = new Ajv2020({ strict: false, formats: { uri: true } });
+  const missing: string[] = [];
+  for (const [path, operations] of Object.entries(document.paths)) {
+    for (const operation of Object.values(operations) as { requestBody?: { content: JsonContent } }[]) {
+      const json = operation.requestBody?.content['application/json'];
+      if (json === undefined) continue;
+      const { components } = document;
+      if (!ajv.validate({ ...json.schema, components }, json.example))
+        missing.push(`${path}: ${ajv.errorsText()}`);
+    }
+  }
+
+  expect(missing).toEqual([]);
+});
+
 it('describes every segment of a path that is a parameter', () => {
   const described = Object.entries(document.paths).flatMap(([path, operations]) =>
     Object.values(operations).map((operation) => {
@@ -61,3 +78,5 @@ it('is served to any page', async () => {
   expect(reply.headers.get('access-control-allow-origin')).toBe('*');
   expect(await reply.json()).toMatchObject({ openapi: '3.1.1', servers: [{ url: 'https://forms.example' }] });
 });
+
+type JsonContent = { 'application/json'?: { schema: object; example: unknown } };

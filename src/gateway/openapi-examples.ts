@@ -1,0 +1,59 @@
+/** A body that each operation takes, by the operation's name. */
+export const requestExamples: Readonly<Record<string, object>> = {
+  createForm: {
+    name: 'Contact',
+    slug: 'contact',
+    fields: [
+      { id: 'email', type: 'email', required: true },
+      { id: 'message', type: 'textarea', maxLength: 2000 },
+    ],
+    delivery: { type: 'email' },
+  },
+  validateForm: {
+    name: 'Order',
+    slug: 'order',
+    fields: [
+      {
+        id: 'size',
+        type: 'select',
+        options: [
+          { label: 'Small', value: 's' },
+          { label: 'Large', value: 'l' },
+        ],
+      },
+      {
+        id: 'code',
+        type: 'text',
+        pattern: '[A-Z]{2}[0-9]{4}',
+        patternMessage: 'Two letters and four digits',
+      },
+    ],
+    delivery: { type: 'webhook', url: 'https://example.com/orders' },
+  },
+  publishFormVersion: {
+    name: 'Contact',
+    slug: 'contact',
+    fields: [{ id: 'email', type: 'email', required: true, label: 'Your address' }],
+    delivery: { type: 'email', replyTo: 'email' },
+    settings: { allowPartial: true, successMessage: 'Thank you' },
+  },
+  activateForm: { email: 'owner@example.com' },
+  changeFormOwner: { email: 'next@example.com' },
+  submit: { source: 'website', answers: { email: 'ada@example.com', message: 'Hello' } },
+  createSubmission: { source: 'crm', answers: { email: 'ada@example.com' } },
+  submitDemo: { name: 'Ada', email: 'ada@example.com', message: 'Hello' },
+  createSession: {
+    expires_in: 86_400,
+    prefill: { email: 'ada@example.com' },
+    metadata: { customer: 'c_17' },
+    return_url: 'https://example.com/thanks',
+  },
+  updateSession: { extend_by: 3600, prefill: { email: 'grace@example.com' } },
+  submitSession: { answers: { message: 'Hello' } },
+  createWebhook: { url: 'https://example.com/hook', events: ['submission.created', 'session.expired'] },
+  updateWebhook: { active: false },
+  rotateWebhookSecret: { effective_in: 3600 },
+  replayDeliveries: { status: 'failed' },
+  testWebhook: {},
+  createKey: { name: 'ci', scopes: ['forms:write', 'submissions:read'], expires_in: 31_536_000 },
+};
