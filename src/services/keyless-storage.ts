@@ -76,6 +76,7 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
       if (address !== undefined) countHourly(address, bytes);
       const total = await totalOf(projectId);
       if (total.bytes + Math.max(1, bytes) > projectBytes) {
+        if (address !== undefined) hourly.takeBack(networkOf(address), bytes);
         const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
         throw failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
       }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { removeUnactivatedForms } from '../../src/store/forms.ts';
 import { sumKeylessBytes } from '../../src/store/keyless-storage.ts';
 import { removeSubmission } from '../../src/store/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../src/store/uploads.ts';
@@ -77,6 +78,21 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     await other.close();
   });
 
+  it('takes nothing off the hour of an address where the project has no room', async () => {
+    const keylessBytes = { hourly: 100 * KIB, project: 60 * KIB };
+    await using services = await startServices(engine, { keylessBytes });
+    const full = await services.givenFormOf(fields);
+    const other = await services.givenFormOf(fields, {}, await services.givenCaller(['*'], 'other'));
+
+    await upload(services, full, from('192.0.2.1'));
+    for (let count = 0; count < 3; count += 1) {
+      const { message } = await expectFailure(upload(services, full, from('192.0.2.1')), Reason.RATE_LIMITED);
+      expect(message).toContain('The project holds as much');
+    }
+
+    await upload(services, other, from('192.0.2.1'));
+  });
+
   it('counts no more once it is removed', async () => {
     await using services = await startServices(engine);
     const { database } = services;
@@ -98,5 +114,10 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     expect(without - definition).toBe(40 * KIB);
     expect(definition).toBeGreaterThan(0);
     expect(definition).toBeLessThan(KIB);
+    await database.execute(
+      "update forms set status = 'draft', activation_expires_at = now() - interval '1 hour'",
+    );
+    await removeUnactivatedForms(database, 10);
+    expect(await sumKeylessBytes(database, projectId)).toBe(0);
   });
 });
