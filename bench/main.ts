@@ -68,7 +68,7 @@ async function run(): Promise<number> {
   if (positionals.length === 0 && options.scale >= 1) {
     const today = new Date().toISOString().slice(0, 10);
     const run = `\`npm run bench -- --rounds ${options.rounds} --seconds ${options.seconds}\` on ${today}`;
-    writeFileSync(join(import.meta.dirname, 'RESULTS.md'), resultsPage(run, findings, samples));
+    writeFileSync(join(import.meta.dirname, 'RESULTS.md'), resultsPage(run, chosen, findings, samples));
   }
   const errors = samples.reduce((sum, { sample }) => sum + sample.errors, 0);
   if (errors > 0) say(`\nINVALID: ${errors} errors.`);

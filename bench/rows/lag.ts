@@ -22,8 +22,9 @@ export const lag: Row = {
 
     const { p50Ms, p99Ms, maxMs } = meter.lags();
     report.sample('service, accepting and delivering', sample);
-    report.atMost('p50', p50Ms, 20, 'ms');
-    report.atMost('p99', p99Ms, 200, 'ms');
+    report.atMost('p50', p50Ms, 8, 'ms');
+    report.atMost('p99', p99Ms, 40, 'ms');
+    report.atMost('CPU a submission', sample.cpuMicros / 1000, 1, 'ms');
     report.fact('longest', `${maxMs.toFixed(0)} ms`);
   },
 };

@@ -3,10 +3,15 @@ import { type Finding, type NamedSample, shown } from './report.ts';
 import { rateOf } from './rounds.ts';
 
 /**
- * The page of results: what was to be reached and was or was not, then every contestant's figures. `run` is
- * the command with its date.
+ * The page of results: what was to be reached and was or was not, what each row runs beside what, and every
+ * contestant's figures. `run` is the command with its date.
  */
-export function resultsPage(run: string, findings: Finding[], samples: NamedSample[]): string {
+export function resultsPage(
+  run: string,
+  rows: { name: string; what: string }[],
+  findings: Finding[],
+  samples: NamedSample[],
+): string {
   return `# Results
 
 Made by ${run}: ${machine()}. The load generator, the receivers and PostgreSQL run on the same machine. Ratios are medians over rounds in which service and limit take turns.
@@ -20,6 +25,15 @@ ${table(
     target,
     reached === undefined ? '' : reached ? 'yes' : '**no**',
   ]),
+)}
+
+## Rows
+
+What each row measures, and what runs beside it.
+
+${table(
+  ['row', 'what'],
+  rows.map(({ name, what }) => [name, what]),
 )}
 
 ## Figures
