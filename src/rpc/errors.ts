@@ -33,6 +33,30 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
   return error;
 }
 
+/** The same error with a detail, which those that a protocol or a transport makes lack. */
+export function withFailure(error: ConnectError): ConnectError {
+  if (error.details.length > 0) return error;
+  const { rawMessage, code, metadata, cause } = error;
+  const detail = { desc: FailureSchema, value: { reason: reasons[code] ?? Reason.INTERNAL } };
+  return new ConnectError(rawMessage, code, metadata, [detail], cause);
+}
+
+/** The bytes are no message of the RPC. */
+export function unreadable(cause?: unknown): ConnectError {
+  return failed(Reason.BAD_REQUEST, 'The message can not be read', { cause });
+}
+
+/** The reasons of what is found in a call before a service sees it. */
+const reasons: Partial<Record<Code, FailureReason>> = {
+  [Code.InvalidArgument]: Reason.BAD_REQUEST,
+  [Code.OutOfRange]: Reason.BAD_REQUEST,
+  [Code.Canceled]: Reason.BAD_REQUEST,
+  [Code.Unimplemented]: Reason.MEDIA_TYPE,
+  [Code.ResourceExhausted]: Reason.TOO_LARGE,
+  [Code.DeadlineExceeded]: Reason.UNAVAILABLE,
+  [Code.Unavailable]: Reason.UNAVAILABLE,
+};
+
 /** What a failure to identify the caller says in `WWW-Authenticate` (RFC 6750, section 3). */
 function challengeOf(reason: FailureReason, scope: string): string | undefined {
   if (reason === Reason.MISSING_KEY) return 'Bearer';

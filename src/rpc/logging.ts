@@ -4,7 +4,7 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { requestIdFrom } from '../domain/request-id.ts';
 import type { Log } from '../telemetry/log.ts';
 import { throttledWarning } from '../telemetry/throttled-warning.ts';
-import { failed } from './errors.ts';
+import { failed, withFailure } from './errors.ts';
 
 /**
  * Logs each call by its method, code, duration and request id, never by what it carries; and makes
@@ -64,8 +64,8 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
 
   /** Only ConnectErrors leave: the text of any other error could reveal internals. */
   function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
-    if (error instanceof ConnectError) return error;
-    if (signal.aborted) return new ConnectError('The caller has gone', Code.Canceled);
+    if (error instanceof ConnectError) return withFailure(error);
+    if (signal.aborted) return withFailure(new ConnectError('The caller has gone', Code.Canceled));
     const temporary = describeTemporaryFault(error);
     if (temporary !== undefined) {
       return failed(Reason.UNAVAILABLE, `${temporary}; try again soon`, {

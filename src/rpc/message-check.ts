@@ -1,4 +1,4 @@
-import type { DescMethod } from '@bufbuild/protobuf';
+import { type DescMethod, fromBinary, fromJsonString } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { Compression } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
@@ -6,7 +6,7 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { jsonExcess } from '../domain/json-nodes.ts';
 import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { MAX_DEPTH } from '../domain/text.ts';
-import { failed, invalid } from './errors.ts';
+import { failed, invalid, unreadable } from './errors.ts';
 import { messageExcess } from './message-nodes.ts';
 
 /**
@@ -56,7 +56,21 @@ export async function openBody(body: Uint8Array, call: UnaryCall): Promise<Uint8
   return body;
 }
 
-const enveloped = /^application\/grpc/i;
+/** Throws BAD_REQUEST if the messages in a body of envelopes can not be parsed, as far as they are not compressed. */
+export function refuseUnreadableIn(body: Uint8Array, { input }: DescMethod, header: Headers): void {
+  const isJson = json.test(header.get('content-type') ?? '');
+  for (const { compressed, data } of envelopesIn(body)) {
+    if (compressed) continue;
+    try {
+      if (isJson) fromJsonString(input, new TextDecoder().decode(data), { ignoreUnknownFields: true });
+      else fromBinary(input, data);
+    } catch (error) {
+      throw unreadable(error);
+    }
+  }
+}
+
+const enveloped = /^application\/(grpc|connect\+)/i;
 const json = /[/+]json\b/i;
 
 /** The envelopes in a body: a byte of flags, four of length, the message. The last one may be cut off. */

@@ -3,6 +3,7 @@ import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import { limitsOf } from '../domain/message-limits.ts';
 import { type AuthenticationOptions, identify } from './authentication.ts';
 import { accessOf } from './authorization.ts';
+import { unreadable } from './errors.ts';
 import { WIRE_OVERHEAD } from './limits.ts';
 import type { CallLog } from './logging.ts';
 import { checkMessage, tooLarge } from './message-check.ts';
@@ -33,14 +34,14 @@ function refuseTooLarge(announced: number, limit: number): void {
   if (announced > limit + WIRE_OVERHEAD) throw tooLarge(limit);
 }
 
-/** Checks the message that a URL holds, unless it is compressed: see `checkedGzip`. */
+/** Checks the message that a URL holds; what it holds compressed is left to `checkedGzip`. */
 function checkUrl(method: DescMethod, url: string): void {
   const { searchParams } = new URL(url);
+  const text = searchParams.get('message') ?? '';
+  const isBase64 = searchParams.get('base64') === '1';
+  if (isBase64 && !base64.test(text)) throw unreadable();
   if ((searchParams.get('compression') ?? 'identity') !== 'identity') return;
-  const message = Buffer.from(
-    searchParams.get('message') ?? '',
-    searchParams.get('base64') === '1' ? 'base64' : 'utf8',
-  );
+  const message = Buffer.from(text, isBase64 ? 'base64' : 'utf8');
   checkMessage(
     method,
     message,
@@ -48,6 +49,9 @@ function checkUrl(method: DescMethod, url: string): void {
     limitsOf(method),
   );
 }
+
+/** Of either alphabet, with its padding or without. */
+const base64 = /^([\w+/-]{4})*([\w+/-]{2,3}={0,2})?$/;
 
 const passedKey = createContextKey(false, { description: 'passed the gate' });
 

@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { text } from 'node:stream/consumers';
 import type { DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
@@ -14,8 +13,8 @@ import type {
   UniversalHandlerFn,
   UniversalServerResponse,
 } from '@connectrpc/connect/protocol';
-import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { parseTimeout as parseGrpcTimeout } from '@connectrpc/connect/protocol-grpc';
+import { errorFromJsonBytes, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import { parseTimeout as parseGrpcTimeout, setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
@@ -23,9 +22,9 @@ import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '.
 import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
 import { callerKey } from './context.ts';
-import { failed } from './errors.ts';
+import { failed, unreadable, withFailure } from './errors.ts';
 import { maxTimeoutMs, WIRE_OVERHEAD } from './limits.ts';
-import { openBody, tooLarge, type UnaryCall } from './message-check.ts';
+import { openBody, refuseUnreadableIn, tooLarge, type UnaryCall } from './message-check.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`. Every request gets an
@@ -41,16 +40,20 @@ export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHa
   routes(router);
   refuseUnreadable(router);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const services = new Set(router.handlers.map(({ service }) => service.typeName));
 
   return (request, response) => {
     const requestId = requestIdFrom(request.headers['x-request-id']);
     request.headers['x-request-id'] = requestId;
     response.setHeader('x-request-id', requestId);
-    const handler = handlers.get(request.url?.split('?', 1).join() ?? '');
-    if (handler === undefined) return fallback(request, response);
+    const path = request.url?.split('?', 1).join() ?? '';
+    const handler = handlers.get(path);
+    if (handler === undefined && !services.has(path.split('/', 2)[1] ?? ''))
+      return fallback(request, response);
     // No cache may keep an answer, and no browser may take it for a page.
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
+    if (handler === undefined) return refuseMethod(request, response as ServerResponse);
     clampDeadline(request.headers, handler.method);
     const answer = handler.method.methodKind === 'unary' ? answerWhole : answerStream;
     // Node gives HTTP/2 the methods of HTTP/1.1, with types that only differ in their overloads.
@@ -61,6 +64,19 @@ export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHa
       log.error({ err: error, rpc: handler.requestPath }, 'A call could not be answered');
     });
   };
+}
+
+/** Answers a call of a method that its service does not have. */
+function refuseMethod(request: Request, response: ServerResponse): void {
+  const error = failed(Reason.NOT_FOUND, 'There is no such method', { code: Code.Unimplemented });
+  const { 'content-type': type = '' } = request.headers;
+  if (!type.startsWith('application/grpc')) {
+    const body = errorToJsonBytes(error, undefined);
+    response.writeHead(501, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
+    return;
+  }
+  const header = Object.fromEntries(setTrailerStatus(new Headers({ 'content-type': type }), error));
+  response.writeHead(200, header).end();
 }
 
 async function answerWhole(
@@ -151,7 +167,10 @@ async function* bodyOf(
   yield await openBody(await receive(limits, contextValues, request, response), { ...call, limits });
 }
 
-/** The body of a call with one message that is answered by a stream. */
+/**
+ * The body of a call with one message that is answered by a stream. The message is parsed here once more than
+ * Connect does, which says of one that can't be read that the service failed.
+ */
 async function* messageOf(
   method: DescMethod,
   contextValues: ContextValues,
@@ -160,7 +179,10 @@ async function* messageOf(
 ): AsyncGenerator<Uint8Array> {
   const limits = limitsFor(method, contextValues);
   const body = await receive(limits, contextValues, request, response);
-  yield await openBody(body, { method, header: headersOf(request), encoding: undefined, limits });
+  const header = headersOf(request);
+  const opened = await openBody(body, { method, header, encoding: undefined, limits });
+  refuseUnreadableIn(opened, method, header);
+  yield opened;
 }
 
 /** The body of a call with many messages, of which its handler holds one at a time. */
@@ -174,7 +196,7 @@ async function* messagesOf(
   try {
     yield* readParts(request, readMaxBytes);
   } catch (error) {
-    throw error instanceof UnreadError ? unreadable(error.reason, readMaxBytes) : error;
+    throw error instanceof UnreadError ? notReceived(error.reason, readMaxBytes) : error;
   }
 }
 
@@ -188,10 +210,10 @@ async function receive(
   const body = await readBody(request, readMaxBytes + WIRE_OVERHEAD);
   if (typeof body !== 'string') return body;
   if (body === 'cut off') response.destroy();
-  throw unreadable(body, readMaxBytes);
+  throw notReceived(body, readMaxBytes);
 }
 
-function unreadable(reason: Unread, readMaxBytes: number): ConnectError {
+function notReceived(reason: Unread, readMaxBytes: number): ConnectError {
   switch (reason) {
     case 'cut off':
       return new ConnectError('The request was cut off', Code.Canceled);
@@ -229,11 +251,10 @@ function headersOf({ headers }: Request): Headers {
 }
 
 /**
- * Makes the router answer bytes that are no message of the RPC with `INVALID_ARGUMENT`, as it answers
- * what is no JSON.
+ * Makes the router answer bytes that are no message of the RPC with `INVALID_ARGUMENT`, as it answers what is no
+ * JSON, and gives each failure that Connect finds by itself a detail.
  *
- * Connect calls that an internal error, with status 500, which monitoring counts as a fault of the
- * service. gRPC keeps `INTERNAL`, the code that its specification gives, which comes with status 200.
+ * Connect calls such bytes an internal error, with status 500, which monitoring counts as a fault of the service.
  */
 function refuseUnreadable({ handlers }: ConnectRouter): void {
   for (const [index, handler] of handlers.entries()) {
@@ -244,16 +265,15 @@ function refuseUnreadable({ handlers }: ConnectRouter): void {
 
 async function corrected(response: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { status, body } = response;
-  if (status !== 500 || !body) return response;
   const header = new Headers(response.header);
-  if (header.has('content-encoding')) return response;
-  const said = Symbol.asyncIterator in body ? await text(body) : new TextDecoder().decode(body);
-  if (!said.startsWith('{"code":"internal","message":"parse binary: ')) {
-    return { ...response, body: toStream([new TextEncoder().encode(said)]) };
-  }
-  const refusal = errorToJsonBytes(failed(Reason.BAD_REQUEST, 'The message can not be read'), undefined);
+  if (status < 400 || !body || header.has('content-encoding')) return response;
+  const said = Symbol.asyncIterator in body ? await readAll(body) : body;
+  const error = errorFromJsonBytes(said, undefined, new ConnectError('internal error', Code.Internal));
+  if (error.details.length > 0) return { ...response, body: toStream([said]) };
+  const isUnreadable = error.code === Code.Internal && error.rawMessage.startsWith('parse binary: ');
+  const refusal = errorToJsonBytes(isUnreadable ? unreadable() : withFailure(error), undefined);
   header.set('content-length', String(refusal.byteLength));
-  return { ...response, status: 400, header, body: toStream([refusal]) };
+  return { ...response, status: isUnreadable ? 400 : status, header, body: toStream([refusal]) };
 }
 
 /**

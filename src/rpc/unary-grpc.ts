@@ -33,13 +33,23 @@ import {
   parseTimeout,
   setTrailerStatus,
 } from '@connectrpc/connect/protocol-grpc';
+import {
+  contentTypeJson as contentTypeWebJson,
+  contentTypeProto as contentTypeWebProto,
+  parseContentType as parseWebContentType,
+  trailerFlag,
+  trailerSerialize,
+} from '@connectrpc/connect/protocol-grpc-web';
+import { unreadable, withFailure } from './errors.ts';
 import type { ServingOptions } from './limits.ts';
 import { readAll, toStream } from './server.ts';
+import { trailerError } from './trailer-error.ts';
 
 /**
- * Makes the router answer a unary gRPC call as what it is: one message and one answer.
+ * Makes the router answer a unary call by gRPC or gRPC-Web as what it is: one message and one answer. Every failure
+ * has a detail, and a message that can't be read is its caller's mistake, where gRPC's libraries say `INTERNAL`.
  *
- * Connect's handler takes every gRPC call for a stream and passes it through a chain of async iterators,
+ * Connect's handler takes every such call for a stream and passes it through a chain of async iterators,
  * which costs more than all the rest of the call: without this the rate of accepting by gRPC falls to half.
  * A body that is not one message is still left to it.
  */
@@ -57,13 +67,14 @@ export function answerUnaryGrpc(
     const answer = unaryAnswer(spec, optionsOf(spec.method), handler);
     const either: UniversalHandlerFn = async (request) => {
       const { body } = request;
-      return isGrpc(request) && isIterable(body) ? answer(request, body) : handler(request);
+      const wire = wireOf(request);
+      return wire !== undefined && isIterable(body) ? answer(request, wire, body) : handler(request);
     };
     handlers[index] = Object.assign(either, handler);
   }
 }
 
-/** Calls the method with the message in `body`, and makes gRPC's response of what it returns or throws. */
+/** Calls the method with the message in `body`, and makes a response of what it returns or throws. */
 function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: UniversalHandlerFn) {
   const { method } = spec;
   const limits = validateUniversalHandlerOptions(options);
@@ -72,10 +83,10 @@ function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: Universa
 
   return async (
     request: UniversalServerRequest,
+    { binary, isWeb }: Wire,
     stream: AsyncIterable<Uint8Array>,
   ): Promise<UniversalServerResponse> => {
     const { header } = request;
-    const binary = parseContentType(header.get(headerContentType))?.binary ?? true;
     const timeout = parseTimeout(header.get(headerTimeout), limits.maxTimeoutMs);
     const [encoding, accepted] = [header.get(headerEncoding), header.get(headerAcceptEncoding)];
     const compression = compressionNegotiate(
@@ -88,22 +99,23 @@ function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: Universa
       service: method.parent,
       method,
       url: request.url,
-      protocolName: 'grpc',
+      protocolName: isWeb ? 'grpc-web' : 'grpc',
       requestMethod: request.method,
       requestHeader: header,
       requestSignal: request.signal,
       ...(timeout.timeoutMs !== undefined && { timeoutMs: timeout.timeoutMs }),
       ...(request.contextValues && { contextValues: request.contextValues }),
       responseHeader: {
-        [headerContentType]: binary ? contentTypeProto : contentTypeJson,
+        [headerContentType]: contentTypeOf(isWeb, binary),
         ...(compression.response && { [headerEncoding]: compression.response.name }),
       },
       responseTrailer: { [headerGrpcStatus]: grpcStatusOk },
     });
+    const { responseHeader, responseTrailer } = context;
     const body: Uint8Array[] = [];
     try {
       if (compression.error) {
-        context.responseHeader.set(headerAcceptEncoding, encodings);
+        responseHeader.set(headerAcceptEncoding, encodings);
         throw compression.error;
       }
       if (timeout.error) throw timeout.error;
@@ -111,28 +123,50 @@ function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: Universa
       const bytes = await readAll(stream);
       const message = onlyMessage(bytes, limits.readMaxBytes);
       if (message === undefined) return await handler({ ...request, body: toStream([bytes]) });
-      const { data } = await envelopeDecompress(message, compression.request, limits.readMaxBytes);
-      const input = serialization.getI(binary).parse(data);
+      const { request: encoded } = compression;
+      const input = await readable(async () => {
+        const { data } = await envelopeDecompress(message, encoded, limits.readMaxBytes);
+        return serialization.getI(binary).parse(data);
+      });
       const output = await invokeUnaryImplementation(spec, context, input, limits.interceptors);
       const reply = { flags: 0, data: serialization.getO(binary).serialize(output) };
       const sent = await envelopeCompress(reply, compression.response, limits.compressMinBytes);
       body.push(encodeEnvelope(sent.flags, sent.data));
     } catch (error) {
-      setTrailerStatus(context.responseTrailer, asConnectError(error));
+      const failure = asConnectError(error);
+      setTrailerStatus(responseTrailer, isWeb ? withFailure(failure) : trailerError(failure));
     } finally {
       context.abort(over);
     }
-    return {
-      status: 200,
-      header: context.responseHeader,
-      body: toStream(body),
-      trailer: context.responseTrailer,
-    };
+    if (!isWeb)
+      return { status: 200, header: responseHeader, body: toStream(body), trailer: responseTrailer };
+    body.push(encodeEnvelope(trailerFlag, trailerSerialize(responseTrailer)));
+    return { status: 200, header: responseHeader, body: toStream(body) };
   };
 }
 
-function isGrpc({ method, header }: UniversalServerRequest): boolean {
-  return method === 'POST' && parseContentType(header.get(headerContentType)) !== undefined;
+/** What the libraries say about a message is their caller's mistake, though they call some of it internal. */
+async function readable<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw error instanceof ConnectError && error.code !== Code.Internal ? error : unreadable(error);
+  }
+}
+
+/** How the request speaks gRPC; undefined if it does not, or as text, which is left to Connect. */
+function wireOf({ method, header }: UniversalServerRequest): Wire | undefined {
+  if (method !== 'POST') return undefined;
+  const type = header.get(headerContentType);
+  const grpc = parseContentType(type);
+  if (grpc !== undefined) return { binary: grpc.binary, isWeb: false };
+  const web = parseWebContentType(type);
+  return web === undefined || web.text ? undefined : { binary: web.binary, isWeb: true };
+}
+
+function contentTypeOf(isWeb: boolean, binary: boolean): string {
+  if (isWeb) return binary ? contentTypeWebProto : contentTypeWebJson;
+  return binary ? contentTypeProto : contentTypeJson;
 }
 
 function isIterable(body: UniversalServerRequest['body']): body is AsyncIterable<Uint8Array> {
@@ -156,5 +190,8 @@ const ENVELOPE_HEAD = 5;
 
 /** Made once: a signal that aborts without a reason makes one, with a stack trace. */
 const over = new ConnectError('The call is over', Code.Canceled);
+
+/** How a request speaks gRPC. */
+type Wire = { binary: boolean; isWeb: boolean };
 
 type UnarySpec = MethodImplSpec & { kind: 'unary' };

@@ -231,7 +231,7 @@ describe('a message', () => {
 
 describe('what names no RPC', () => {
   it('is answered as any other unknown path is, on the port of HTTP', async () => {
-    const reply = await service.post('/forms.v1.FormsService/Nothing', {});
+    const reply = await service.post('/forms.v1.NothingService/Nothing', {});
 
     expect([reply.status, reply.json.error.reason]).toEqual([404, 'not_found']);
   });
@@ -239,7 +239,7 @@ describe('what names no RPC', () => {
   it('is answered with 404 and nothing else on the port of gRPC', async () => {
     using connection = openHttp2(service.grpcUrl);
 
-    const paths = ['/forms.v1.FormsService/Nothing', '/v1/forms', '/'];
+    const paths = ['/forms.v1.NothingService/Nothing', '/v1/forms', '/'];
     const replies = await Promise.all(paths.map((path) => connection.call(path, [])));
 
     expect(replies.map(({ status, body }) => [status, body.length])).toEqual(paths.map(() => [404, 0]));

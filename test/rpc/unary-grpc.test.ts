@@ -121,7 +121,7 @@ describe('a message', () => {
   it('is refused if it is compressed in no way that was named', async () => {
     const refusal = await check([envelope(gzipSync(nothing), 1)]);
 
-    expect(statusOf(refusal)).toBe(Code.Internal);
+    expect(statusOf(refusal)).toBe(Code.InvalidArgument);
     expect(refusal.body.length).toBe(0);
   });
 
@@ -134,10 +134,10 @@ describe('a message', () => {
     expect(refusal.body.length).toBe(0);
   });
 
-  it('that is not of the method is refused as gRPC does it', async () => {
+  it('that is not of the method is its caller’s mistake', async () => {
     const refusal = await check([envelope(Uint8Array.of(0xff, 0xff))]);
 
-    expect(statusOf(refusal)).toBe(Code.Internal);
+    expect(statusOf(refusal)).toBe(Code.InvalidArgument);
     expect(refusal.body.length).toBe(0);
   });
 
@@ -245,8 +245,8 @@ describe('a method', () => {
     const { status, headers, trailers, body } = await check([envelope(nothing)], {}, caller);
 
     expect([status, body.length]).toEqual([200, 0]);
-    expect(trailers).toEqual({ 'grpc-status': '13', 'grpc-message': 'internal%20error' });
-    expect(JSON.stringify(headers)).not.toContain('1234');
+    expect(trailers).toMatchObject({ 'grpc-status': '13', 'grpc-message': 'internal%20error' });
+    expect(JSON.stringify([headers, trailers])).not.toContain('1234');
   });
 
   it('sets headers and trailers', async () => {
@@ -264,38 +264,36 @@ describe('a method', () => {
   });
 });
 
-// But for the names of compressions after an unknown one, which gRPC wants and Connect leaves out.
+// But for the details of failures that Connect finds by itself, which have none there.
 describe('every answer', () => {
   const message = envelope(nothing);
   const service = (name: string) =>
     envelope(toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service: name })));
   const calls: [string, Uint8Array[], Record<string, string>][] = [
     ['a message', [message], {}],
-    ['a message that is not of the method', [envelope(Uint8Array.of(0xff, 0xff))], {}],
     ['JSON', [envelope(Buffer.from('{"service":""}'))], { 'content-type': 'application/grpc+json' }],
-    ['no JSON', [envelope(Buffer.from('{"service":'))], { 'content-type': 'application/grpc+json' }],
     ['a compressed message', [envelope(gzipSync(nothing), 1)], { 'grpc-encoding': 'gzip' }],
     ['a message that is no gzip', [envelope(Uint8Array.of(1, 2), 1)], { 'grpc-encoding': 'gzip' }],
-    ['a compressed message of no named compression', [envelope(gzipSync(nothing), 1)], {}],
     ['a caller who reads gzip', [message], { 'grpc-accept-encoding': 'br,gzip' }],
     ['a time-out', [message], { 'grpc-timeout': '5S' }],
-    ['a bad time-out', [message], { 'grpc-timeout': 'soon' }],
     ['a time-out that is too long', [message], { 'grpc-timeout': '601S' }],
     ['a failure of the method', [service('refused')], {}],
-    ['a failure that was not meant for callers', [service('broken')], {}],
     ['headers and trailers', [service('headers')], {}],
     ['two messages', [message, message], {}],
     ['no message', [], {}],
     ['a part of a message', [service('whole').subarray(0, -1)], {}],
     ['another type of content', [message], { 'content-type': 'application/grpc+xml' }],
   ];
+  const byWeb = calls.map(([what, frames, { 'content-type': type = 'application/grpc', ...headers }]) => {
+    const webType = type.replace('grpc', 'grpc-web');
+    return [`${what} by gRPC-Web`, frames, { ...headers, 'content-type': webType }] as (typeof calls)[number];
+  });
 
-  it.each(calls)('is what Connect’s own handler gives: %s', async (_what, frames, headers) => {
+  it.each([...calls, ...byWeb])('is what Connect’s own handler gives: %s', async (_what, frames, headers) => {
     const answering: Parameters<typeof startRpcServer>[0] = (
       request,
       { responseHeader, responseTrailer },
     ) => {
-      if (request.service === 'broken') throw new Error('the password is 1234');
       const metadata = { 'x-after': 'failure' };
       if (request.service === 'refused')
         throw new ConnectError('Ünknown', Code.NotFound, metadata, [

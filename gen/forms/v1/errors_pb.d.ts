@@ -27,7 +27,8 @@ export declare type Failure = Message<"forms.v1.Failure"> & {
   reason: Reason;
 
   /**
-   * What was refused, all of it at once. Set with `REASON_INVALID` and `REASON_BAD_REQUEST`.
+   * What was refused, all of it at once. Set with `REASON_INVALID` and `REASON_BAD_REQUEST`. Over
+   * gRPC as much as trailers take; the last one then says how many more there are.
    *
    * @generated from field: repeated forms.v1.Violation violations = 2;
    */
@@ -113,7 +114,8 @@ export enum Reason {
   UNSPECIFIED = 0,
 
   /**
-   * The request can't be read. Code `INVALID_ARGUMENT`, status 400.
+   * The request can't be read. Code `INVALID_ARGUMENT`, or `CANCELED` where it was cut off; status
+   * 400.
    *
    * @generated from enum value: REASON_BAD_REQUEST = 1;
    */
@@ -162,7 +164,8 @@ export enum Reason {
   ORIGIN_NOT_ALLOWED = 7,
 
   /**
-   * There is no such thing, or it is another project's. Code `NOT_FOUND`, status 404.
+   * There is no such thing, or it is another project's. Code `NOT_FOUND`, or `UNIMPLEMENTED` for
+   * methods; status 404.
    *
    * @generated from enum value: REASON_NOT_FOUND = 8;
    */
@@ -212,7 +215,8 @@ export enum Reason {
   TOO_LARGE = 14,
 
   /**
-   * The body is of a media type that the route does not read. REST only, status 415.
+   * The body is of a media type, or compressed in a way, that is not read. Code `UNIMPLEMENTED`,
+   * status 415.
    *
    * @generated from enum value: REASON_MEDIA_TYPE = 15;
    */
@@ -240,8 +244,8 @@ export enum Reason {
   INTERNAL = 18,
 
   /**
-   * The database is out of reach, or the service is overloaded or stopping. Code `UNAVAILABLE`,
-   * status 503.
+   * The database is out of reach, the service is overloaded or stopping, or the caller's deadline is
+   * over. Code `UNAVAILABLE`, or `DEADLINE_EXCEEDED` for deadlines; status 503.
    *
    * @generated from enum value: REASON_UNAVAILABLE = 19;
    */

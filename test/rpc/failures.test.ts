@@ -1,0 +1,145 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { CreateSubmissionRequestSchema, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { startService, type TestService } from '../support/server.ts';
+import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
+
+const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
+const checkPath = '/forms.v1.SubmissionsService/CheckAnswers';
+const exportPath = '/forms.v1.SubmissionsService/ExportSubmissions';
+const broken = Buffer.from([0x0a, 0xff]);
+const deep = Buffer.alloc(5_000, Buffer.from([0x8b, 6]));
+
+let service: TestService;
+let connection: Http2Connection;
+let formId: string;
+
+beforeAll(async () => {
+  service = await startService();
+  connection = openHttp2(service.grpcUrl);
+  formId = (await service.givenPublishedForm()).id;
+});
+afterAll(async () => {
+  connection[Symbol.dispose]();
+  await service[Symbol.asyncDispose]();
+});
+
+describe('a mistake of the caller', () => {
+  const grpc = 'application/grpc';
+  const web = 'application/grpc-web+proto';
+  const cases: [string, string, Uint8Array, Record<string, string>, Code, Reason][] = [
+    ['broken bytes', submitPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['groups in groups', submitPath, deep, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['broken bytes to a stream', exportPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['no such encoding', submitPath, broken, { encoding: 'br' }, Code.Unimplemented, Reason.MEDIA_TYPE],
+    ['no time-out', submitPath, broken, { timeout: 'soon' }, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['too much', submitPath, Buffer.alloc(300_000), {}, Code.ResourceExhausted, Reason.TOO_LARGE],
+    ['no such method', `${submitPath}s`, broken, {}, Code.Unimplemented, Reason.NOT_FOUND],
+  ];
+  const all = cases.flatMap(([what, path, ...rest]) => {
+    const connect = path === exportPath ? 'application/connect+proto' : 'application/proto';
+    return [grpc, web, connect].map((type) => [what, type, path, ...rest] as const);
+  });
+
+  it.each(all)('is never called one of the service, and says so in a detail: %s as %s', async (...args) => {
+    const [, type, path, message, { encoding, timeout }, code, reason] = args;
+    const before = service.logged.length;
+    const isConnect = type === 'application/proto';
+    const headers = {
+      'content-type': type,
+      authorization: `Bearer ${service.key}`,
+      ...(encoding && { [isConnect ? 'content-encoding' : 'grpc-encoding']: encoding }),
+      ...(timeout && { [isConnect ? 'connect-timeout-ms' : 'grpc-timeout']: timeout }),
+    };
+
+    const said = await call(path, isConnect ? message : envelope(message), headers);
+
+    expect(said).toEqual({ code, reason });
+    expect(service.logged.slice(before)).toEqual([]);
+  });
+
+  it.each([
+    ['no base64', 'encoding=json&base64=1&message=!!!'],
+    ['no gzip', 'encoding=json&base64=1&compression=gzip&message=e30'],
+    ['no JSON', 'encoding=json&message=%7B'],
+    ['no message', 'encoding=proto&message=%0A%FF'],
+  ])('in a URL is none of the service either: %s', async (_, query) => {
+    const reply = await fetch(`${service.url}${checkPath}?${query}`);
+
+    expect(reply.status).toBe(400);
+    expect(await reply.json()).toMatchObject({ code: 'invalid_argument', details: [{ debug: {} }] });
+  });
+
+  it('that is no JSON has a detail, too', async () => {
+    const said = await call(submitPath, Buffer.from('{'), { 'content-type': 'application/json' });
+
+    expect(said).toEqual({ code: Code.InvalidArgument, reason: Reason.BAD_REQUEST });
+  });
+});
+
+describe('the violations of a call by gRPC', () => {
+  it.each([40, 500])(
+    'fit into its trailers, and the last one says how many more there are: %i',
+    async (count) => {
+      const answers = Object.fromEntries(
+        Array.from({ length: count }, (_, index) => [`${'ü'.repeat(200)}${index}`, 1]),
+      );
+
+      const { trailers } = await connection.call(submitPath, [envelope(submission({ formId, answers }))], {
+        'content-type': 'application/grpc',
+      });
+      const error = await service
+        .client(SubmissionsService, 'grpc', null)
+        .createSubmission({ formId, answers })
+        .catch((thrown: unknown) => ConnectError.from(thrown));
+      const violations = error instanceof ConnectError ? error.findDetails(FailureSchema)[0]?.violations : [];
+
+      expect(trailers['grpc-status']).toBe(String(Code.InvalidArgument));
+      expect(JSON.stringify(trailers).length).toBeLessThan(8_000);
+      expect(violations?.at(-1)?.message).toMatch(/^There are \d+ more problems$/);
+      const more = Number(/\d+/.exec(violations?.at(-1)?.message ?? '')?.[0]);
+      expect((violations?.length ?? 0) - 1 + more).toBe(Math.min(count + 1, 500));
+    },
+  );
+});
+
+/** The code and the reason of a refused call, however its protocol says them. */
+async function call(path: string, body: Uint8Array, headers: Record<string, string>) {
+  const url = headers['content-type'] === 'application/grpc' ? undefined : service.url + path;
+  if (url === undefined) {
+    const reply = await connection.call(path, [body], headers);
+    return inTrailers({ ...reply.headers, ...reply.trailers });
+  }
+  const reply = await fetch(url, { method: 'POST', headers, body: Buffer.from(body) });
+  const said = Buffer.from(await reply.arrayBuffer());
+  if (headers['content-type']?.startsWith('application/grpc-web')) {
+    const lines = said.subarray(5).toString().split('\r\n');
+    return inTrailers({
+      ...Object.fromEntries(reply.headers),
+      ...Object.fromEntries(lines.flatMap((line) => (line === '' ? [] : [line.split(': ', 2)]))),
+    });
+  }
+  const json = said.toString().slice(said.indexOf('{'));
+  const { code, details, error } = JSON.parse(json);
+  const detail = Buffer.from((details ?? error?.details)?.[0]?.value ?? '', 'base64');
+  return { code: codes[code ?? error?.code], reason: fromBinary(FailureSchema, detail).reason };
+}
+
+function inTrailers(trailers: Record<string, string>) {
+  const error = findTrailerError(new Headers(trailers));
+  return { code: error?.code, reason: error?.findDetails(FailureSchema)[0]?.reason };
+}
+
+const codes: Record<string, Code> = {
+  invalid_argument: Code.InvalidArgument,
+  unimplemented: Code.Unimplemented,
+  resource_exhausted: Code.ResourceExhausted,
+  internal: Code.Internal,
+};
+
+function submission(init: MessageInitShape<typeof CreateSubmissionRequestSchema>): Uint8Array {
+  return toBinary(CreateSubmissionRequestSchema, create(CreateSubmissionRequestSchema, init));
+}
