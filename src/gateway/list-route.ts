@@ -39,7 +39,6 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Ite
   }
 
   response.setHeader('content-type', 'application/json; charset=utf-8');
-  if (request.method === 'HEAD') return void response.end();
   await sendPieces(response, pieces(page));
 
   async function* pieces(begin: ListPage<Item>): AsyncGenerator<string> {

@@ -6,14 +6,13 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import type { Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
-import type { Call, Stream } from '../http/call.ts';
+import type { Call, Receive, Stream } from '../http/call.ts';
 import { contentError, type ErrorDetail, type HttpError } from '../http/errors.ts';
 import { type Page, sendJson } from '../http/reply.ts';
 
@@ -181,11 +180,12 @@ type Activated = {
 
 /** What a handler gets for one request. */
 export type Exchange = {
-  transport: Transport;
   /** Calls an RPC as the caller of this request. */
   call: Call;
   /** Does the same with a stream of messages. */
   stream: Stream;
+  /** Does the same with an RPC that answers with a stream. */
+  receive: Receive;
   /**
    * Throws what would refuse the caller before a service looks at the content: key, scope and rate. It counts as
    * a call, so it does nothing after `call` or a second time.

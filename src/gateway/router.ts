@@ -7,6 +7,8 @@ import {
   callOptions,
   callsFor,
   hasBody,
+  type Receive,
+  receivesFor,
   requestIdOf,
   type Stream,
   streamsFor,
@@ -106,6 +108,11 @@ export function createGateway(options: GatewayOptions): Router {
       asked = true;
       return streams(method, inputs);
     };
+    const receives = receivesFor(transport, request, response, tier);
+    const receive: Receive = (method, input) => {
+      asked = true;
+      return receives(method, input);
+    };
     async function admit() {
       if (asked) return;
       asked = true;
@@ -115,7 +122,7 @@ export function createGateway(options: GatewayOptions): Router {
       // What has been counted as a call is not counted again when the call is made.
       admitted = true;
     }
-    return { transport, call, stream, admit, request, response, pages, baseUrl, allowPrivateUrls };
+    return { call, stream, receive, admit, request, response, pages, baseUrl, allowPrivateUrls };
   }
 
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */

@@ -6,7 +6,7 @@ import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { type FilePart, fileParts } from '../http/file-parts.ts';
 import { isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
-import { sendJson } from '../http/reply.ts';
+import { sendJson, sendMessages } from '../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
 import { present } from './schemas.ts';
 
@@ -111,13 +111,14 @@ async function takeFormFile({ stream, admit, request }: Exchange, query: UploadQ
   }
 }
 
-async function sendUpload({ call, request, response }: Exchange): Promise<void> {
-  const { upload, content } = await call(rpcs.getUpload, { uploadId: idOf(request) });
-  const { filename, contentType } = present(upload);
+async function sendUpload({ receive, request, response }: Exchange): Promise<void> {
+  const file = receive(rpcs.getUpload, { uploadId: idOf(request) });
+  const first = await file.next();
+  const { filename, contentType, size } = present(first.value?.upload);
   response.attachment(filename);
   response.setHeader('content-type', contentType);
-  response.setHeader('content-length', content.length);
-  response.end(content);
+  response.setHeader('content-length', size);
+  await sendMessages(response, first, file, ({ content }) => content);
 }
 
 function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof uploadReply>['upload'] {

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type {
   DescMessage,
   DescMethodClientStreaming,
+  DescMethodServerStreaming,
   DescMethodUnary,
   MessageInitShape,
   MessageShape,
@@ -48,6 +49,28 @@ export function streamsFor(transport: Transport, request: Request, response: Res
     } catch (error) {
       throw broken ?? error;
     }
+  };
+}
+
+/**
+ * As `callsFor`, for RPCs that answer with a stream. The call ends when nobody reads its answer any more.
+ */
+export function receivesFor(
+  transport: Transport,
+  request: Request,
+  response: Response,
+  from: Source,
+): Receive {
+  return async function* received(method, input) {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const { headers, onHeader } = callOptions(request, response, from);
+    async function* message() {
+      yield input;
+    }
+    const reply = await transport.stream(method, gone.signal, undefined, headers, message());
+    onHeader(reply.header);
+    yield* reply.message;
   };
 }
 
@@ -121,5 +144,11 @@ export type Stream = <I extends DescMessage, O extends DescMessage>(
   method: DescMethodClientStreaming<I, O>,
   inputs: AsyncGenerator<MessageInitShape<I>>,
 ) => Promise<MessageShape<O>>;
+
+/** Calls one RPC with one message, and gives the messages that it answers with. */
+export type Receive = <I extends DescMessage, O extends DescMessage>(
+  method: DescMethodServerStreaming<I, O>,
+  input: MessageInitShape<I>,
+) => AsyncGenerator<MessageShape<O>>;
 
 type HttpCallOptions = Required<Pick<CallOptions, 'onHeader'>> & { headers: Record<string, string> };

@@ -18,7 +18,7 @@ export function sendJson(response: Response, status: number, body: unknown): voi
 
 /**
  * Sends a body in pieces, asking for each when the reader has taken the one before, so that memory holds one or
- * two of them. Ends without an error when the reader goes.
+ * two of them; for HEAD it asks for none. Ends without an error when the reader goes.
  */
 export async function sendPieces(
   response: Response,
@@ -27,12 +27,30 @@ export async function sendPieces(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    for await (const piece of pieces) {
+    for await (const piece of response.req.method === 'HEAD' ? [] : pieces) {
       if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
     }
     response.end();
   } catch (error) {
     if (!gone.signal.aborted) throw error;
+  }
+}
+
+/** Sends the bytes in the messages that an RPC answers with, of which the first was taken already; then ends the call. */
+export async function sendMessages<T>(
+  response: Response,
+  first: IteratorResult<T>,
+  rest: AsyncGenerator<T>,
+  bytesOf: (message: T) => Uint8Array,
+): Promise<void> {
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    if (!first.done) yield bytesOf(first.value);
+    for await (const message of rest) yield bytesOf(message);
+  }
+  try {
+    await sendPieces(response, pieces());
+  } finally {
+    await rest.return(undefined);
   }
 }
 

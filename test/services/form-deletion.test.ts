@@ -9,6 +9,7 @@ import { demoFormId } from '../../src/domain/ids.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
 import { engines } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
+import { fileOf } from '../support/files.ts';
 import { startServices, type TestServices } from '../support/services.ts';
 
 describe.each(engines)('DeleteForm on %s', (engine) => {
@@ -70,7 +71,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
       services.submissions.listSubmissions({ formId }, owner),
       services.sessions.getSession({ sessionId }, owner),
       services.hosted.getHostedSession({ sessionId }),
-      services.uploads.getUpload({ uploadId: claimed }, owner),
+      fileOf(services.uploads.getUpload({ uploadId: claimed }, owner)),
       webhooks().getWebhook({ webhookId }),
       webhooks().listFormDeliveries({ formId }),
       services.submissions.createSubmission({ formId, answers: { email: 'ann@example.com' } }),

@@ -6,6 +6,7 @@ import { newId, newSessionId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
 import { emailField } from '../support/definitions.ts';
 import { expectFailure } from '../support/failures.ts';
+import { fileOf } from '../support/files.ts';
 import { startServices, type TestServices } from '../support/services.ts';
 
 const fields = [
@@ -95,13 +96,13 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
     const uploadId = await givenUpload(services, formId);
-    await expectFailure(services.uploads.getUpload({ uploadId }, services.owner), Reason.NOT_FOUND);
+    await expectFailure(fileOf(services.uploads.getUpload({ uploadId }, services.owner)), Reason.NOT_FOUND);
 
     const answers = { cv: { upload_id: uploadId } };
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
 
     const { submission } = await services.submissions.getSubmission({ submissionId }, services.owner);
-    const { upload, content } = await services.uploads.getUpload({ uploadId }, services.owner);
+    const { upload, content } = await fileOf(services.uploads.getUpload({ uploadId }, services.owner));
     expect(submission?.answers).toEqual({
       cv: {
         upload_id: uploadId,
@@ -113,11 +114,11 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
       },
     });
     expect(Buffer.from(content)).toEqual(pdf);
-    await expectFailure(services.uploads.getUpload({ uploadId }), Reason.MISSING_KEY);
+    await expectFailure(fileOf(services.uploads.getUpload({ uploadId })), Reason.MISSING_KEY);
     const other = await services.givenCaller(['*'], 'other');
-    await expectFailure(services.uploads.getUpload({ uploadId }, other), Reason.NOT_FOUND);
+    await expectFailure(fileOf(services.uploads.getUpload({ uploadId }, other)), Reason.NOT_FOUND);
     const writer = await services.givenCaller(['submissions:write']);
-    await expectFailure(services.uploads.getUpload({ uploadId }, writer), Reason.INSUFFICIENT_SCOPE);
+    await expectFailure(fileOf(services.uploads.getUpload({ uploadId }, writer)), Reason.INSUFFICIENT_SCOPE);
   });
 
   it('are refused where they are not the own, used, doubled or unknown', async () => {
@@ -221,7 +222,7 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
 
     await services.submissions.deleteSubmission({ submissionId }, services.owner);
 
-    await expectFailure(services.uploads.getUpload({ uploadId }, services.owner), Reason.NOT_FOUND);
+    await expectFailure(fileOf(services.uploads.getUpload({ uploadId }, services.owner)), Reason.NOT_FOUND);
     expect(await files(services)).toEqual([]);
   });
 });

@@ -1,8 +1,27 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { GetUploadResponse } from '../../gen/forms/v1/uploads_pb.js';
 import type { StoredFile } from '../../src/services/uploads/upload-store.ts';
 import { temporaryFolder } from './spawn.ts';
+
+/** The whole of what comes in pieces. */
+export async function contentOf(pieces: AsyncIterable<Uint8Array> | undefined): Promise<Buffer> {
+  const all: Uint8Array[] = [];
+  for await (const piece of pieces ?? []) all.push(piece);
+  return Buffer.concat(all);
+}
+
+/** A file as `GetUpload` answers with it, put together, and the sizes of its pieces. */
+export async function fileOf(messages: AsyncIterable<GetUploadResponse>) {
+  const answer: GetUploadResponse[] = [];
+  for await (const message of messages) answer.push(message);
+  return {
+    upload: answer[0]?.upload,
+    content: Buffer.concat(answer.map(({ content }) => content)),
+    sizes: answer.map(({ content }) => content.length),
+  };
+}
 
 /** Files on the disk until the end of the scope. */
 export function temporaryFiles() {

@@ -243,20 +243,20 @@ export declare type GetUploadRequest = Message<"forms.v1.GetUploadRequest"> & {
 export declare const GetUploadRequestSchema: GenMessage<GetUploadRequest>;
 
 /**
- * The response message for `GetUpload`.
+ * One of the response messages for `GetUpload`.
  *
  * @generated from message forms.v1.GetUploadResponse
  */
 export declare type GetUploadResponse = Message<"forms.v1.GetUploadResponse"> & {
   /**
-   * What is known of the file.
+   * What is known of the file. Set in the first message alone.
    *
    * @generated from field: forms.v1.Upload upload = 1;
    */
   upload?: Upload | undefined;
 
   /**
-   * The file.
+   * The next piece of the content, at most 256 KiB.
    *
    * @generated from field: bytes content = 2;
    */
@@ -304,12 +304,12 @@ export declare const UploadsService: GenService<{
     output: typeof UploadFileResponseSchema;
   },
   /**
-   * Reads a file that was submitted. Scope `submissions:read`.
+   * Reads a file that was submitted, in pieces. Scope `submissions:read`.
    *
    * @generated from rpc forms.v1.UploadsService.GetUpload
    */
   getUpload: {
-    methodKind: "unary";
+    methodKind: "server_streaming";
     input: typeof GetUploadRequestSchema;
     output: typeof GetUploadResponseSchema;
   },

@@ -1,8 +1,6 @@
-import { createClient } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ExportFormat, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { callOptions } from '../../http/call.ts';
-import { sendPieces } from '../../http/reply.ts';
+import { sendMessages } from '../../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, tagged } from '../route.ts';
 
 const exportQuery = z.object({ format: z.enum(['csv', 'ndjson']).default('csv') });
@@ -18,30 +16,16 @@ export const exportRoutes: Route[] = tagged('Submissions', [
 ]);
 
 /** Streams the file as fast as it is read, and stops the service's work when the reader goes. */
-async function sendExport({ transport, request, response }: Exchange): Promise<void> {
+async function sendExport({ receive, request, response }: Exchange): Promise<void> {
   const formId = idOf(request);
   const query = readQuery(request, exportQuery);
   const { format, type } = formats[query.format];
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  const options = { ...callOptions(request, response, 'api'), signal: gone.signal };
-  const chunks = createClient(SubmissionsService, transport)
-    .exportSubmissions({ formId, format }, options)
-    [Symbol.asyncIterator]();
+  const chunks = receive(SubmissionsService.method.exportSubmissions, { formId, format });
   // A refusal comes before the first chunk, while there is still a status to send.
   const first = await chunks.next();
   response.setHeader('content-type', type);
   response.setHeader('content-disposition', `attachment; filename="${filenameOf(formId, query.format)}"`);
-  try {
-    if (request.method === 'HEAD') response.end();
-    else await sendPieces(response, dataOf(first, chunks));
-  } finally {
-    gone.abort();
-  }
-}
-
-async function* dataOf(first: Chunk, rest: AsyncIterator<{ data: Uint8Array }>): AsyncGenerator<Uint8Array> {
-  for (let chunk = first; !chunk.done; chunk = await rest.next()) yield chunk.value.data;
+  await sendMessages(response, first, chunks, ({ data }) => data);
 }
 
 function filenameOf(formId: string, format: string): string {
@@ -52,5 +36,3 @@ const formats = {
   csv: { format: ExportFormat.CSV, type: 'text/csv; charset=utf-8' },
   ndjson: { format: ExportFormat.NDJSON, type: 'application/x-ndjson; charset=utf-8' },
 };
-
-type Chunk = IteratorResult<{ data: Uint8Array }>;

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
-import { Agent, request } from 'undici';
+import { Agent, type Dispatcher, request } from 'undici';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { isId } from '../../domain/ids.ts';
 import { failed } from '../../rpc/errors.ts';
-import type { StoredFile, UploadStore } from './upload-store.ts';
+import { PIECE_BYTES, type StoredFile, type UploadStore } from './upload-store.ts';
 
 /**
  * Keeps the bytes of uploads in an S3-compatible store, one object for each, named by its id.
@@ -35,7 +35,7 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
       },
       ...(file && { body: createReadStream(file.path) }),
     });
-    return { status: statusCode, content: await body.bytes() };
+    return { status: statusCode, body };
   }
 
   /** Each try reads the file anew, which undici's own retries can't. */
@@ -43,6 +43,7 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
     for (const delayMs of RETRY_DELAYS_MS) {
       const reply = await send(method, id, file).catch(() => undefined);
       if (reply !== undefined && reply.status !== 429 && reply.status < 500) return reply;
+      await reply?.body.dump();
       await sleep(delayMs);
     }
     return send(method, id, file);
@@ -55,22 +56,34 @@ export function s3UploadStore(location: S3Location, now: () => number): UploadSt
     });
     const missing = reply.status === 404 && method !== 'PUT';
     if (missing || (reply.status >= 200 && reply.status < 300)) return reply;
-    const words = Buffer.from(reply.content).toString('utf8').slice(0, MAX_WORDS);
+    const words = (await reply.body.text()).slice(0, MAX_WORDS);
     throw outOfReach(new Error(`The upload store answered ${method} with ${reply.status}: ${words}`));
   }
 
   return {
     async put(id, file) {
-      await call('PUT', id, file);
+      await (await call('PUT', id, file)).body.dump();
     },
     async get(id) {
-      const { status, content } = await call('GET', id);
-      return status === 404 ? undefined : content;
+      const { status, body } = await call('GET', id);
+      if (status !== 404) return piecesOf(body);
+      await body.dump();
+      return undefined;
     },
     async remove(id) {
-      await call('DELETE', id);
+      await (await call('DELETE', id)).body.dump();
     },
   };
+}
+
+async function* piecesOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of body) {
+      for (let at = 0; at < chunk.length; at += PIECE_BYTES) yield chunk.subarray(at, at + PIECE_BYTES);
+    }
+  } catch (cause) {
+    throw outOfReach(cause);
+  }
 }
 
 function outOfReach(cause: unknown) {
@@ -150,4 +163,4 @@ export type S3Location = {
 
 type Method = 'PUT' | 'GET' | 'DELETE';
 
-type Reply = { status: number; content: Uint8Array };
+type Reply = { status: number; body: Dispatcher.ResponseData['body'] };

@@ -1,4 +1,4 @@
-import { copyFile, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isId } from '../../domain/ids.ts';
 
@@ -23,7 +23,7 @@ export function localUploadStore(folder: string): UploadStore {
     },
     async get(id) {
       try {
-        return await readFile(pathOf(id));
+        return piecesOf(await open(pathOf(id), 'r'));
       } catch (error) {
         if (hasCode(error, 'ENOENT')) return undefined;
         throw error;
@@ -33,6 +33,11 @@ export function localUploadStore(folder: string): UploadStore {
       await rm(pathOf(id), { force: true });
     },
   };
+}
+
+/** The content of a file, which is closed at the end, or when nobody reads on. */
+async function* piecesOf(file: FileHandle): AsyncGenerator<Uint8Array> {
+  yield* file.createReadStream({ highWaterMark: PIECE_BYTES });
 }
 
 /** Puts what was written on the disk. A new name of a file is there only once its folder is. */
@@ -64,11 +69,17 @@ function hasCode(error: unknown, ...codes: string[]): boolean {
 export type UploadStore = {
   /** Keeps a copy of a file. It is safe once the promise is fulfilled. */
   put(id: string, file: StoredFile): Promise<void>;
-  /** The content, at most 10 MiB; undefined if there is none. */
-  get(id: string): Promise<Uint8Array | undefined>;
+  /**
+   * The content in pieces of at most `PIECE_BYTES`, to be read once, to its end or not at all further; undefined
+   * if there is none.
+   */
+  get(id: string): Promise<AsyncIterable<Uint8Array> | undefined>;
   /** Does nothing if there is none. */
   remove(id: string): Promise<void>;
 };
+
+/** The bytes of a piece of a file: far below the 4 MiB that gRPC clients take by default. */
+export const PIECE_BYTES = 256 * 1024;
 
 /** A file on the disk. */
 export type StoredFile = {

@@ -5,6 +5,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   CreateUploadRequest,
   GetUploadRequest,
+  GetUploadResponseSchema,
   UploadFileRequest,
   UploadSchema,
   UploadsService,
@@ -77,7 +78,11 @@ async function* toStream<T>(message: T): AsyncGenerator<T> {
 }
 
 /** A file can be read once a submission has claimed it. */
-async function getUpload(context: ServiceContext, { uploadId }: GetUploadRequest, caller: Caller) {
+async function* getUpload(
+  context: ServiceContext,
+  { uploadId }: GetUploadRequest,
+  caller: Caller,
+): AsyncIterable<MessageInitShape<typeof GetUploadResponseSchema>> {
   const upload = isId('upl', uploadId)
     ? await findUpload(context.database, caller.projectId, uploadId)
     : null;
@@ -86,7 +91,11 @@ async function getUpload(context: ServiceContext, { uploadId }: GetUploadRequest
   if ((await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
   const content = await context.uploads.get(upload.id);
   if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
-  return { upload: uploadToMessage(upload), content };
+  let known: { upload?: ReturnType<typeof uploadToMessage> } = { upload: uploadToMessage(upload) };
+  for await (const piece of content) {
+    yield { ...known, content: piece };
+    known = {};
+  }
 }
 
 /** What a file is for, if it takes files now. */

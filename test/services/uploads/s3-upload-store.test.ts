@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { parseS3Url, s3UploadStore } from '../../../src/services/uploads/s3-upload-store.ts';
-import { temporaryFiles } from '../../support/files.ts';
+import { contentOf, temporaryFiles } from '../../support/files.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startService } from '../../support/server.ts';
 
@@ -15,12 +15,12 @@ describe('s3UploadStore', () => {
     const content = Buffer.from(Array.from({ length: 100_000 }, (_, index) => index % 256));
 
     await store.put(id, files.of(content));
-    const kept = await store.get(id);
+    const kept = await contentOf(await store.get(id));
     const names = [...server.objects.keys()];
     await store.remove(id);
     await store.remove(id);
 
-    expect(Buffer.from(kept ?? []).equals(content)).toBe(true);
+    expect(kept.equals(content)).toBe(true);
     expect(names).toEqual([`/bucket/files/${id}`]);
     expect(await store.get(id)).toBeUndefined();
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
-import { temporaryFiles } from '../../support/files.ts';
+import { contentOf, temporaryFiles } from '../../support/files.ts';
 
 async function givenFolder() {
   const folder = await mkdtemp(join(tmpdir(), 'uploads-'));
@@ -18,11 +18,11 @@ it('gives back what was put, and nothing after it is removed', async () => {
   const id = newId('upl', Date.now());
 
   await store.put(id, files.of('content'));
-  const kept = await store.get(id);
+  const kept = await contentOf(await store.get(id));
   await store.remove(id);
   await store.remove(id);
 
-  expect(Buffer.from(kept ?? []).toString()).toBe('content');
+  expect(kept.toString()).toBe('content');
   expect(await store.get(id)).toBeUndefined();
 });
 

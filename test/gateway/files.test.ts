@@ -1,0 +1,71 @@
+import { readdirSync, readlinkSync } from 'node:fs';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { PIECE_BYTES } from '../../src/services/uploads/upload-store.ts';
+import { fileOf } from '../support/files.ts';
+import { protocols, startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const content = Buffer.alloc(9 * 1024 * 1024, 'a text ');
+
+describe('a large file', () => {
+  let service: TestService;
+  let uploadId: string;
+  beforeAll(async () => {
+    service = await startService();
+    const form = await service.givenPublishedForm({ fields: [{ id: 'cv', type: 'file' }] });
+    const headers = { 'content-type': 'application/octet-stream' };
+    const path = `/api/forms/${form.id}/uploads?field=cv&filename=cv.txt`;
+    const { upload } = (await service.post(path, content, { headers })).json;
+    uploadId = upload.upload_id;
+    const answers = { cv: { upload_id: uploadId } };
+    expect((await service.post(`/api/forms/${form.id}/submissions`, { answers })).status).toBe(201);
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  it.each(protocols)('comes in small pieces by %s', async (protocol) => {
+    const client = service.client(UploadsService, protocol);
+
+    const file = await fileOf(client.getUpload({ uploadId }));
+
+    expect(file.content.equals(content)).toBe(true);
+    expect(file.upload).toMatchObject({ id: uploadId, size: content.length, filename: 'cv.txt' });
+    expect(Math.max(...file.sizes)).toBeLessThanOrEqual(PIECE_BYTES);
+  });
+
+  it('comes whole by REST', async () => {
+    const headers = { authorization: `Bearer ${service.key}` };
+
+    const reply = await fetch(`${service.url}/v1/uploads/${uploadId}`, { headers });
+
+    expect(reply.headers.get('content-length')).toBe(String(content.length));
+    expect(reply.headers.get('content-disposition')).toContain('cv.txt');
+    expect(Buffer.from(await reply.arrayBuffer()).equals(content)).toBe(true);
+  });
+
+  it('is closed when nobody reads on', async () => {
+    const head = await service.call('HEAD', `/v1/uploads/${uploadId}`);
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+    socket.write(
+      `GET /v1/uploads/${uploadId} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n\r\n`,
+    );
+    await new Promise((resolve) => socket.once('readable', resolve));
+    expect(openFiles()).toHaveLength(1);
+    socket.destroy();
+
+    await until(() => openFiles().length === 0);
+    expect([head.status, head.headers.get('content-length')]).toEqual([200, String(content.length)]);
+  });
+
+  /** The files of this process that hold the upload. */
+  function openFiles(): string[] {
+    return readdirSync('/proc/self/fd').filter((descriptor) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${descriptor}`).endsWith(uploadId);
+      } catch {
+        return false;
+      }
+    });
+  }
+});
