@@ -112,6 +112,7 @@ describe('the table of events', () => {
       'submission.created',
       'submission.completed',
       'session.expired',
+      'session.cancelled',
       'webhook.test',
     ]);
   });
