@@ -24,7 +24,7 @@ describe.each(engines)('expensive patterns on %s', (engine) => {
 
     const submit = (client: number) =>
       post(service, `/api/forms/${forms[client % forms.length]}/submissions`, { answers });
-    const { attack, others, harm } = await attackBy(service, 20, submit);
+    const { attack, others, harm } = await attackBy(service, 16, submit);
 
     // Checked and refused; too much waiting; too many of one address, on a fast machine.
     expect(new Set([...attack, 429])).toEqual(new Set([422, 503, 429]));
@@ -70,8 +70,9 @@ async function attackBy(
 ) {
   const form = await givenForm(service, [{ id: 'f0', type: 'text', pattern: '[a-z]+@[a-z]+' }], service.key);
   const submit = () => post(service, `/api/forms/${form}/submissions`, { answers: { f0: 'ada@example' } });
-  const attack: number[] = [];
-  const others: number[] = [];
+  // Warm code, as after some hours of attacks.
+  const attack = [(await call(0)).status, (await call(1)).status, (await call(0)).status];
+  const others = [(await submit()).status];
   const harm = await harmDone(service, async () => {
     const end = performance.now() + ATTACK_MS;
     const attackers = Array.from({ length: clients }, async (_, client) => {
