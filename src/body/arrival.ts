@@ -22,7 +22,7 @@ export function createArrivalWatches({ graceMs, bytesPerSecond }: ArrivalRate): 
 }
 
 /** `graceMs` may pass without a byte, and what came faster earlier makes up for no more than that. */
-export class ArrivalWatch {
+class ArrivalWatch {
   readonly tooSlow: () => void;
   /** Whether time counts as the sender's. */
   isWaiting = true;
