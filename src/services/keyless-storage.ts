@@ -54,6 +54,17 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
     );
   }
 
+  async function admit(projectId: string, address: string | undefined, bytes: number): Promise<void> {
+    if (address !== undefined) countHourly(address, bytes);
+    const total = await totalOf(projectId);
+    if (total.bytes + Math.max(1, bytes) > projectBytes) {
+      if (address !== undefined) hourly.takeBack(networkOf(address), bytes);
+      const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
+      throw failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
+    }
+    total.bytes += bytes;
+  }
+
   function write(): Promise<void> {
     timer = undefined;
     const added = [...unwritten.values()];
@@ -72,15 +83,23 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
   }
 
   return {
-    async admit(projectId, address, bytes) {
-      if (address !== undefined) countHourly(address, bytes);
-      const total = await totalOf(projectId);
-      if (total.bytes + Math.max(1, bytes) > projectBytes) {
-        if (address !== undefined) hourly.takeBack(networkOf(address), bytes);
-        const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
-        throw failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
-      }
-      total.bytes += bytes;
+    admit,
+    reserve(projectId, address) {
+      let held = 0;
+      return {
+        async add(bytes) {
+          await admit(projectId, address, bytes);
+          held += bytes;
+        },
+        keep() {
+          held = 0;
+        },
+        [Symbol.dispose]() {
+          if (address !== undefined) hourly.takeBack(networkOf(address), held);
+          const total = totals.get(projectId);
+          if (total !== undefined) total.bytes = Math.max(0, total.bytes - held);
+        },
+      };
     },
     record: note,
     async close() {
@@ -121,11 +140,15 @@ export type KeylessStorage = {
    * is anything left. Without an address only the project's are counted.
    */
   admit(projectId: string, address: string | undefined, bytes: number): Promise<void>;
+  /** Takes bytes as they come, and gives them back at the end of its scope unless they are kept. */
+  reserve(projectId: string, address: string | undefined): Reservation;
   /** Notes what was stored. */
   record(stored: KeylessBytes): void;
   /** Writes down what was noted. */
   close(): Promise<void>;
 };
+
+export type Reservation = Disposable & { add(bytes: number): Promise<void>; keep(): void };
 
 type KeylessStorageOptions = {
   database: Database;

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { removeUnactivatedForms } from '../../src/store/forms.ts';
@@ -76,6 +77,24 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
       '3600',
     ]);
     await other.close();
+  });
+
+  it('gives back what is refused, also to those that come at the same time', async () => {
+    await using services = await startServices(engine, { keylessBytes: { hourly: 100 * KIB } });
+    const formId = await services.givenFormOf(fields);
+    const slowly = async function* () {
+      yield { target: { case: 'formId' as const, value: formId }, fieldId: 'cv' };
+      for (let count = 0; count < 4; count += 1) {
+        await nextTurn();
+        yield { content: Buffer.alloc(10 * KIB, 'x') };
+      }
+    };
+
+    const outcomes = await Promise.allSettled(
+      [1, 2, 3, 4].map(() => services.uploads.uploadFile(slowly(), from('192.0.2.1'))),
+    );
+
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   });
 
   it('takes nothing off the hour of an address where the project has no room', async () => {

@@ -20,7 +20,7 @@ import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { strangerAddress } from '../keyless-storage.ts';
+import { type Reservation, strangerAddress } from '../keyless-storage.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
@@ -41,15 +41,16 @@ export function uploadsService(context: ServiceContext): ServiceImpl<typeof Uplo
 async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, call: HandlerContext) {
   const createdAt = new Date(context.now());
   await using file = context.spool.open(newId('upl', createdAt.getTime()));
+  using opened = new DisposableStack();
   let target: OpenTarget | undefined;
   let field: Field | undefined;
   let sentName = '';
   for await (const part of parts) {
-    target ??= await openTarget(context, part, call);
+    target ??= await openTarget(context, part, call, opened);
     if (part.fieldId !== '') field = fileField(target, part.fieldId);
     if (part.filename !== '') sentName = part.filename;
     refuseTooLarge(file.size + part.content.length, field);
-    if (target.stranger !== undefined) await admit(context, target, part.content.length);
+    await target.room?.add(part.content.length);
     await file.write(part.content);
   }
   if (target === undefined) throw invalid([refused('', 'Expected a form or a session')]);
@@ -65,11 +66,12 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   const sha256 = file.finish();
   const { id: formId, projectId } = target.form;
   const facts = { filename, contentType, size, sha256, createdAt };
-  const keyless = target.stranger !== undefined;
+  const keyless = target.room !== undefined;
   const upload: Upload = { id, projectId, formId, fieldId: field.id, ...facts, keyless, submissionId: null };
   await context.uploads.put(id, { path, size, sha256 });
   await insertUpload(context.database, upload);
   if (keyless) context.keylessStorage.record({ formId, projectId, bytes: size });
+  target.room?.keep();
   return { upload: uploadToMessage(upload) };
 }
 
@@ -99,20 +101,23 @@ async function* getUpload(
 }
 
 /** What a file is for, if it takes files now. */
-async function openTarget(context: ServiceContext, part: Part, call: HandlerContext): Promise<OpenTarget> {
-  const found = await targetOf(context, part, call);
-  const target = { ...found, stranger: strangerAddress(call, found.form.projectId) };
-  refuseIfClosed(target.form, context.now());
-  if (target.form.createdBy === 'public') {
+async function openTarget(
+  context: ServiceContext,
+  part: Part,
+  call: HandlerContext,
+  opened: DisposableStack,
+): Promise<OpenTarget> {
+  const target = await targetOf(context, part, call);
+  const { form } = target;
+  refuseIfClosed(form, context.now());
+  if (form.createdBy === 'public') {
     throw invalid([refused('file', 'Forms made without a key take no files')]);
   }
-  if (target.stranger !== undefined) await admit(context, target, 0);
-  return target;
-}
-
-/** Counts what comes without a key as it comes. */
-function admit({ keylessStorage }: ServiceContext, { form, stranger }: OpenTarget, bytes: number) {
-  return keylessStorage.admit(form.projectId, stranger, bytes);
+  const stranger = strangerAddress(call, form.projectId);
+  if (stranger === undefined) return { ...target, room: undefined };
+  const room = opened.use(context.keylessStorage.reserve(form.projectId, stranger));
+  await room.add(0);
+  return { ...target, room };
 }
 
 function fileField({ version, byHuman }: Target, fieldId: string): Field {
@@ -166,6 +171,6 @@ function refused(path: string, message: string): Violation {
 /** A request, or one of several. */
 type Part = CreateUploadRequest | UploadFileRequest;
 type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
-/** `stranger` is the address of a caller without a key of the project. */
-type OpenTarget = Target & { stranger: string | undefined };
+/** `room` is for what comes without a key of the project; what is refused gives it back. */
+type OpenTarget = Target & { room: Reservation | undefined };
 type FileFacts = { filename: string; contentType: string; size: number };
