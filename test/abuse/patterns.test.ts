@@ -118,4 +118,4 @@ function post({ url }: AttackedService, path: string, body: object, key?: string
   return fetch(new URL(path, url), { method: 'POST', headers, body: JSON.stringify(body) });
 }
 
-const ATTACK_MS = 2_000;
+const ATTACK_MS = 1_200;
