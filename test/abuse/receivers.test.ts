@@ -30,7 +30,7 @@ describe.each(engines)('receivers that accept and never answer, on %s', (engine)
     );
     for (const form of forms) {
       for (let n = 0; n < 10; n += 1)
-        await givenWebhook(database, form, { url: silent.url, formId: form.id });
+        await givenWebhook(database, form, { url: silent.at(1), formId: form.id });
     }
 
     const lags = await lagsBeside(database, {}, async (delivery) => {
@@ -51,8 +51,9 @@ describe.each(engines)('receivers that accept and never answer, on %s', (engine)
         givenForm(database, { ...deliveredByWebhook, projectId, createdBy: 'public' }),
       ),
     );
-    for (const form of forms) {
-      await givenWebhook(database, form, { url: silent.url, formId: form.id, keyless: true });
+    // Calls for such forms are limited by address.
+    for (const [n, form] of forms.entries()) {
+      await givenWebhook(database, form, { url: silent.at(n + 1), formId: form.id, keyless: true });
     }
 
     const lags = await lagsBeside(database, { projectId }, async (delivery) => {
@@ -96,10 +97,11 @@ async function startSilent() {
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => undefined);
-  }).listen(0, '127.0.0.1');
+  }).listen(0, '0.0.0.0');
   await once(server, 'listening');
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    /** Its URL at the nth of its addresses. */
+    at: (n: number) => `http://127.0.1.${n}:${(server.address() as AddressInfo).port}/`,
     async [Symbol.asyncDispose]() {
       server.close();
       for (const socket of sockets) socket.destroy();
