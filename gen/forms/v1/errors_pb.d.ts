@@ -157,7 +157,9 @@ export enum Reason {
   TOKEN_USED = 6,
 
   /**
-   * The browser's origin may not post to the form. Code `PERMISSION_DENIED`, status 401.
+   * The browser's origin may not post to the form; or, where no key is required, a call without one
+   * names another host than the service's own, comes from another origin, or is not JSON. Code
+   * `PERMISSION_DENIED`, status 401.
    *
    * @generated from enum value: REASON_ORIGIN_NOT_ALLOWED = 7;
    */
