@@ -469,6 +469,23 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(published.jsonSchema).toMatchObject({ type: 'object', required: ['email'] });
     });
 
+    it('shows nothing of owner, maker and receivers to callers without a key', async () => {
+      await using open = await startServices(engine, { settings: { requireApiKey: false } });
+      const form = await open.givenForm(open.key);
+      const withKey = await createClient(FormsService, open.as(open.key)).getAgentSchema({ formId: form.id });
+
+      const { form: shown, jsonSchema } = await createClient(FormsService, open.as()).getAgentSchema({
+        formId: form.id,
+      });
+
+      expect(shown).toMatchObject({ id: form.id, createdBy: '', ownerEmail: '' });
+      expect(shown?.createTime).toBeUndefined();
+      expect(shown?.definition?.delivery).toBeUndefined();
+      expect(shown?.definition?.fields).toEqual(withKey.form?.definition?.fields);
+      expect(jsonSchema).toEqual(withKey.jsonSchema);
+      expect(withKey.form?.createdBy).not.toBe('');
+    });
+
     it('does not describe the form of another project', async () => {
       const { id } = await services.givenDraft(services.key);
 

@@ -768,7 +768,8 @@ export declare const GetAgentSchemaRequestSchema: GenMessage<GetAgentSchemaReque
  */
 export declare type GetAgentSchemaResponse = Message<"forms.v1.GetAgentSchemaResponse"> & {
   /**
-   * The form, with its definition.
+   * The form, with its definition. Callers without a key, where none is required, get its id, name,
+   * slug and version, and the definition without its delivery.
    *
    * @generated from field: forms.v1.Form form = 1;
    */

@@ -27,6 +27,15 @@ export function formToMessage(
   };
 }
 
+/** What a form asks, as callers without a key see it: nothing of its owner, its maker and its receivers. */
+export function formToStranger(
+  { id, name, slug, currentVersionId }: FormSummary,
+  definition: FormDefinition,
+): MessageInitShape<typeof FormSchema> {
+  const { delivery: _, ...described } = definitionToMessage(definition);
+  return { id, name, slug, currentVersionId: currentVersionId ?? '', definition: described };
+}
+
 /** A version of a form as callers see it; lists leave the definition out. */
 export function versionToMessage(
   version: VersionSummary,

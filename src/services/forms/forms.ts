@@ -26,7 +26,7 @@ import { activationMethods } from './activation.ts';
 import { deleteForm } from './deletion.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
-import { formToMessage, versionToMessage } from './form-message.ts';
+import { formToMessage, formToStranger, versionToMessage } from './form-message.ts';
 import { readDefinition, requireEmail } from './form-request.ts';
 import { publishFormVersion } from './publishing.ts';
 
@@ -90,9 +90,12 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
 
     async getAgentSchema({ formId }, call) {
-      const form = await ownForm(database, callerOf(call), formId);
+      const caller = callerOf(call);
+      const form = await ownForm(database, caller, formId);
       const definition = await definitionInUse(database, form);
-      return { form: formToMessage(form, definition), jsonSchema: answersSchema(definition) };
+      const message =
+        caller.keyId === undefined ? formToStranger(form, definition) : formToMessage(form, definition);
+      return { form: message, jsonSchema: answersSchema(definition) };
     },
   };
 }
