@@ -96,7 +96,7 @@ export const standardArrival: ArrivalRate = { graceMs: 20_000, bytesPerSecond: 4
 const standardLimits: BodyLimits = {
   strangersBytes: 64 * MIB,
   // The largest body, an upload by RPC, has 11.
-  clientBytes: 16 * MIB,
+  clientBytes: 12 * MIB,
   knownBytes: 128 * MIB,
   arrival: standardArrival,
 };

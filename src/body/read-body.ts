@@ -43,12 +43,14 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
   const announced = Number(request.headers['content-length']);
   if (announced > limit) return 'too large';
   const { promise, resolve } = Promise.withResolvers<Buffer | Unread>();
-  let bytes: Buffer = Buffer.alloc(0);
+  const blocks: Buffer[] = [];
+  let block: Buffer = Buffer.alloc(0);
+  let used = 0;
   let size = 0;
   let sizeBefore = 0;
   let finished = false;
 
-  const rate = account.arrivals.start(() => finish(tooSlow(request).reason));
+  const rate = account.arrivals.start(() => finish('too slow'));
   const take = (chunk: Buffer) => {
     rate.received(chunk.length);
     if (size + chunk.length > limit) finish('too large');
@@ -64,29 +66,40 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
     });
   };
   const append = (chunk: Buffer) => {
-    if (size === 0) {
-      if (!account.hold(chunk.length)) return false;
-      // A small part of what the connection received would keep all of it.
-      bytes = chunk.buffer.byteLength > 2 * chunk.length ? Buffer.from(chunk) : chunk;
-    } else {
-      const needed = size + chunk.length;
-      if (needed > bytes.length && !grow(needed)) return false;
-      chunk.copy(bytes, size);
-    }
+    const isFirst = size === 0;
     size += chunk.length;
+    // A small part of what the connection received would keep all of it.
+    const isSlice = chunk.buffer.byteLength > 2 * chunk.length;
+    if (!isFirst && (isSlice || chunk.length < MIN_OWN_BYTES)) return copy(chunk);
+    if (!account.hold(chunk.length)) return false;
+    closeBlock();
+    blocks.push(isSlice ? Buffer.from(chunk) : chunk);
     return true;
   };
-  /** By doubling, so that the smallest parts cost no more than their bytes. */
-  const grow = (needed: number) => {
-    const most = Number.isNaN(announced) ? limit : announced;
-    const capacity = Math.max(needed, Math.min(most, Math.max(MIN_CAPACITY, 2 * bytes.length)));
-    if (!account.hold(capacity - bytes.length)) return false;
-    const larger = Buffer.allocUnsafeSlow(capacity);
-    bytes.copy(larger, 0, 0, size);
-    bytes = larger;
+  /** Into blocks that grow, so that many small parts cost hardly more than their bytes. */
+  const copy = (chunk: Buffer) => {
+    for (let rest = chunk; rest.length > 0; ) {
+      if (used === block.length) {
+        closeBlock();
+        const length = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, size));
+        if (!account.hold(length)) return false;
+        block = Buffer.allocUnsafeSlow(length);
+      }
+      const copied = rest.copy(block, used);
+      used += copied;
+      rest = rest.subarray(copied);
+    }
     return true;
   };
-  const end = () => finish(size === bytes.length ? bytes : bytes.subarray(0, size));
+  const closeBlock = () => {
+    if (used > 0) blocks.push(block.subarray(0, used));
+    block = block.subarray(used);
+    used = 0;
+  };
+  const end = () => {
+    closeBlock();
+    finish(blocks.length === 1 && blocks[0] ? blocks[0] : Buffer.concat(blocks, size));
+  };
   const cutOff = () => finish('cut off');
   const finish = (result: Buffer | Unread) => {
     finished = true;
@@ -99,9 +112,12 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
       .off('aborted', cutOff)
       .off('close', cutOff);
     if (typeof result === 'string') {
+      const bound = boundAfter[result];
+      if (bound !== undefined) bounds.set(request, bound);
       // What comes after would become garbage faster than it is collected.
       request.pause();
-      bytes = Buffer.alloc(0);
+      blocks.length = 0;
+      block = Buffer.alloc(0);
       account.free();
     }
     resolve(result);
@@ -124,14 +140,20 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
  */
 export async function* readParts(request: Request, held: number): AsyncGenerator<Buffer> {
   const account = request[accountKey] ?? uncounted.open(nobody);
-  if (!account.hold(held)) throw new UnreadError('over budget');
+  if (!account.hold(held)) {
+    bounds.set(request, boundAfter['over budget']);
+    throw new UnreadError('over budget');
+  }
   // What is left of a body that is refused is for `discard`, so the request stays as it is.
   const parts: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
   let slow = () => {};
   const rate = account.arrivals.start(() => slow());
   const next = () =>
     new Promise<IteratorResult<Buffer>>((resolve, reject) => {
-      slow = () => reject(tooSlow(request));
+      slow = () => {
+        bounds.set(request, boundAfter['too slow']);
+        reject(new UnreadError('too slow'));
+      };
       parts.next().then(resolve, () => reject(new UnreadError('cut off')));
     });
   try {
@@ -168,31 +190,26 @@ export class UnreadError extends Error {
  */
 export async function discard(request: Request): Promise<boolean> {
   if (request.complete || request.destroyed) return request.complete;
-  const announced = Number(request.headers['content-length']);
-  if (slowSenders.has(request) || announced > maxDiscarded(request)) return false;
+  const most = maxDiscarded(request);
+  if (most === 0 || Number(request.headers['content-length']) > most) return false;
   // Node drops what nobody has begun to read by itself, without a bound: this begins.
   request.read(0);
   const timeIsUp = AbortSignal.timeout(MAX_DISCARDING_MS);
-  return Promise.race([readToEnd(request), once(timeIsUp, 'abort').then(() => false)]);
+  return Promise.race([readUpTo(most, request), once(timeIsUp, 'abort').then(() => false)]);
 }
 
-async function readToEnd(request: Request): Promise<boolean> {
+async function readUpTo(most: number, request: Request): Promise<boolean> {
   let size = 0;
   try {
     for await (const part of request.iterator({ destroyOnReturn: false })) {
       size += part.length;
-      if (size > maxDiscarded(request)) return false;
+      if (size > most) return false;
       await nextTurn();
     }
     return request.complete;
   } catch {
     return false;
   }
-}
-
-function tooSlow(request: Request): UnreadError {
-  slowSenders.add(request);
-  return new UnreadError('too slow');
 }
 
 /** A property rather than a WeakMap, whose short-lived entries cost more to collect than a request to serve. */
@@ -210,8 +227,15 @@ declare module 'node:http2' {
   }
 }
 
-/** Those for whose rest nobody waits. */
-const slowSenders = new WeakSet<Request>();
+/** How much of the rest of a refused body is dropped, where it is not as much as after any other answer. */
+const bounds = new WeakMap<Request, number>();
+
+const boundAfter: Partial<Record<Unread, number>> & Record<'too slow' | 'over budget', number> = {
+  // Nobody waits for it.
+  'too slow': 0,
+  // Enough for a body that is no file: dropping costs memory, too, until it is collected.
+  'over budget': 256 * 1024,
+};
 
 /** For requests that come from no listener. */
 const uncounted = new BodyBudget({
@@ -223,14 +247,16 @@ const uncounted = new BodyBudget({
 const nobody = () => undefined;
 
 /** What is read of one body before others have their turn. */
-const TURN_BYTES = 256 * 1024;
+const TURN_BYTES = 64 * 1024;
 
-/** A first allocation for a body that comes in parts. */
-const MIN_CAPACITY = 4 * 1024;
+/** Parts of a body that are larger are kept as they are. */
+const MIN_OWN_BYTES = 16 * 1024;
+const MIN_BLOCK_BYTES = 4 * 1024;
+const MAX_BLOCK_BYTES = 64 * 1024;
 
 /** Over HTTP/1.1 enough for a file that is somewhat too large. Clients of HTTP/2 read while they send. */
 function maxDiscarded(request: Request): number {
-  return 'stream' in request ? 1024 * 1024 : 16 * 1024 * 1024;
+  return bounds.get(request) ?? ('stream' in request ? 1024 * 1024 : 16 * 1024 * 1024);
 }
 
 const MAX_DISCARDING_MS = 30_000;

@@ -18,9 +18,12 @@ describe('while bodies of callers without a key take all the memory there is for
   beforeAll(async () => {
     service = await startService();
     formId = (await service.givenPublishedForm()).id;
-    // Of 16 MiB; what is left is less than the calls below have.
-    held = [await hold(10 * MIB), await hold(5.988 * MIB)];
-    await until(async () => (await submitByRest(null)).status === 503);
+    held = [await hold(10 * MIB), await hold(1.8 * MIB)];
+    await until(async () => {
+      held.push(await hold(8 * 1024), await hold(1));
+      return (await submitByRest(null)).status === 503;
+    });
+    held.push(await hold(1));
   });
   afterAll(() => service[Symbol.asyncDispose]());
 
