@@ -2,13 +2,7 @@ import { expect, it } from 'vitest';
 import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
 import { contactForm } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import {
-  type AttackedService,
-  HEALTH_MS,
-  harmDone,
-  MEMORY_MIB,
-  startAttackedService,
-} from './attacked-service.ts';
+import { type AttackedService, harmDone, MEMORY_MIB, startAttackedService } from './attacked-service.ts';
 
 /** All of them reach one mailbox. */
 const addresses = Array.from({ length: 12 }, (_, n) =>
@@ -24,7 +18,7 @@ it('mails a stranger no word of who makes forms on their address without a key, 
   await using service = await startAttackedService('pglite', { SMTP_URL: mailServer.url, RATE_LIMIT: 'off' });
   const formIds: string[] = [];
 
-  const { slowestHealthMs, addedMib } = await harmDone(service, async () => {
+  const { addedMib } = await harmDone(service, async () => {
     for (const address of addresses) formIds.push(await makeForm(service, `${address}`));
     await Promise.all(formIds.map((formId) => submitManyTimes(service, formId)));
     for (const formId of formIds) await until(() => isSettled(service, formId), 30_000);
@@ -54,7 +48,6 @@ it('mails a stranger no word of who makes forms on their address without a key, 
       .every(({ text }) => text?.includes('Answerword')),
   ).toBe(true);
 
-  expect(slowestHealthMs).toBeLessThan(HEALTH_MS);
   expect(addedMib).toBeLessThan(MEMORY_MIB);
 }, 90_000);
 
