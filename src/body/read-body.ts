@@ -233,8 +233,8 @@ const bounds = new WeakMap<Request, number>();
 const boundAfter: Partial<Record<Unread, number>> & Record<'too slow' | 'over budget', number> = {
   // Nobody waits for it.
   'too slow': 0,
-  // Enough for a body that is no file: dropping costs memory, too, until it is collected.
-  'over budget': 256 * 1024,
+  // Enough for answers to a form: dropping costs memory, too, until it is collected.
+  'over budget': 64 * 1024,
 };
 
 /** For requests that come from no listener. */
