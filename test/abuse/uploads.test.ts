@@ -14,7 +14,7 @@ import {
 } from './attacked-service.ts';
 
 const UPLOADS = 200;
-const AT_ONCE = 100;
+const AT_ONCE = 50;
 const MIB = 1024 * 1024;
 const part = Buffer.alloc(MIB, 'x');
 const withFile = { fields: [{ id: 'cv', type: 'file' }] };
