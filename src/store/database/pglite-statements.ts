@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messages, type PGlite, protocol, types } from '@electric-sql/pglite';
 import type { Row } from './queries.ts';
 
@@ -44,6 +45,29 @@ export function createStatements(pglite: PGlite): (sql: string, params: unknown[
   return (sql, params) =>
     pglite._runExclusiveTransaction(() => pglite._runExclusiveQuery(() => run(sql, params)));
 }
+
+/**
+ * Lets the event loop run between statements. Each runs within a turn of it and its answer is a microtask, so that
+ * callers whose next statement follows at once would keep everything else waiting until their last one.
+ */
+export function shareTurns(pglite: PGlite): void {
+  const runExclusive = pglite._runExclusiveQuery.bind(pglite);
+  let turnBegan: number | undefined;
+  pglite._runExclusiveQuery = (statement) =>
+    runExclusive(async () => {
+      if (turnBegan !== undefined && performance.now() - turnBegan > MAX_TURN_MS) await nextTurn();
+      if (turnBegan === undefined) {
+        turnBegan = performance.now();
+        setImmediate(() => {
+          turnBegan = undefined;
+        });
+      }
+      return statement();
+    });
+}
+
+/** What statements may take of a turn, and the last of them beyond it. */
+const MAX_TURN_MS = 10;
 
 /** Closes the database after all that runs or waits: PGlite's own `close` takes no turn, and would cut into it. */
 export function closeInTurn(pglite: PGlite): Promise<void> {

@@ -15,7 +15,7 @@ import { type Engine, ormOptions, schemaDifference, timeTypes } from './engine.t
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { runMigrations } from './migrate.ts';
-import { closeInTurn, createStatements } from './pglite-statements.ts';
+import { closeInTurn, createStatements, shareTurns } from './pglite-statements.ts';
 import type { Row } from './queries.ts';
 
 /**
@@ -37,6 +37,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
     throw new StartError(`The embedded database in ${dataDir} can't be opened.`, { cause: error });
   });
 
+  shareTurns(pglite);
   const orm = await MikroORM.init(
     defineConfig({
       ...ormOptions,
