@@ -85,9 +85,9 @@ export async function givenForm(
 
 async function warmUp({ url, key }: Pick<AttackedService, 'url' | 'key'>, formId: string): Promise<void> {
   const answers = { email: 'ada@example.com', message: 'x'.repeat(1_000) };
-  for (let round = 0; round < 20; round += 1) {
+  for (let round = 0; round < 25; round += 1) {
     const submit = () => post(`${url}/v1/forms/${formId}/submissions`, { answers }, key);
-    await Promise.all(Array.from({ length: 20 }, submit));
+    await Promise.all(Array.from({ length: 40 }, submit));
   }
 }
 

@@ -11,7 +11,7 @@ import { join } from 'node:path';
  * others of the service. Waits for nothing: see `started` and `ended`.
  */
 export function spawnService(env: Record<string, string>, args: string[] = []): SpawnedService {
-  const child = spawn(process.execPath, ['src/main.ts', ...args], {
+  const child = spawn(process.execPath, ['--max-semi-space-size=16', 'src/main.ts', ...args], {
     cwd: join(import.meta.dirname, '../..'),
     env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
