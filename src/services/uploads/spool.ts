@@ -25,7 +25,7 @@ export function createSpool(folder: string): Spool {
 }
 
 /** A file that arrives in parts. It is made with its first byte, and removed at the end of its scope. */
-export class SpooledFile implements AsyncDisposable {
+class SpooledFile implements AsyncDisposable {
   readonly id: string;
   readonly path: string;
   size = 0;

@@ -1,0 +1,133 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { describe, expect, it } from 'vitest';
+import { engines } from '../support/database.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+import { type AttackedService, givenForm, startAttackedService } from './attacked-service.ts';
+import type { Targets } from './attackers-process.ts';
+
+/** How long all attacks last: `ABUSE_SECONDS=1200 npm run test:abuse all-at-once` for twenty minutes. */
+const SECONDS = Number(process.env.ABUSE_SECONDS ?? 15);
+const CLIENTS = 50;
+/** The most that the slowest hundredth of what others ask may take. */
+const P99_MS = 1_000;
+
+describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine) => {
+  it(`serves ${CLIENTS} others while strangers do all they can, and loses nothing`, async () => {
+    await using receiver = await startReceiver();
+    await using silent = await startReceiver(() => {});
+    await using service = await startAttackedService(engine, { WEBHOOK_ALLOW_PRIVATE: 'true' });
+    const formId = await givenForm(service, { delivery: { type: 'webhook', url: receiver.url } });
+    const targets = await givenTargets(service, formId, silent.url);
+
+    const attackers = startAttackers(targets);
+    const ends = performance.now() + SECONDS * 1_000;
+    const clients = Array.from({ length: CLIENTS }, (_, index) => useNormally(service, formId, index, ends));
+    const seen = await Promise.all(clients);
+    attackers.kill('SIGKILL');
+    const [, signal] = await once(attackers, 'exit');
+
+    expect(signal, 'the attackers ended by themselves').toBe('SIGKILL');
+    const failures = seen.flatMap((client) => client.failures);
+    expect(failures).toEqual([]);
+    const waits = seen.flatMap((client) => client.waitsMs).sort((a, b) => a - b);
+    expect(waits.length).toBeGreaterThan(SECONDS * CLIENTS * 0.5);
+    expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(P99_MS);
+    const acknowledged = seen.flatMap((client) => client.acknowledged);
+    expect(await missingIn(service, acknowledged)).toEqual([]);
+    await until(
+      () => missingAt(receiver.received, acknowledged).length === 0,
+      60_000,
+      () => `${missingAt(receiver.received, acknowledged).length} of ${acknowledged.length} not delivered`,
+    );
+  });
+});
+
+/** What the attackers are told of a service: things that strangers can find out. */
+async function givenTargets(service: AttackedService, formId: string, silentUrl: string): Promise<Targets> {
+  const cv = { id: 'cv', type: 'file' };
+  const uploadForm = await givenForm(service, { fields: [cv] });
+  return { url: service.url, grpcUrl: service.grpcUrl, formId, uploadForm, silentUrl };
+}
+
+/** A process of its own, after everything else by the scheduler's priority: it is to harm the service by what it asks. */
+function startAttackers(targets: Targets): ChildProcess {
+  const script = join(import.meta.dirname, 'attackers-process.ts');
+  return spawn('nice', ['-n', '5', process.execPath, script, JSON.stringify(targets)], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+}
+
+/** One of the others: submits, reads the form and opens the page of a session, from an address of its own. */
+async function useNormally(
+  service: AttackedService,
+  formId: string,
+  index: number,
+  ends: number,
+): Promise<Seen> {
+  const seen: Seen = { acknowledged: [], failures: [], waitsMs: [] };
+  await using dispatcher = disposable(new Agent({ localAddress: `127.0.1.${index + 1}`, connections: 1 }));
+  const { key, url } = service;
+  const ask = async (method: 'GET' | 'POST', path: string, body?: object) => {
+    const begun = performance.now();
+    const response = await request(`${url}${path}`, {
+      dispatcher,
+      method,
+      headers: {
+        'content-type': 'application/json',
+        ...(path.startsWith('/v1') && { authorization: `Bearer ${key}` }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.body.text();
+    seen.waitsMs.push(performance.now() - begun);
+    if (response.statusCode < 300) return text;
+    if (response.statusCode !== 503 || response.headers['retry-after'] === undefined) {
+      seen.failures.push(`${method} ${path}: ${response.statusCode} ${text}`);
+    }
+  };
+  // Spread over the first second, as strangers to each other are.
+  await sleep((1_000 * index) / CLIENTS);
+  for (let round = 0; performance.now() < ends; round += 1) {
+    try {
+      const answers = { email: 'ada@example.com', message: `Round ${round}` };
+      const submitted = await ask('POST', `/api/forms/${formId}/submissions`, { answers });
+      if (submitted !== undefined) seen.acknowledged.push(JSON.parse(submitted).submission_id);
+      await ask('GET', `/v1/forms/${formId}/agent-schema`);
+      const opened = await ask('POST', `/v1/forms/${formId}/sessions`, {});
+      if (opened !== undefined) await ask('GET', new URL(JSON.parse(opened).session.url).pathname);
+    } catch (error) {
+      seen.failures.push(String(error));
+    }
+    await sleep(1_100);
+  }
+  return seen;
+}
+
+/** Those of these submissions that the owner can't read. */
+async function missingIn({ url, key }: AttackedService, ids: string[]): Promise<string[]> {
+  const missing: string[] = [];
+  for (const id of ids) {
+    const response = await fetch(`${url}/v1/submissions/${id}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    if (response.status !== 200) missing.push(id);
+    await response.arrayBuffer();
+  }
+  return missing;
+}
+
+function missingAt(received: { body: string }[], ids: string[]): string[] {
+  const arrived = new Set(received.map(({ body }) => JSON.parse(body).data.submissionId));
+  return ids.filter((id) => !arrived.has(id));
+}
+
+function disposable(agent: Agent): Agent & AsyncDisposable {
+  return Object.assign(agent, { [Symbol.asyncDispose]: () => agent.destroy() });
+}
+
+type Seen = { acknowledged: string[]; failures: string[]; waitsMs: number[] };
