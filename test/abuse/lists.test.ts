@@ -34,7 +34,7 @@ it.each(['pglite', 'postgres'] as const)(
     const counts: number[] = [];
 
     const harm = await harmDone(service, async () => {
-      const readers = await Promise.all(Array.from({ length: 6 }, () => openButNeverRead(service, formId)));
+      const readers = await Promise.all(Array.from({ length: 4 }, () => openButNeverRead(service, formId)));
       for (const limit of ['limit=100', 'limit=100&offset=1'])
         counts.push(await countByRest(service, formId, limit));
       for (const transport of transports(service)) counts.push(await countByRpc(transport, formId));

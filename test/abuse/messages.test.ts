@@ -112,7 +112,6 @@ function grpcWeb(url: string, body: Buffer, type: string, encoding?: string) {
 /** Public methods whose messages hold any JSON, a definition, a file; one that needs a key. */
 const methods = [
   '/forms.v1.SubmissionsService/CreateSubmission',
-  '/forms.v1.SubmissionsService/CheckAnswers',
   '/forms.v1.FormsService/CreateForm',
   '/forms.v1.UploadsService/CreateUpload',
   '/forms.v1.SessionsService/CreateSession',
