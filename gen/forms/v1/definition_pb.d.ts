@@ -317,12 +317,12 @@ export declare type Condition = Message<"forms.v1.Condition"> & {
     case: "any";
   } | {
     /**
-     * Holds if the condition does not.
+     * Holds if the condition does not: `not` in REST.
      *
-     * @generated from field: forms.v1.Condition not = 4;
+     * @generated from field: forms.v1.Condition negation = 4;
      */
     value: Condition;
-    case: "not";
+    case: "negation";
   } | { case: undefined; value?: undefined };
 };
 

@@ -17,7 +17,7 @@ export function conditionFromMessage({ test }: pb.Condition, depth = 1): unknown
       return { all: test.value.conditions.map(inner) };
     case 'any':
       return { any: test.value.conditions.map(inner) };
-    case 'not':
+    case 'negation':
       return { not: inner(test.value) };
     case undefined:
       return {};
@@ -34,7 +34,7 @@ export function conditionToMessage(condition: Condition): pb.Condition {
 function testOf(condition: Condition): pb.Condition['test'] {
   if ('all' in condition) return { case: 'all', value: listOf(condition.all) };
   if ('any' in condition) return { case: 'any', value: listOf(condition.any) };
-  if ('not' in condition) return { case: 'not', value: conditionToMessage(condition.not) };
+  if ('not' in condition) return { case: 'negation', value: conditionToMessage(condition.not) };
   const { field, op, value } = condition;
   const comparison = create(pb.ComparisonSchema, { field, op: operators[op], value: valueFromJson(value) });
   return { case: 'comparison', value: comparison };
