@@ -12,7 +12,8 @@ export function textProblem(text: string): string | undefined {
 }
 
 /**
- * What is wrong with the texts, keys and depth of any JSON value; `path` is put before each place.
+ * What is wrong with the texts, numbers, keys and depth of any JSON value; `path` is put before each place. JSON can
+ * not say NaN, and what it says of a number can be too large for one.
  *
  * Never throws: it does not recurse, calls no method of the value, stops at what is too deep (and so at
  * circles), and returns a hundred problems at most.
@@ -23,6 +24,9 @@ export function jsonProblems(value: unknown, path: string): Violation[] {
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
     if (violations.length >= MAX_PROBLEMS) break;
     if (typeof place.value === 'string') report(violations, place.path, textProblem(place.value));
+    if (typeof place.value === 'number' && !Number.isFinite(place.value)) {
+      violations.push({ path: place.path, code: 'invalid_type', message: 'Expected a finite number' });
+    }
     if (typeof place.value !== 'object' || place.value === null) continue;
     if (place.depth > MAX_DEPTH) {
       report(violations, place.path, `Expected JSON at most ${MAX_DEPTH} deep`);

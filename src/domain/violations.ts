@@ -160,9 +160,9 @@ function invalidType(path: string, issue: { expected: string }, value: unknown):
   return wrongType(path, kindNamed(issue.expected), value);
 }
 
-/** The name of a value's JSON type, as messages use it. */
+/** The name of a value's JSON type, as messages use it; for a number that JSON does not have, the value. */
 export function kindOf(value: unknown): string {
-  if (value === null) return 'null';
+  if (value === null || (typeof value === 'number' && !Number.isFinite(value))) return String(value);
   return Array.isArray(value) ? 'array' : typeof value;
 }
 

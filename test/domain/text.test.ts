@@ -34,6 +34,15 @@ describe('jsonProblems', () => {
     ]);
   });
 
+  it('names each number that JSON can not say', () => {
+    const value = { a: [Number.NaN, 1], b: Number.POSITIVE_INFINITY };
+
+    expect(jsonProblems(value, 'm').map(({ path, code }) => [path, code])).toEqual([
+      ['m.a.0', 'invalid_type'],
+      ['m.b', 'invalid_type'],
+    ]);
+  });
+
   it('stops at what is too deep', () => {
     expect(jsonProblems(nested(33), '')).toHaveLength(1);
     expect(jsonProblems(nested(100_000), '')).toHaveLength(1);

@@ -582,7 +582,7 @@ export declare type Settings = Message<"forms.v1.Settings"> & {
   retentionDays?: number | undefined;
 
   /**
-   * When the form stops taking submissions.
+   * When the form stops taking submissions, in the years 1 to 9999.
    *
    * @generated from field: google.protobuf.Timestamp closes_at = 8;
    */

@@ -53,12 +53,12 @@ export const settingsSchema = z
       .exactOptional()
       .describe('Absent: submissions are kept for ever.'),
     closesAt: text(64)
-      .refine(isDatetime, {
+      .refine((time) => isDatetime(time) && isTimestamp(time), {
         error: 'Expected a date and time with offset, such as 2030-01-31T09:00:00Z',
         params: { code: 'invalid_date' },
       })
       .exactOptional()
-      .describe('From then on the form takes no answers; ISO 8601 with offset.'),
+      .describe('From then on the form takes no answers; ISO 8601 with offset, in the years 1 to 9999.'),
     maxSubmissions: z
       .int()
       .min(1)
@@ -82,6 +82,12 @@ export function normalizeSettings(settings: Settings): Settings {
     ...(locale !== undefined && { locale: Intl.getCanonicalLocales(locale)[0] ?? locale }),
     ...(closesAt !== undefined && { closesAt: new Date(closesAt).toISOString() }),
   };
+}
+
+/** Whether a message, and its JSON, can hold the time: they have the years 1 to 9999, in UTC. */
+function isTimestamp(time: string): boolean {
+  const instant = Date.parse(time);
+  return instant >= FIRST_INSTANT && instant < END_OF_TIMESTAMPS;
 }
 
 function isOrigin(text: string): boolean {
@@ -110,6 +116,9 @@ function isLocale(text: string): boolean {
     return false;
   }
 }
+
+const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');
+const END_OF_TIMESTAMPS = Date.parse('+010000-01-01T00:00:00Z');
 
 const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const JPEG = Buffer.from([0xff, 0xd8, 0xff]);

@@ -16,6 +16,7 @@ import {
 } from '../../domain/events/index.ts';
 import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries.ts';
 import type { Webhook } from '../../store/webhooks.ts';
+import { badParameter } from '../request-values.ts';
 
 /** A webhook as callers see it, without its secrets. */
 export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
@@ -77,10 +78,13 @@ export function eventName(event: WebhookEvent): RegistrableEvent | undefined {
   return registrableNames.find((name) => registrableEvents[name] === event);
 }
 
-/** The stored status that a list is asked for; undefined: all. */
+/** The stored status that a list is asked for; undefined: all. Throws for one that this version does not know. */
 export function statusFilterOf(status: DeliveryStatus): Delivery['status'] | undefined {
+  if (status === DeliveryStatus.UNSPECIFIED) return undefined;
   const known = ['pending', 'delivered', 'failed'] as const;
-  return known.find((name) => deliveryStatuses[name] === status);
+  const name = known.find((known) => deliveryStatuses[known] === status);
+  if (name === undefined) throw badParameter('status', 'custom', `Expected one of ${known.join(', ')}`);
+  return name;
 }
 
 const deliveryStatuses: Record<Delivery['status'], DeliveryStatus> = {

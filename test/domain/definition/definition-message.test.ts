@@ -124,7 +124,7 @@ describe('definition messages', () => {
       fields: [
         { id: 'a', type: FieldType.UNSPECIFIED },
         { id: 'b', type: 99 as FieldType },
-        { id: 'c', type: FieldType.NUMBER, step: Number.NaN, visibleWhen: {} },
+        { id: 'c', type: FieldType.NUMBER, step: 0, visibleWhen: {} },
         {
           id: 'd',
           type: FieldType.TEXT,
@@ -139,7 +139,7 @@ describe('definition messages', () => {
       'delivery.type invalid_type',
       'fields.0.type invalid_type',
       'fields.1.type invalid_enum_value',
-      'fields.2.step invalid_type',
+      'fields.2.step too_small',
       'fields.2.visibleWhen invalid_union',
       'fields.3.defaultValue invalid_union',
       'settings.closesAt invalid_date',
