@@ -198,7 +198,7 @@ export type Violation = { path: string; code: ViolationCode; message: string };
 
 type Summarized = Pick<Violation, 'path' | 'message'>;
 
-type ViolationCode = (typeof violationCodes)[number];
+export type ViolationCode = (typeof violationCodes)[number];
 
 type Issue = z.core.$ZodIssue;
 type CustomIssue = Extract<Issue, { code: 'custom' }>;

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { violationFromMessage } from '../domain/violation-message.ts';
 import { summarize } from '../domain/violations.ts';
 import { passedBack } from './call.ts';
 
@@ -92,7 +93,8 @@ function ofFailure(error: ConnectError): HttpError {
     if (bare === undefined) return new HttpError('internal', INTERNAL, { headers, cause: error });
     return new HttpError(bare.reason, bare.message, { headers: { ...bare.headers, ...headers } });
   }
-  const { violations: details, submissionId } = failure;
+  const { submissionId } = failure;
+  const details = failure.violations.map(violationFromMessage);
   return new HttpError(reasonOf(failure.reason), error.rawMessage, { details, headers, submissionId });
 }
 

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { violationToMessage } from '../domain/violation-message.ts';
 import { summarize, type Violation } from '../domain/violations.ts';
 
 /**
@@ -21,7 +22,7 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
   const { code = codes[reason], violations = [], submissionId = '', requiredScope = '', retryAfter } = facts;
   const value = {
     reason,
-    violations,
+    violations: violations.map(violationToMessage),
     submissionId,
     requiredScope,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),

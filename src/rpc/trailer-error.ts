@@ -1,6 +1,11 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { ConnectError } from '@connectrpc/connect';
-import { FailureSchema, type Violation, ViolationSchema } from '../../gen/forms/v1/errors_pb.js';
+import {
+  FailureSchema,
+  type Violation,
+  ViolationCode,
+  ViolationSchema,
+} from '../../gen/forms/v1/errors_pb.js';
 import { withFailure } from './errors.ts';
 
 /**
@@ -25,7 +30,7 @@ function fitting(violations: Violation[]): Violation[] {
     bytes += toBinary(ViolationSchema, violation).length;
     if (bytes <= MAX_BYTES) continue;
     const message = `There are ${violations.length - index} more problems`;
-    return [...violations.slice(0, index), create(ViolationSchema, { path: '', code: 'custom', message })];
+    return [...violations.slice(0, index), create(ViolationSchema, { code: ViolationCode.CUSTOM, message })];
   }
   return violations;
 }

@@ -1,6 +1,6 @@
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
 import { SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
 import { demoFormId, newId } from '../../src/domain/ids.ts';
 import { engines } from '../support/database.ts';
@@ -263,9 +263,9 @@ describe.each(engines)('CheckAnswers on %s', (engine) => {
     const none = await checkAnswers({ formId });
 
     expect(fitting.violations).toEqual([]);
-    expect(wrong.violations.map(({ path, code }) => `${path}: ${code}`)).toEqual([
-      'answers.email: invalid_string',
-      'answers.age: unrecognized_keys',
+    expect(wrong.violations.map(({ path, code }) => `${path}: ${ViolationCode[code]}`)).toEqual([
+      'answers.email: INVALID_STRING',
+      'answers.age: UNRECOGNIZED_KEYS',
     ]);
     expect(none.violations).toEqual([]);
     expect(await stored(services)).toEqual({ submissions: [], events: [] });

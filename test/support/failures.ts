@@ -1,6 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { expect } from 'vitest';
 import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { violationFromMessage } from '../../src/domain/violation-message.ts';
 
 /** What a call failed with, in the words of `errors.proto`. Fails the test if it did not fail so. */
 export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
@@ -16,7 +17,7 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
     code: error.code,
     reason: Reason[reason] ?? '',
     message: error.rawMessage,
-    violations: violations.map(({ path, code }) => [path, code]),
+    violations: violations.map(violationFromMessage).map(({ path, code }) => [path, code]),
     requiredScope,
     submissionId,
     header: error.metadata,

@@ -78,13 +78,11 @@ export declare type Violation = Message<"forms.v1.Violation"> & {
   path: string;
 
   /**
-   * What kind of problem it is: `invalid_type`, `invalid_string`, `too_small`, `too_big`,
-   * `invalid_enum_value`, `unrecognized_keys`, `invalid_date`, `not_multiple_of`,
-   * `invalid_union` or `custom`.
+   * What kind of problem it is. REST has the same names in lower case.
    *
-   * @generated from field: string code = 2;
+   * @generated from field: forms.v1.ViolationCode code = 2;
    */
-  code: string;
+  code: ViolationCode;
 
   /**
    * A sentence for people.
@@ -99,6 +97,95 @@ export declare type Violation = Message<"forms.v1.Violation"> & {
  * Use `create(ViolationSchema)` to create a new message.
  */
 export declare const ViolationSchema: GenMessage<Violation>;
+
+/**
+ * What is wrong with a value.
+ *
+ * @generated from enum forms.v1.ViolationCode
+ */
+export enum ViolationCode {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: VIOLATION_CODE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The value is missing, or of another type.
+   *
+   * @generated from enum value: VIOLATION_CODE_INVALID_TYPE = 1;
+   */
+  INVALID_TYPE = 1,
+
+  /**
+   * The text is not written as it must be.
+   *
+   * @generated from enum value: VIOLATION_CODE_INVALID_STRING = 2;
+   */
+  INVALID_STRING = 2,
+
+  /**
+   * The value is too small, too short or has too few items.
+   *
+   * @generated from enum value: VIOLATION_CODE_TOO_SMALL = 3;
+   */
+  TOO_SMALL = 3,
+
+  /**
+   * The value is too big, too long or has too many items.
+   *
+   * @generated from enum value: VIOLATION_CODE_TOO_BIG = 4;
+   */
+  TOO_BIG = 4,
+
+  /**
+   * The value is none of those that are possible.
+   *
+   * @generated from enum value: VIOLATION_CODE_INVALID_ENUM_VALUE = 5;
+   */
+  INVALID_ENUM_VALUE = 5,
+
+  /**
+   * There is nothing of this name.
+   *
+   * @generated from enum value: VIOLATION_CODE_UNRECOGNIZED_KEYS = 6;
+   */
+  UNRECOGNIZED_KEYS = 6,
+
+  /**
+   * The text is no date or time.
+   *
+   * @generated from enum value: VIOLATION_CODE_INVALID_DATE = 7;
+   */
+  INVALID_DATE = 7,
+
+  /**
+   * The number is between two steps.
+   *
+   * @generated from enum value: VIOLATION_CODE_NOT_MULTIPLE_OF = 8;
+   */
+  NOT_MULTIPLE_OF = 8,
+
+  /**
+   * The value has none of the shapes that are possible.
+   *
+   * @generated from enum value: VIOLATION_CODE_INVALID_UNION = 9;
+   */
+  INVALID_UNION = 9,
+
+  /**
+   * Anything else; `message` says what.
+   *
+   * @generated from enum value: VIOLATION_CODE_CUSTOM = 10;
+   */
+  CUSTOM = 10,
+}
+
+/**
+ * Describes the enum forms.v1.ViolationCode.
+ */
+export declare const ViolationCodeSchema: GenEnum<ViolationCode>;
 
 /**
  * Why a call failed.

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { isObject, type JsonObject } from '../../domain/json.ts';
 import { limitsOf } from '../../domain/message-limits.ts';
+import { violationFromMessage } from '../../domain/violation-message.ts';
 import { violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError, HttpError, httpErrorOf } from '../../http/errors.ts';
@@ -87,7 +88,7 @@ async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
     const own = body ? violationsOf(body.error, value) : problems;
     const answers = body && answersIn(value);
     const { violations } = await call(rpcs.checkAnswers, { formId, managed, ...(answers && { answers }) });
-    throw contentError([...own, ...violations]);
+    throw contentError([...own, ...violations.map(violationFromMessage)]);
   }
   const { answers, source = '' } = body.data;
   const input = { formId, answers, source, idempotencyKey: key, managed };

@@ -1,6 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
+import { violationFromMessage } from '../../domain/violation-message.ts';
 import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
 import { noFiles, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
@@ -64,7 +65,7 @@ async function answer(post: Post): Promise<void> {
   const visible = visibleIds(fields, answers);
   const steps = stepsOf(fields, visible);
   const here = fields.filter(({ id, page }) => page === posted.step && visible.has(id));
-  const problems = [...posted.problems, ...saved.violations].filter(({ path }) =>
+  const problems = [...posted.problems, ...saved.violations.map(violationFromMessage)].filter(({ path }) =>
     here.some(({ id }) => id === fieldIdOf(path) && posted.shown.has(id)),
   );
   if (forward && problems.length > 0) return showAgain(post, { answers, problems, step: posted.step });

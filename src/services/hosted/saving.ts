@@ -1,4 +1,5 @@
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { violationToMessage } from '../../domain/violation-message.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { lockSession, type Session, updateSession } from '../../store/sessions.ts';
@@ -33,7 +34,7 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const answers = visibleAnswers(definition, currentAnswers(definition, { ...current, partialAnswers }));
   return {
     answers: await describeUnclaimed(context, version, answers),
-    violations: [...violations, ...lacking],
+    violations: [...violations, ...lacking].map(violationToMessage),
     saved: allowPartial,
   };
 }

@@ -12,6 +12,7 @@ import {
 } from '../../../gen/forms/v1/submissions_pb.js';
 import { demoFormId, isId, smallestIdAt } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/text.ts';
+import { violationToMessage } from '../../domain/violation-message.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { listSubmissions as listStored, type SubmissionFilter } from '../../store/submission-pages.ts';
@@ -80,7 +81,7 @@ async function checkAnswers(context: ServiceContext, request: CheckAnswersReques
   if (answers === undefined) return {};
   checkSize(form, { answers });
   const { violations } = await checkedAnswers(context, { version: form.version, answers });
-  return { violations };
+  return { violations: violations.map(violationToMessage) };
 }
 
 /** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
