@@ -3,6 +3,7 @@ import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
 import { violationFromMessage } from '../domain/violation-message.ts';
 import { summarize } from '../domain/violations.ts';
 import { passedBack } from './call.ts';
+import { restPathOf } from './rest-path.ts';
 
 /** The documented table of errors: the status of each reason. */
 const statuses = {
@@ -93,9 +94,13 @@ function ofFailure(error: ConnectError): HttpError {
     if (bare === undefined) return new HttpError('internal', INTERNAL, { headers, cause: error });
     return new HttpError(bare.reason, bare.message, { headers: { ...bare.headers, ...headers } });
   }
+  const details = failure.violations.map((message) => {
+    const violation = violationFromMessage(message);
+    return { ...violation, path: restPathOf(violation.path) };
+  });
+  const message = details.length > 0 ? summarize(details) : error.rawMessage;
   const { submissionId } = failure;
-  const details = failure.violations.map(violationFromMessage);
-  return new HttpError(reasonOf(failure.reason), error.rawMessage, { details, headers, submissionId });
+  return new HttpError(reasonOf(failure.reason), message, { details, headers, submissionId });
 }
 
 /** The name of a failed call's reason in lower case. An unknown one, of a newer service, is `internal`. */

@@ -12,7 +12,7 @@ export function notFound(what: string): ConnectError {
   return failed(Reason.NOT_FOUND, `There is no such ${what}`);
 }
 
-/** The request can be read but does not fit. Paths are rooted at the REST body. */
+/** The request can be read but does not fit. Paths are those of the request's fields: `definition.fields[0].id`. */
 export function invalid(violations: Violation[]): ConnectError {
   return failed(Reason.INVALID, summarize(violations), { violations });
 }

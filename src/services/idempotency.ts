@@ -16,7 +16,7 @@ export function readIdempotency(key: string, content: Record<string, unknown>): 
   if (key === '') return undefined;
   if (key.length > idempotencyKeyLength.max || textProblem(key) !== undefined) {
     throw badParameter(
-      'Idempotency-Key',
+      'idempotency_key',
       'invalid_string',
       `Expected 1 to ${idempotencyKeyLength.max} characters`,
     );

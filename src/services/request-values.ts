@@ -10,17 +10,16 @@ import type { PageRequest } from '../store/database/queries.ts';
  * Which page a list request asks for. Page tokens are ids with `prefix`; `unset` is the size of a page if the
  * request names none.
  *
- * Throws BAD_REQUEST, with a violation at the REST parameter's name, for a negative size and for a
- * token that no list gave.
+ * Throws BAD_REQUEST, with a violation at the field, for a negative size and for a token that no list gave.
  */
 export function pageRequestOf(
   { pageSize, pageToken }: ListRequest,
   prefix: IdPrefix | 'sess',
   unset: number = pageSizes.default,
 ): PageRequest {
-  if (pageSize < 0) throw badParameter('limit', 'too_small', 'Expected at least 1');
+  if (pageSize < 0) throw badParameter('page_size', 'too_small', 'Expected at least 1');
   if (pageToken !== '' && !isId(prefix, pageToken)) {
-    throw badParameter('cursor', 'invalid_string', 'Expected a cursor that a list has given');
+    throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
   }
   return {
     limit: pageSize === 0 ? unset : Math.min(pageSize, pageSizes.max),
@@ -28,7 +27,7 @@ export function pageRequestOf(
   };
 }
 
-/** The failure of a request whose parameter, named as in REST's query or headers, can't be used. */
+/** The failure of a request with a field beside its content that can't be used. `path` is the field's name. */
 export function badParameter(path: string, code: Violation['code'], message: string) {
   return failed(Reason.BAD_REQUEST, `${path}: ${message}`, { violations: [{ path, code, message }] });
 }

@@ -89,7 +89,7 @@ describe.each(engines)('versions of a form on %s', (engine) => {
     const formId = await givenVersions('One');
     const list = (page: object) => failureOf(forms(services.key).listFormVersions({ formId, ...page }));
 
-    expect(await list({ pageToken: 'x' })).toMatchObject({ violations: [['cursor', 'invalid_string']] });
-    expect(await list({ pageSize: -1 })).toMatchObject({ violations: [['limit', 'too_small']] });
+    expect(await list({ pageToken: 'x' })).toMatchObject({ violations: [['page_token', 'invalid_string']] });
+    expect(await list({ pageSize: -1 })).toMatchObject({ violations: [['page_size', 'too_small']] });
   });
 });

@@ -45,9 +45,9 @@ describe.each(engines)('FormsService on %s', (engine) => {
       expect(failure.reason).toBe('INVALID');
       expect(failure.violations).toEqual(
         expect.arrayContaining([
-          ['name', 'too_small'],
-          ['fields.0.id', 'invalid_string'],
-          ['fields.0.options', 'invalid_type'],
+          ['definition.name', 'too_small'],
+          ['definition.fields[0].id', 'invalid_string'],
+          ['definition.fields[0].options', 'invalid_type'],
         ]),
       );
     });
@@ -55,7 +55,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
     it('says that the definition is required', async () => {
       const failure = await failureOf(forms(services.key).validateForm({}));
 
-      expect(failure.violations).toEqual([['', 'invalid_type']]);
+      expect(failure.violations).toEqual([['definition', 'invalid_type']]);
     });
 
     it('refuses strangers, and keys without the scope', async () => {
@@ -140,7 +140,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
       const failure = await failureOf(forms().createForm({ definition }));
 
       expect(failure.violations.map(([path]) => path)).toEqual(
-        expect.arrayContaining(['fields.0.type', 'delivery.to']),
+        expect.arrayContaining(['definition.fields[0].type', 'definition.delivery.email.to']),
       );
       await forms(services.key).createForm({ definition });
     });
@@ -293,11 +293,11 @@ describe.each(engines)('FormsService on %s', (engine) => {
 
       expect(await list({ pageSize: -1 })).toMatchObject({
         reason: 'BAD_REQUEST',
-        violations: [['limit', 'too_small']],
+        violations: [['page_size', 'too_small']],
       });
       expect(await list({ pageToken: 'x\0' })).toMatchObject({
         reason: 'BAD_REQUEST',
-        violations: [['cursor', 'invalid_string']],
+        violations: [['page_token', 'invalid_string']],
       });
       expect(await failureOf(forms().listForms({}))).toMatchObject({ reason: 'MISSING_KEY' });
     });
@@ -378,7 +378,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
         forms(services.key).publishFormVersion({ formId: form.id, definition }),
       );
 
-      expect(failure.violations.map(([path]) => path)).toEqual(['fields.0.type']);
+      expect(failure.violations.map(([path]) => path)).toEqual(['definition.fields[0].type']);
     });
 
     it('refuses drafts, archived forms, other projects, bad definitions and weak keys', async () => {

@@ -44,8 +44,8 @@ describe.each(engines)('KeysService on %s', (engine) => {
     expect(await refused({ name: 'x'.repeat(201) })).toEqual([['name', 'too_big']]);
     expect(await refused({ name: 'x\0' })).toEqual([['name', 'custom']]);
     expect(await refused({ scopes: ['forms:read', 'all', 'forms:read'] })).toEqual([
-      ['scopes.1', 'invalid_enum_value'],
-      ['scopes.2', 'custom'],
+      ['scopes[1]', 'invalid_enum_value'],
+      ['scopes[2]', 'custom'],
     ]);
     expect(await refused({ scopes: Array(12).fill('forms:read') })).toEqual([['scopes', 'too_big']]);
     expect(await refused({ project: 'no spaces' })).toEqual([['project', 'invalid_string']]);
@@ -56,7 +56,7 @@ describe.each(engines)('KeysService on %s', (engine) => {
   it('suggests the scope that an unknown one may mean', async () => {
     const { message } = await failureOf(keys(rpc.key).createKey({ name: 'k', scopes: ['form:write'] }));
 
-    expect(message).toMatch(/^scopes\.0: Expected one of "forms:read", .*\. Did you mean `forms:write`\?$/);
+    expect(message).toMatch(/^scopes\[0\]: Expected one of "forms:read", .*\. Did you mean `forms:write`\?$/);
   });
 
   it('lets no key make one that may do more', async () => {
@@ -64,7 +64,7 @@ describe.each(engines)('KeysService on %s', (engine) => {
     const elsewhere = await rpc.givenKey();
 
     expect(await failureOf(keys(weak).createKey({ name: 'k', scopes: ['forms:read', '*'] }))).toMatchObject({
-      violations: [['scopes.1', 'custom']],
+      violations: [['scopes[1]', 'custom']],
     });
     expect(
       await failureOf(keys(weak).createKey({ name: 'k', scopes: ['forms:read'], project: 'other' })),

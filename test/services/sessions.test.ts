@@ -187,7 +187,7 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     );
 
     expect(failures.map(({ code }) => code)).toEqual(failures.map(() => Code.AlreadyExists));
-    expect(long.violations).toEqual(['Idempotency-Key: invalid_string']);
+    expect(long.violations).toEqual(['idempotency_key: invalid_string']);
     expect(await count(services, 'sessions')).toBe(2);
   });
 

@@ -81,9 +81,9 @@ describe.each(engines)('ListSubmissions on %s', (engine) => {
   });
 
   it.each([
-    [{ pageSize: -1 }, 'limit: too_small'],
-    [{ pageToken: 'x' }, 'cursor: invalid_string'],
-    [{ skip: -1 }, 'offset: custom'],
+    [{ pageSize: -1 }, 'page_size: too_small'],
+    [{ pageToken: 'x' }, 'page_token: invalid_string'],
+    [{ skip: -1 }, 'skip: custom'],
     [{ source: '\0' }, 'source: custom'],
     [{ status: 99 }, 'status: custom'],
   ])('refuses %j', async (request, violation) => {

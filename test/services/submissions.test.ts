@@ -189,7 +189,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
     const long = await expectFailure(submit('k'.repeat(256)), Reason.BAD_REQUEST);
 
     expect(reused.code).toBe(Code.AlreadyExists);
-    expect(long.violations).toEqual(['Idempotency-Key: invalid_string']);
+    expect(long.violations).toEqual(['idempotency_key: invalid_string']);
     expect((await stored(services)).submissions).toHaveLength(1);
   });
 

@@ -55,13 +55,13 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
     const refusals = async (request: object) =>
       (await expectFailure(create(request), Reason.INVALID)).violations;
 
-    expect(await refusals({ content: Buffer.alloc(0) })).toEqual(['file: too_small']);
-    expect(await refusals({ content: Buffer.alloc(101, '%PDF-') })).toEqual(['file: too_big']);
-    expect(await refusals({ content: Buffer.from('text'), filename: 'cv.pdf' })).toEqual(['file: custom']);
-    expect(await refusals({ fieldId: 'email' })).toEqual(['field: custom']);
-    expect(await refusals({ fieldId: 'constructor' })).toEqual(['field: custom']);
+    expect(await refusals({ content: Buffer.alloc(0) })).toEqual(['content: too_small']);
+    expect(await refusals({ content: Buffer.alloc(101, '%PDF-') })).toEqual(['content: too_big']);
+    expect(await refusals({ content: Buffer.from('text'), filename: 'cv.pdf' })).toEqual(['content: custom']);
+    expect(await refusals({ fieldId: 'email' })).toEqual(['field_id: custom']);
+    expect(await refusals({ fieldId: 'constructor' })).toEqual(['field_id: custom']);
     expect(await refusals({ target: ofSession(session?.id ?? ''), fieldId: 'scan' })).toEqual([
-      'field: custom',
+      'field_id: custom',
     ]);
     expect(await refusals({ target: { case: undefined } })).toEqual([': custom']);
     await expectFailure(create({ fieldId: 'photos', content: Buffer.alloc(10_485_761) }), Reason.TOO_LARGE);

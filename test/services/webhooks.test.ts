@@ -62,9 +62,9 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
         expect(await refused({ url: bad })).toEqual([['url', 'invalid_string']]);
       }
       expect(await refused({ events: [0, 7, 1, 1] })).toEqual([
-        ['events.0', 'invalid_enum_value'],
-        ['events.1', 'invalid_enum_value'],
-        ['events.3', 'custom'],
+        ['events[0]', 'invalid_enum_value'],
+        ['events[1]', 'invalid_enum_value'],
+        ['events[3]', 'custom'],
       ]);
       expect(await refused({ secret: 'x'.repeat(257) })).toEqual([['secret', 'too_big']]);
     });

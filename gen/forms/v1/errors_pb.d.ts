@@ -69,9 +69,9 @@ export declare const FailureSchema: GenMessage<Failure>;
  */
 export declare type Violation = Message<"forms.v1.Violation"> & {
   /**
-   * Where it is: a dotted path from the root of the REST body, such as `fields.0.id`,
-   * `answers.email` or `delivery.url`; the parameter's name for a query parameter; empty for the
-   * whole.
+   * Where it is: the path of the request's field, such as `page_size`,
+   * `definition.fields[0].max_length` or `definition.delivery.webhook.url`; within answers, prefill
+   * and metadata dotted, such as `answers.email`; empty for the whole.
    *
    * @generated from field: string path = 1;
    */

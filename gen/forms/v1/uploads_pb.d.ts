@@ -280,7 +280,7 @@ export declare const UploadsService: GenService<{
    * hour.
    *
    * Needs no key. Fails with `NOT_FOUND` if there is no such published form or open session, and
-   * with `INVALID_ARGUMENT` at `file` if the field does not take the file. Forms made without a
+   * with `INVALID_ARGUMENT` at `content` if the field does not take the file. Forms made without a
    * key take no files.
    *
    * @generated from rpc forms.v1.UploadsService.CreateUpload

@@ -5,6 +5,7 @@ import {
   type FormDefinition,
 } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
+import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import { invalid } from '../../rpc/errors.ts';
 
@@ -14,7 +15,9 @@ export function readDefinition(
   options: DefinitionOptions,
 ): { definition: FormDefinition; deliverySecret?: string } {
   const checked = checkDefinition(message && definitionFromMessage(message), options);
-  if (!checked.ok) throw invalid(checked.violations);
+  if (!checked.ok) {
+    throw invalid(checked.violations.map((one) => ({ ...one, path: fieldPathOf(one.path) })));
+  }
   return checked;
 }
 

@@ -126,7 +126,7 @@ function scopeProblems(scopes: string[], caller: Caller): Violation[] {
     return [{ path: 'scopes', code: 'too_big', message: `Expected at most ${allScopes.length} scopes` }];
   }
   return scopes.flatMap((scope, index): Violation[] => {
-    const path = `scopes.${index}`;
+    const path = `scopes[${index}]`;
     if (!isScope(scope)) return [{ path, code: 'invalid_enum_value', message: oneOf(allScopes, scope) }];
     if (scopes.indexOf(scope) < index) return [{ path, code: 'custom', message: 'The scope is named twice' }];
     if (withinScopes([scope], caller.scopes)) return [];

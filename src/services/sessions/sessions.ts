@@ -143,7 +143,7 @@ async function listSessions(context: ServiceContext, request: ListSessionsReques
   const { limit, cursor } = pageRequestOf(request, 'sess');
   const after = cursor === undefined ? undefined : await findAnySession(context.database, cursor);
   if (after !== undefined && after?.formId !== request.formId) {
-    throw badParameter('cursor', 'invalid_string', 'Expected a cursor that a list has given');
+    throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
   }
   const status = statusFilterOf(request.status);
   const { items, nextCursor } = await listStored(context.database, request.formId, {

@@ -107,7 +107,7 @@ async function getSubmission(
 /** Lists a form's submissions, newest first. A form of another project is not there. */
 async function listSubmissions(context: ServiceContext, request: ListSubmissionsRequest, caller: Caller) {
   await requireOwnForm(context.forms, caller, request.formId);
-  if (request.skip < 0) throw badParameter('offset', 'custom', 'Expected a whole number from 0');
+  if (request.skip < 0) throw badParameter('skip', 'custom', 'Expected a whole number from 0');
   const page = { ...pageRequestOf(request, 'sub'), offset: request.skip };
   const filter = filterOf(request);
   if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };

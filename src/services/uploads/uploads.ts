@@ -111,7 +111,7 @@ async function openTarget(
   const { form } = target;
   refuseIfClosed(form, context.now());
   if (form.createdBy === 'public') {
-    throw invalid([refused('file', 'Forms made without a key take no files')]);
+    throw invalid([refused('content', 'Forms made without a key take no files')]);
   }
   const stranger = strangerAddress(call, form.projectId);
   if (stranger === undefined) return { ...target, room: undefined };
@@ -123,7 +123,7 @@ async function openTarget(
 function fileField({ version, byHuman }: Target, fieldId: string): Field {
   const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
   if (field !== undefined && !(byHuman && field.hidden)) return field;
-  throw invalid([refused('field', 'There is no such file field')]);
+  throw invalid([refused('field_id', 'There is no such file field')]);
 }
 
 /** Ends a file that is too large before the rest of it has come. */
@@ -131,7 +131,7 @@ function refuseTooLarge(size: number, field: Field | undefined): void {
   if (size > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
   const maxBytes = field?.maxBytes ?? MAX_FILE_BYTES;
   if (size <= maxBytes) return;
-  throw invalid([{ path: 'file', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
+  throw invalid([{ path: 'content', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
 }
 
 /** Sessions are filled on the hosted page, by whoever knows their id; forms from pages that may post to them. */
@@ -154,9 +154,9 @@ async function targetOf(context: ServiceContext, { target }: Part, call: Handler
 }
 
 function fileProblems({ accept }: Field, file: FileFacts): Violation[] {
-  if (file.size === 0) return [{ path: 'file', code: 'too_small', message: 'The file is empty' }];
+  if (file.size === 0) return [{ path: 'content', code: 'too_small', message: 'The file is empty' }];
   if (acceptsFile(accept, file.contentType, file.filename)) return [];
-  return [refused('file', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
+  return [refused('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
 }
 
 function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {

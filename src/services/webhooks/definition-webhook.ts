@@ -1,4 +1,5 @@
 import type { Delivery } from '../../domain/definition/definition.ts';
+import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { newId } from '../../domain/ids.ts';
 import { newWebhookSecret, type SecretBox } from '../../domain/secrets.ts';
 import type { Transaction } from '../../store/database/database.ts';
@@ -12,7 +13,7 @@ import { insertWithinLimits } from './webhook-limits.ts';
  * the definition current. Deliveries made before keep their URL.
  *
  * Returns the signing secret if one was made, which is to be shown this once; else ''. `secret` is
- * the one that came with the definition. Throws `INVALID_ARGUMENT` at `delivery.url` if there are too many
+ * the one that came with the definition. Throws `INVALID_ARGUMENT` at the definition's URL if there are too many
  * webhooks for one more.
  */
 export async function syncDefinitionWebhook(tx: Transaction, change: DeliveryChange): Promise<string> {
@@ -25,7 +26,7 @@ export async function syncDefinitionWebhook(tx: Transaction, change: DeliveryCha
   if (webhook === null) {
     const signing = secret ?? newWebhookSecret();
     const added = newWebhook(form, delivery.url, secrets.seal(signing), at);
-    await insertWithinLimits(tx, added, { maxWebhooks, path: 'delivery.url' });
+    await insertWithinLimits(tx, added, { maxWebhooks, path: fieldPathOf('delivery.url') });
     return secret === undefined ? signing : '';
   }
   const { id, projectId } = webhook;

@@ -31,7 +31,7 @@ export function eventProblems(events: WebhookEvent[]): Violation[] {
     return [{ path: 'events', code: 'too_small', message: 'Expected at least one event' }];
   }
   return events.flatMap((event, index): Violation[] => {
-    const path = `events.${index}`;
+    const path = `events[${index}]`;
     if (eventName(event) === undefined) {
       const message = `Expected one of ${registrableNames.map((name) => `"${name}"`).join(', ')}`;
       return [{ path, code: 'invalid_enum_value', message }];

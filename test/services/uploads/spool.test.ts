@@ -55,8 +55,8 @@ describe.each(engines)('A file that comes in parts on %s', (engine) => {
     };
 
     expect(await refused(newId('form', 0), Reason.NOT_FOUND)).toEqual({ violations: [], read: 0 });
-    expect(await refused(keyless, Reason.INVALID)).toEqual({ violations: ['file: custom'], read: 0 });
-    expect(await refused(formId, Reason.INVALID)).toEqual({ violations: ['file: too_big'], read: 2 });
+    expect(await refused(keyless, Reason.INVALID)).toEqual({ violations: ['content: custom'], read: 0 });
+    expect(await refused(formId, Reason.INVALID)).toEqual({ violations: ['content: too_big'], read: 2 });
 
     expect(spooled(services)).toEqual([]);
   });

@@ -65,9 +65,11 @@ describe.each(engines)('Webhooks of a project on %s', (engine) => {
       services.owner,
     );
 
-    expect(refused.violations).toEqual(['delivery.url: too_big']);
+    expect(refused.violations).toEqual(['definition.delivery.webhook.url: too_big']);
     expect(refused.message).toContain('A project has at most 1 webhooks of forms made without a key');
-    expect((await expectFailure(published, Reason.INVALID)).violations).toEqual(['delivery.url: too_big']);
+    expect((await expectFailure(published, Reason.INVALID)).violations).toEqual([
+      'definition.delivery.webhook.url: too_big',
+    ]);
     await services.database.execute(`update webhooks set active = false where keyless`);
     await activate(further);
   });

@@ -1,0 +1,87 @@
+import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
+
+/**
+ * The path of a place of a definition in the messages that carry one, from its path in the definition's JSON:
+ * `fields.0.maxLength` is `definition.fields[0].max_length`, and `delivery.url` is `definition.delivery.webhook.url`.
+ *
+ * A part that no message has, such as an unknown property, stays as it is.
+ */
+export function fieldPathOf(jsonPath: string): string {
+  let path = ROOT;
+  let at: DescMessage | undefined = FormDefinitionSchema;
+  for (const part of jsonPath === '' ? [] : jsonPath.split('.')) {
+    const isIndex = /^\d+$/.test(part);
+    const steps: DescField[] = at === undefined ? [] : stepsTo(at, isIndex ? WRAPPED_LIST : part);
+    const choice = at?.oneofs.find((oneof) => jsonNamesOfChoices.get(keyOf(oneof)) === part);
+    const names = choice === undefined ? steps.map(({ name }) => name) : [choice.name];
+    path = [path, ...names].join('.');
+    if (isIndex) path += `[${part}]`;
+    else if (names.length === 0) path += `.${part}`;
+    if (!isIndex || steps.length > 0) at = insideOf(steps.at(-1));
+  }
+  return path;
+}
+
+/** The path in the definition's JSON of what `fieldPathOf` names; undefined for a path to anything else. */
+export function jsonPathOf(fieldPath: string): string | undefined {
+  const [root, ...tokens] = fieldPath.match(/[^.[\]]+/g) ?? [];
+  if (root !== ROOT) return undefined;
+  let at: DescMessage | undefined = FormDefinitionSchema;
+  const parts = tokens.map((token) => {
+    if (/^\d+$/.test(token)) return token;
+    const field: DescField | undefined = at?.fields.find(({ name }) => name === token);
+    const choice = at?.oneofs.find(({ name }) => name === token);
+    at = insideOf(field);
+    if (choice !== undefined) return jsonNamesOfChoices.get(keyOf(choice)) ?? token;
+    return field === undefined ? token : jsonNameOf(field);
+  });
+  return parts.filter((part) => part !== '').join('.');
+}
+
+/** The fields that lead from a message to a name of the JSON: through those that the JSON does not have. */
+function stepsTo(message: DescMessage, name: string): DescField[] {
+  for (const field of message.fields) {
+    if (name === WRAPPED_LIST ? isWrappedList(field) : jsonNameOf(field) === name) return [field];
+    if (jsonNameOf(field) !== '' || field.message === undefined || isWrappedList(field)) continue;
+    const further = stepsTo(field.message, name);
+    if (further.length > 0) return [field, ...further];
+  }
+  return [];
+}
+
+/** The message whose fields a path goes on with: not into the messages that stand for any JSON. */
+function insideOf(field: DescField | undefined): DescMessage | undefined {
+  return field?.message?.file === FormDefinitionSchema.file ? field.message : undefined;
+}
+
+/** Empty for a field that the JSON leaves out: what it holds stands in its place. */
+function jsonNameOf(field: DescField): string {
+  return jsonNames.get(keyOf(field)) ?? field.jsonName;
+}
+
+function isWrappedList(field: DescField): boolean {
+  return field.fieldKind === 'list' && jsonNameOf(field) === '';
+}
+
+function keyOf({ parent, name }: { parent: DescMessage; name: string }): string {
+  return `${parent.name}.${name}`;
+}
+
+/** The field of the requests that hold a definition. */
+const ROOT = 'definition';
+
+const WRAPPED_LIST = '';
+
+/** The names in the JSON that are not those of protobuf's own JSON. */
+const jsonNames = new Map([
+  ['DeliveryTarget.email', ''],
+  ['DeliveryTarget.webhook', ''],
+  ['Condition.comparison', ''],
+  ['ConditionList.conditions', ''],
+  ['Condition.negation', 'not'],
+  ['SpamSettings.min_time', 'minSeconds'],
+]);
+
+/** What tells the alternatives of a `oneof` apart in the JSON. */
+const jsonNamesOfChoices = new Map([['DeliveryTarget.channel', 'type']]);
