@@ -18,6 +18,7 @@ import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { watchDiskSpace } from './services/disk-space.ts';
+import { createEventFeed } from './services/events/event-feed.ts';
 import { createKeylessStorage } from './services/keyless-storage.ts';
 import { createPatternMatching } from './services/patterns/pattern-matching.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
@@ -49,9 +50,26 @@ export async function startApp(
   const uploads = uploadStore(config, now);
   const removeUpload = (id: string) => uploads.remove(id);
   const settings = deliverySettings(config);
-  const delivery = createDelivery({ database, secrets, secretKey, settings, now, random, log, removeUpload });
-  const notifyWorkers = () => delivery.notify();
-  const writer = createSubmissionWriter(database, delivery);
+  const events = started.adopt(createEventFeed({ database, now, log }), (feed) => feed.close());
+  const onEvents = () => events.announce();
+  const delivery = createDelivery({
+    database,
+    secrets,
+    secretKey,
+    settings,
+    now,
+    random,
+    log,
+    removeUpload,
+    onEvents,
+  });
+  const writer = createSubmissionWriter(database, {
+    places: () => delivery.places(),
+    onCommitted(commit) {
+      delivery.onCommitted(commit);
+      onEvents();
+    },
+  });
   started.defer(() => writer.close());
   const patterns = started.adopt(createPatternMatching({ log }), (matching) => matching.close());
   const keylessStorage = started.adopt(
@@ -73,7 +91,11 @@ export async function startApp(
     settings: config,
     now,
     log,
-    notifyWorkers,
+    notifyWorkers() {
+      delivery.notify();
+      onEvents();
+    },
+    events,
     uploads,
     disk,
     keylessStorage,

@@ -261,16 +261,12 @@ const settings = z.object({
   ),
   maxStreams: setting(
     'MAX_STREAMS',
-    'streams of events that a project may have open in one process',
-    '30',
-    wholeNumber(1, 100),
+    'streams of events and submissions that a project may have open in one process',
+    '60',
+    wholeNumber(1, 100_000),
   ),
-  maxStreamsPerKey: setting(
-    'MAX_STREAMS_PER_KEY',
-    'streams of events that one key may have open in one process',
-    '10',
-    wholeNumber(1, 100),
-  ),
+  maxStreamsPerKey: setting('MAX_STREAMS_PER_KEY', 'those of one key', '20', wholeNumber(1, 100_000)),
+  maxStreamsTotal: setting('MAX_STREAMS_TOTAL', 'those of all projects', '200', wholeNumber(1, 100_000)),
   maxConnections: setting(
     'MAX_CONNECTIONS',
     'connections open at once in each process; below the number of files that the system lets it open',

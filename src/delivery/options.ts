@@ -18,6 +18,8 @@ export type DeliveryOptions = {
   log: Log;
   /** Removes the bytes of uploads that nobody claimed; absent: there are none. */
   removeUpload?: (uploadId: string) => Promise<void>;
+  /** Called when this process has committed events; absent: nobody wants to know. */
+  onEvents?: () => void;
   /** How the hosts of webhooks are found; absent: the system's name servers. */
   resolveHost?: ResolveHost;
 };

@@ -2,7 +2,9 @@ import type { SecretBox, SecretKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Concurrency } from './concurrency.ts';
 import type { DiskSpace } from './disk-space.ts';
+import type { EventFeed } from './events/event-feed.ts';
 import type { FormReader } from './forms/form-reader.ts';
 import type { KeylessStorage } from './keyless-storage.ts';
 import type { KeyReader } from './keys/key-reader.ts';
@@ -26,6 +28,8 @@ export type ServiceOptions = {
   log: Log;
   /** Wakes the delivery workers: events were committed. Called after the commit, never inside. */
   notifyWorkers: () => void;
+  /** Tells of events of this process and of others. */
+  events: EventFeed;
   uploads: UploadStore;
   disk: DiskSpace;
   /** Bounds what is stored for callers without a key. */
@@ -60,15 +64,18 @@ export type ServiceSettings = {
   rateLimit: boolean;
   /** The most calls a minute with one key; undefined: any number. */
   rateLimitPerKey?: number | undefined;
-  /** How many streams of events a project, and one key of it, may have open in this process. */
+  /** How many streams of events a project, one key of it, and all together may have open in this process. */
   maxStreams: number;
   maxStreamsPerKey: number;
+  maxStreamsTotal: number;
 };
 
 /** What services share with each other, beside the options. */
 export type ServiceContext = ServiceOptions & {
   forms: FormReader;
   keys: KeyReader;
+  /** Counts the streams that are open. */
+  streams: Concurrency;
   /** Aborted when the service stops: streams that would go on for ever end. */
   stopping: AbortSignal;
 };

@@ -9,6 +9,7 @@ import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { limitConcurrency } from './concurrency.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
 import { createFormReader } from './forms/form-reader.ts';
@@ -33,6 +34,11 @@ export function createServices(options: ServiceOptions): Services {
     stopping: stopping.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
     forms: createFormReader({ database, patterns, now }),
+    streams: limitConcurrency('streams', {
+      perKey: settings.maxStreamsPerKey,
+      perProject: settings.maxStreams,
+      total: settings.maxStreamsTotal,
+    }),
   };
   return {
     list: [

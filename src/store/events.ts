@@ -1,5 +1,4 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { emittedEvents } from '../domain/events/index.ts';
 import { smallestIdAt } from '../domain/ids.ts';
 import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { deleteSome, type Queries, type Row } from './database/queries.ts';
@@ -62,20 +61,46 @@ export async function listWaitingEvents(
 }
 
 /**
- * The ids of up to `limit` events that webhooks can receive, of a project or one form of it, in order,
- * after the id `after`. An event is committed a little after the time that its id holds.
+ * The ids of up to `limit` events of these types, of all projects, in order, after the id `after`. An event is
+ * committed a little after the time that its id holds.
  */
 export async function listEventIds(
   db: Queries,
-  { projectId, formId, after, limit }: { projectId: string; formId: string; after: string; limit: number },
+  { types, after, limit }: { types: readonly string[]; after: string; limit: number },
 ): Promise<string[]> {
+  // One text is read in a tenth of the time of as many rows.
+  const [row] = await db.select(
+    `select array_to_string(
+       array(select id from events where id > $1 and type = any($2::text[]) order by id limit $3), ',') as ids`,
+    [after, types, limit],
+    { prepared: true },
+  );
+  const ids = textOrNull(row?.ids) ?? '';
+  return ids === '' ? [] : ids.split(',');
+}
+
+/** What is said of the events with these ids, in order; those that are gone are left out. */
+export async function findEventHeads(db: Queries, ids: string[]): Promise<EventHead[]> {
   const rows = await db.select(
-    `select id from events
+    `select ${headColumns} from events where id = any($1::text[]) order by id`,
+    [ids],
+    { prepared: true },
+  );
+  return rows.map(toEventHead);
+}
+
+/** The same of up to `limit` events of these types, of a project or one form of it, after the id `after`. */
+export async function listEventHeads(
+  db: Queries,
+  { projectId, formId, types, after, limit }: EventRange,
+): Promise<EventHead[]> {
+  const rows = await db.select(
+    `select ${headColumns} from events
      where project_id = $1 and id > $2 and ($3 = '' or form_id = $3) and type = any($4::text[])
      order by id limit $5`,
-    [projectId, after, formId, emittedEvents, limit],
+    [projectId, after, formId, types, limit],
   );
-  return rows.map((row) => String(row.id));
+  return rows.map(toEventHead);
 }
 
 /** The events with these ids, in order; those that are gone are left out. */
@@ -97,7 +122,19 @@ export async function purgeEvents(db: Queries, before: number, limit: number): P
   return removed.length;
 }
 
+const headColumns = 'id, project_id, form_id, type, submission_id, session_id';
 const columns = 'id, project_id, form_id, type, submission_id, body, created_at';
+
+function toEventHead(row: Row): EventHead {
+  return {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    type: String(row.type),
+    submissionId: textOrNull(row.submission_id),
+    sessionId: textOrNull(row.session_id),
+  };
+}
 
 function toEvent(row: Row): StoredEvent {
   return {
@@ -118,3 +155,15 @@ export type StoredEvent = Pick<
   Event,
   'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'body' | 'createdAt'
 >;
+
+/** An event without its body, for those who look at many. */
+export type EventHead = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'sessionId'>;
+
+/** `formId` empty: all forms. */
+type EventRange = {
+  projectId: string;
+  formId: string;
+  types: readonly string[];
+  after: string;
+  limit: number;
+};

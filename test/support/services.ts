@@ -18,6 +18,7 @@ import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../s
 import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
+import { createEventFeed } from '../../src/services/events/event-feed.ts';
 import { createKeylessStorage } from '../../src/services/keyless-storage.ts';
 import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
@@ -46,9 +47,10 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const folder = await mkdtemp(join(tmpdir(), 'uploads-'));
   const logged: string[] = [];
   const secrets = new SecretBox(secretKey);
-  const writer = createSubmissionWriter(database);
   let notifications = 0;
   const log = pino({ level: 'debug' }, { write: (line) => logged.push(line) });
+  const events = createEventFeed({ database, now, log });
+  const writer = createSubmissionWriter(database, { onCommitted: () => events.announce() });
   const patterns = createPatternMatching({ log, timeLimitMs: options.patternLimitMs });
   let isDiskLow = false;
   const keylessStorage = createKeylessStorage({
@@ -69,7 +71,9 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     log,
     notifyWorkers: () => {
       notifications += 1;
+      events.announce();
     },
+    events,
     uploads: localUploadStore(folder),
     keylessStorage,
     disk: { isLow: () => isDiskLow },
@@ -141,6 +145,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
       await keylessStorage.close();
       await patterns.close();
       await writer.close();
+      await events.close();
       await rm(folder, { recursive: true, force: true });
     },
   };
@@ -211,8 +216,9 @@ const defaultSettings: ServiceSettings = {
   retrySchedule: [0],
   rateLimit: false,
   rateLimitPerKey: undefined,
-  maxStreams: 30,
-  maxStreamsPerKey: 10,
+  maxStreams: 60,
+  maxStreamsPerKey: 20,
+  maxStreamsTotal: 200,
 };
 
 export type ServicesOptions = {

@@ -56,7 +56,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Stores the events of one batch of sessions that have ended, with their deliveries. True if there may be more. */
 export async function expireSessions(
-  { database, settings, now }: SweepOptions,
+  { database, settings, now, onEvents }: SweepOptions,
   onDeliveries: () => void,
 ): Promise<boolean> {
   const expired = await database.transaction(async (tx: Transaction) => {
@@ -70,7 +70,10 @@ export async function expireSessions(
     );
     return sessions.length;
   });
-  if (expired > 0) onDeliveries();
+  if (expired > 0) {
+    onDeliveries();
+    onEvents?.();
+  }
   return expired === BATCH;
 }
 
@@ -141,4 +144,7 @@ export type Sweeps = {
   stop(): Promise<void>;
 };
 
-export type SweepOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now' | 'log' | 'removeUpload'>;
+export type SweepOptions = Pick<
+  DeliveryOptions,
+  'database' | 'settings' | 'now' | 'log' | 'removeUpload' | 'onEvents'
+>;

@@ -48,6 +48,9 @@ export const emittedEvents: readonly string[] = Object.entries(eventTypes)
   .filter(([, { webhooks }]) => webhooks !== 'none')
   .map(([name]) => name);
 
+/** The events that somebody in the service may wait for. */
+export const followedEvents: readonly string[] = emittedEvents;
+
 /** What an event leads to whose name comes from the database; nothing if this version does not know it. */
 export function effectsOf(name: string): EventEffects {
   return isEventType(name) ? eventTypes[name] : { webhooks: 'none', mails: 'none' };

@@ -29,7 +29,7 @@ import { ownForm } from '../forms/form-access.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
-import { createListen } from './listen.ts';
+import { listen } from './listen.ts';
 import { insertWithinLimits } from './webhook-limits.ts';
 import { eventName, webhookToMessage } from './webhook-message.ts';
 import { eventProblems, ownWebhook, secretProblems, urlProblems } from './webhook-request.ts';
@@ -65,7 +65,7 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       return {};
     },
 
-    listen: createListen(context),
+    listen: (request, call) => listen(context, request, call),
 
     rotateWebhookSecret: (request, call) => rotateSecret(context, request, callerOf(call)),
   };

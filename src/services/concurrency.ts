@@ -1,0 +1,51 @@
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import type { Caller } from '../rpc/context.ts';
+import { failed } from '../rpc/errors.ts';
+
+/**
+ * Bounds how many calls of a kind go on at once in this process: those of a key, of a project, and all. `what` is
+ * the kind in words, such as `streams`.
+ */
+export function limitConcurrency(
+  what: string,
+  { perKey, perProject = Number.POSITIVE_INFINITY, total }: ConcurrencyLimits,
+): Concurrency {
+  const open = new Map<string, number>();
+  return {
+    enter({ projectId, keyId = '' }) {
+      const counts = [
+        {
+          of: `${projectId} ${keyId}`,
+          most: perKey,
+          who: keyId === '' ? 'Callers without a key have' : 'This key has',
+        },
+        { of: projectId, most: perProject, who: 'This project has' },
+        { of: '', most: total, who: 'This service has' },
+      ];
+      for (const { of, most, who } of counts) {
+        if ((open.get(of) ?? 0) < most) continue;
+        throw failed(Reason.RATE_LIMITED, `${who} ${most} ${what} open already`, {
+          retryAfter: RETRY_AFTER_SECONDS,
+        });
+      }
+      const add = (change: 1 | -1) => {
+        for (const { of } of counts) {
+          const count = (open.get(of) ?? 0) + change;
+          if (count === 0) open.delete(of);
+          else open.set(of, count);
+        }
+      };
+      add(1);
+      return { [Symbol.dispose]: () => add(-1) };
+    },
+  };
+}
+
+const RETRY_AFTER_SECONDS = 10;
+
+export type Concurrency = {
+  /** Counts a call until it is disposed of. Throws RATE_LIMITED if there are too many. */
+  enter(caller: Caller): Disposable;
+};
+
+export type ConcurrencyLimits = { perKey: number; perProject?: number; total: number };
