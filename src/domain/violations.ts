@@ -125,6 +125,11 @@ export function required(path: string): Violation {
   return { path, code: 'invalid_type', message: 'Required' };
 }
 
+/** An answer that only a person may give, and that came, or is missing, without one. */
+export function answeredByPerson(path: string): Violation {
+  return { path, code: 'custom', message: 'This field must be answered by a person' };
+}
+
 /**
  * A union names the problems of the alternative that was meant. With a discriminator Zod has
  * chosen already, or points at the discriminator; else it is the only alternative that knows all

@@ -27,7 +27,11 @@ const { default: _, ...range } = sessionSeconds;
 const createSessionBody = z
   .strictObject({
     expires_in: seconds(sessionSeconds).exactOptional(),
-    prefill: jsonObject.exactOptional().describe('Answers to begin with, by field id.'),
+    prefill: jsonObject
+      .exactOptional()
+      .describe(
+        'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
+      ),
     metadata: metadata.exactOptional(),
     return_url: z
       .string()

@@ -128,7 +128,16 @@ describe('a field that holds nothing', () => {
 });
 
 function aField(given: Partial<Field>): Field {
-  return { id: 'field', type: 'text', label: 'Label', required: false, hidden: false, page: 1, ...given };
+  return {
+    id: 'field',
+    type: 'text',
+    label: 'Label',
+    required: false,
+    hidden: false,
+    answeredBy: 'anyone',
+    page: 1,
+    ...given,
+  };
 }
 
 /** As an English page shows it, with no answer and no problem, unless said otherwise. */

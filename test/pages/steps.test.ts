@@ -52,5 +52,14 @@ describe('the steps of a form', () => {
 });
 
 function field(id: string, attributes: Partial<Field>): Field {
-  return { id, type: 'text', label: id, required: false, hidden: false, page: 1, ...attributes };
+  return {
+    id,
+    type: 'text',
+    label: id,
+    required: false,
+    hidden: false,
+    answeredBy: 'anyone',
+    page: 1,
+    ...attributes,
+  };
 }

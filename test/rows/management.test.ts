@@ -40,6 +40,7 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
             required: true,
             hidden: false,
             maxLength: 10_000,
+            answeredBy: 'anyone',
             page: 1,
           },
           expect.objectContaining({ id: 'message', label: 'Message', required: false }),

@@ -100,7 +100,7 @@ export async function givenForm(
   return { ...form, versionId };
 }
 
-const common = { required: false, hidden: false, page: 1 };
+const common = { required: false, hidden: false, answeredBy: 'anyone' as const, page: 1 };
 
 export const plainDefinition: FormDefinition = {
   name: 'Contact',

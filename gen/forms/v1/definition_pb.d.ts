@@ -245,6 +245,13 @@ export declare type Field = Message<"forms.v1.Field"> & {
    * @generated from field: optional int32 page = 24;
    */
   page?: number | undefined;
+
+  /**
+   * Who may answer; unset: anyone.
+   *
+   * @generated from field: forms.v1.AnsweredBy answered_by = 25;
+   */
+  answeredBy: AnsweredBy;
 };
 
 /**
@@ -683,6 +690,49 @@ export declare type SpamSettings = Message<"forms.v1.SpamSettings"> & {
  * Use `create(SpamSettingsSchema)` to create a new message.
  */
 export declare const SpamSettingsSchema: GenMessage<SpamSettings>;
+
+/**
+ * Who may answer a field.
+ *
+ * @generated from enum forms.v1.AnsweredBy
+ */
+export enum AnsweredBy {
+  /**
+   * As `ANYONE`.
+   *
+   * @generated from enum value: ANSWERED_BY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Whoever fills the form.
+   *
+   * @generated from enum value: ANSWERED_BY_ANYONE = 1;
+   */
+  ANYONE = 1,
+
+  /**
+   * A person: answers are taken from the hosted page alone, and never from an API call, the post of an HTML form,
+   * prefill, or partial answers that come with a key. This promises the channel, not the person: whoever holds the
+   * session's link can answer. Not together with `hidden`.
+   *
+   * @generated from enum value: ANSWERED_BY_HUMAN = 2;
+   */
+  HUMAN = 2,
+
+  /**
+   * An agent: answers come by API or prefill, and the hosted page never shows the field. If it is required, a session
+   * needs it in its prefill unless what the session holds rules its `visible_when` out.
+   *
+   * @generated from enum value: ANSWERED_BY_AGENT = 3;
+   */
+  AGENT = 3,
+}
+
+/**
+ * Describes the enum forms.v1.AnsweredBy.
+ */
+export declare const AnsweredBySchema: GenEnum<AnsweredBy>;
 
 /**
  * What kind of answer a field takes.

@@ -44,7 +44,7 @@ export declare type HostedSession = Message<"forms.v1.HostedSession"> & {
   description: string;
 
   /**
-   * The fields that people see, in order. Conditions on hidden fields are already decided: what
+   * The fields that people see, in order. Conditions on other fields are already decided: what
    * they hide is left out, and what remains names visible fields only.
    *
    * @generated from field: repeated forms.v1.Field fields = 4;
@@ -377,7 +377,7 @@ export declare const HostedStateSchema: GenEnum<HostedState>;
  * Shows a session to a person and takes their answers.
  *
  * Needs no key: the session id is the credential. Shows only what a person may see: hidden fields,
- * their values, agent hints and metadata stay out.
+ * agents' fields, their values, agent hints and metadata stay out.
  *
  * @generated from service forms.v1.HostedService
  */
@@ -414,7 +414,7 @@ export declare const HostedService: GenService<{
    * Sending the same page once more, with the same answers and within minutes, gives the first
    * submission and ending again: a second click or a reload does no harm.
    *
-   * Values posted for hidden fields are dropped. Fails with `INVALID_ARGUMENT` and one `Violation`
+   * Values posted for fields that people do not see are dropped. Fails with `INVALID_ARGUMENT` and one `Violation`
    * for each refused answer, and with `FAILED_PRECONDITION` if the session takes no answers any
    * more.
    *

@@ -83,7 +83,7 @@ export const HostedState = /*@__PURE__*/
  * Shows a session to a person and takes their answers.
  *
  * Needs no key: the session id is the credential. Shows only what a person may see: hidden fields,
- * their values, agent hints and metadata stay out.
+ * agents' fields, their values, agent hints and metadata stay out.
  *
  * @generated from service forms.v1.HostedService
  */

@@ -532,8 +532,8 @@ export declare const SessionsService: GenService<{
   /**
    * Opens a session of a published form. Scope `sessions:write`.
    *
-   * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields and answers that do not
-   * fit, with `NOT_FOUND` if there is no such published form, and with `FAILED_PRECONDITION` if it
+   * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields, for answers that do not
+   * fit or that only a person may give, and for required ones of agents that are missing; with `NOT_FOUND` if there is no such published form, and with `FAILED_PRECONDITION` if it
    * takes no more submissions. Repeating a call with the same `idempotency_key` returns the session
    * of the first call, as it is now; using the key for another request of the form fails with
    * `ALREADY_EXISTS`.
@@ -595,7 +595,8 @@ export declare const SessionsService: GenService<{
    * Submits a session for its user. Scope `sessions:write`.
    *
    * The given answers go over the partial answers, those over the prefill, and that over the
-   * defaults; null clears. Fails with `INVALID_ARGUMENT` and one `Violation` for each refused
+   * defaults; null clears. What only a person may answer must have come from the hosted page before.
+   * Fails with `INVALID_ARGUMENT` and one `Violation` for each refused
    * answer, and with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
    *
    * @generated from rpc forms.v1.SessionsService.SubmitSession

@@ -1,5 +1,6 @@
 import type { FormDefinition } from '../definition/definition.ts';
 import { hasWords } from '../fields/boolean.ts';
+import { isShown } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import type { Answers } from './answers.ts';
 
@@ -8,7 +9,7 @@ import type { Answers } from './answers.ts';
  * files, days and instants (in UTC, and saying so), yes and no in the form's language, else in the
  * first of `preferred` that there are words for, else in English.
  *
- * Fields without an answer are left out; so are hidden ones unless `hiddenToo`.
+ * Fields without an answer are left out; so are those that people do not see, unless `hiddenToo`.
  */
 export function answersInWords(
   definition: FormDefinition,
@@ -18,7 +19,7 @@ export function answersInWords(
   const { settings, fields } = definition;
   const locale = settings.locale ?? options.preferred?.find(hasWords) ?? 'en';
   return fields.flatMap((field) => {
-    if (field.hidden && options.hiddenToo !== true) return [];
+    if (!isShown(field) && options.hiddenToo !== true) return [];
     const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
     if (answer === undefined || answer === null || answer === '') return [];
     return [

@@ -4,7 +4,14 @@ import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json } from '../json.ts';
 import { matchOnce, type PatternTest } from '../patterns/matcher.ts';
-import { atMost, required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import {
+  answeredByPerson,
+  atMost,
+  required,
+  unrecognized,
+  type Violation,
+  wrongType,
+} from '../violations.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.
@@ -23,7 +30,8 @@ export function compileForm(definition: FormDefinition): CompiledForm {
         return { ok: false, violations: [wrongType(root, 'object', answers)] };
       }
       const violations: Violation[] = [];
-      const check = { root, violations, matches: options.matches ?? matchOnce };
+      const { byPerson = false, matches = matchOnce } = options;
+      const check = { root, violations, matches, byPerson };
       const clean =
         options.required === false
           ? checkGiven(fields, answers, check)
@@ -43,11 +51,15 @@ export function mergeAnswers(...layers: (Answers | undefined)[]): Answers {
 
 /** Partial answers and prefill: only what is given, each by itself. */
 function checkGiven(fields: CompiledField[], answers: Answers, check: Check): Answers {
-  const { root, violations, matches } = check;
+  const { root, violations, matches, byPerson } = check;
   const clean: Answers = {};
-  for (const { id, check: checkAnswer } of fields) {
+  for (const { id, onlyByPerson, check: checkAnswer } of fields) {
     const answer = given(answers, id);
     if (answer === undefined) continue;
+    if (onlyByPerson && !byPerson) {
+      violations.push(answeredByPerson(`${root}.${id}`));
+      continue;
+    }
     if (isEmpty(answer)) {
       clean[id] = null;
       continue;
@@ -63,13 +75,21 @@ function checkWhole(
   fields: CompiledField[],
   answers: Answers,
   base: Answers | undefined,
-  { root, violations, matches }: Check,
+  { root, violations, matches, byPerson }: Check,
 ): Answers {
   const clean: Answers = {};
   for (const field of fields) {
     if (field.visibleWhen !== undefined && !evaluate(field.visibleWhen, clean)) continue;
-    const answer = settle(field, answers, base);
     const path = `${root}.${field.id}`;
+    if (field.onlyByPerson && !byPerson) {
+      const answer = base && given(base, field.id);
+      const lacks = isEmpty(answer);
+      const touched = !isEmpty(given(answers, field.id)) || (!lacks && Object.hasOwn(answers, field.id));
+      if (touched || (lacks && field.required)) violations.push(answeredByPerson(path));
+      else if (answer !== undefined && !lacks) clean[field.id] = answer;
+      continue;
+    }
+    const answer = settle(field, answers, base);
     if (answer === undefined) {
       if (field.required) violations.push(required(path));
       continue;
@@ -93,6 +113,7 @@ function compileField(field: Field): CompiledField {
   return {
     id: field.id,
     required: field.required,
+    onlyByPerson: field.answeredBy === 'human',
     visibleWhen: field.visibleWhen,
     defaultValue: field.defaultValue,
     check: fieldRules[field.type].check(field),
@@ -138,6 +159,11 @@ export type AnswersOptions = {
    * the default fills in.
    */
   base?: Answers | undefined;
+  /**
+   * Whether they come from the hosted page. Otherwise fields that only a person may answer are refused if an answer is
+   * given, or if `base` lacks a required one; not even their default fills in.
+   */
+  byPerson?: boolean;
   /** Tries the patterns of fields; if absent each is compiled and tried, however long that takes. */
   matches?: PatternTest;
 };
@@ -145,11 +171,12 @@ export type AnswersOptions = {
 export type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
 
 /** One check of answers, which adds to `violations`. */
-type Check = { root: string; violations: Violation[]; matches: PatternTest };
+type Check = { root: string; violations: Violation[]; matches: PatternTest; byPerson: boolean };
 
 type CompiledField = {
   id: string;
   required: boolean;
+  onlyByPerson: boolean;
   visibleWhen: Condition | undefined;
   defaultValue: Json | undefined;
   check: AnswerCheck;

@@ -1,4 +1,5 @@
 import type { FormDefinition } from '../definition/definition.ts';
+import { isShown } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import type { Json } from '../json.ts';
 
@@ -9,7 +10,7 @@ import type { Json } from '../json.ts';
  * `checkAnswers` names it. Of an input that came several times the last counts, as with the usual
  * pair of a hidden and a ticked input; a `multi_select` and a `file` that takes several count them
  * all. Line breaks become LF, and a datetime without offset, which is what browsers have, reads
- * as UTC. `humanOnly` leaves out hidden fields: what a human could not see, a human did not answer.
+ * as UTC. `humanOnly` leaves out fields that the page does not show: what a human could not see, a human did not answer.
  */
 export function readInputs(
   definition: FormDefinition,
@@ -19,7 +20,7 @@ export function readInputs(
   const byName = new Map(inputs.map(({ name, values }) => [name, values]));
   const answers: { [fieldId: string]: Json } = {};
   for (const field of definition.fields) {
-    if (options.humanOnly && field.hidden) continue;
+    if (options.humanOnly && !isShown(field)) continue;
     const values = byName.get(field.id);
     if (values !== undefined && values.length > 0) {
       answers[field.id] = fieldRules[field.type].readInput(values, field);

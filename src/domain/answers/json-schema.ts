@@ -7,7 +7,7 @@ import type { JsonObject } from '../json.ts';
  * The JSON Schema (2020-12) of the answers to a form, for agents and their tools.
  *
  * As strict as `checkAnswers` where JSON Schema can say it. It can't say: which fields are visible
- * (such fields are never `required` here), which days a month has, bounds of times, the finer
+ * (such fields are never `required` here), which fields only a person may answer (they are `readOnly`), which days a month has, bounds of times, the finer
  * points of URLs, and patterns that only RE2 knows. An empty text or list as "no answer" is left
  * out; null says the same.
  */
@@ -23,9 +23,9 @@ export function answersSchema(definition: FormDefinition): JsonObject {
   };
 }
 
-/** A field that may be invisible or has a default can be left out. */
-function mustBeAnswered(field: Field): boolean {
-  return field.required && field.visibleWhen === undefined && field.defaultValue === undefined;
+/** A field that may be invisible or has a default can be left out; one that a person answers must be. */
+function mustBeAnswered({ required, visibleWhen, defaultValue, answeredBy }: Field): boolean {
+  return required && visibleWhen === undefined && defaultValue === undefined && answeredBy !== 'human';
 }
 
 function fieldJsonSchema(field: Field): JsonObject {
@@ -37,7 +37,14 @@ function fieldJsonSchema(field: Field): JsonObject {
     ...(words.length > 0 && { description: words.join('\n\n') }),
     ...(needed ? schema : orNull(schema)),
     ...(field.defaultValue !== undefined && { default: field.defaultValue }),
+    ...answererOf(field),
   };
+}
+
+/** Who may answer, as the JSON Schema says it: `readOnly` is what no call can give. */
+function answererOf({ answeredBy }: Field): JsonObject {
+  if (answeredBy === 'human') return { readOnly: true, 'x-answered-by': answeredBy };
+  return answeredBy === 'agent' ? { 'x-answered-by': answeredBy } : {};
 }
 
 function orNull(schema: JsonObject): JsonObject {

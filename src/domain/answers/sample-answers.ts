@@ -16,7 +16,7 @@ export async function sampleAnswers(
   for (const field of definition.fields) {
     const sample = field.defaultValue ?? fieldRules[field.type].sample(field);
     if (sample === undefined) continue;
-    const checked = await checkAnswers({ [field.id]: sample }, { required: false });
+    const checked = await checkAnswers({ [field.id]: sample }, { required: false, byPerson: true });
     if (checked.ok) Object.assign(answers, checked.answers);
   }
   return answers;

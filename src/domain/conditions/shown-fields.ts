@@ -1,30 +1,70 @@
 import type { Answers } from '../answers/answers.ts';
 import type { Field } from '../definition/definition.ts';
+import { isShown } from '../fields/field.ts';
 import { memoize } from '../memoize.ts';
-import { type Condition, evaluate } from './condition.ts';
+import { type Condition, evaluate, isEmpty } from './condition.ts';
 
 /**
  * Returns the fields that a person sees, with conditions that name only fields they see.
  *
- * `hiddenAnswers` are the values of hidden fields. What depends on them is decided here, so that the page need
- * not have them: a field that they rule out is left out, and a condition that they fulfil is dropped.
- * A hidden field may itself be conditional; then its condition stands in for the comparison.
+ * `unseenAnswers` are the values of fields that they do not see. What depends on them is decided here, so that the
+ * page need not have them: a field that they rule out is left out, and a condition that they fulfil is dropped.
+ * A field that is not seen may itself be conditional; then its condition stands in for the comparison.
  * Agent hints are left out.
  */
-export function shownFields(fields: readonly Field[], hiddenAnswers: Answers): Field[] {
-  const hidden = new Map<string, HiddenField>();
-  return fields.flatMap((field) => {
-    const { visibleWhen } = field;
-    if (!field.hidden && (visibleWhen === undefined || hidden.size === 0)) return [withoutHint(field)];
-    const condition = visibleWhen === undefined ? true : reduce(visibleWhen, hidden);
-    if (field.hidden) {
-      const answer = Object.hasOwn(hiddenAnswers, field.id) ? hiddenAnswers[field.id] : undefined;
-      hidden.set(field.id, { answers: answer === undefined ? {} : { [field.id]: answer }, condition });
-      return [];
-    }
-    if (condition === false) return [];
-    const { visibleWhen: _, ...rest } = withoutHint(field);
+export function shownFields(fields: readonly Field[], unseenAnswers: Answers): Field[] {
+  return undecidedFields(fields, isShown, unseenAnswers).map(withoutHint);
+}
+
+/**
+ * Returns the fields for which `isOpen`, with conditions that name only such fields: the others have the answers
+ * given, or none, and what depends on them is decided. What they rule out is left out.
+ */
+export function undecidedFields(
+  fields: readonly Field[],
+  isOpen: (field: Field) => boolean,
+  answers: Answers,
+): Field[] {
+  return decide(fields, isOpen, answers).flatMap(({ field, condition }) => {
+    if (!isOpen(field) || condition === false) return [];
+    if (condition === undefined || condition === field.visibleWhen) return [field];
+    const { visibleWhen: _, ...rest } = field;
     return [condition === true ? rest : { ...rest, visibleWhen: condition }];
+  });
+}
+
+/**
+ * Returns the required fields of agents that lack an answer, unless the answers of fields that people do not see rule
+ * them out: where people's own answers decide, the page could not ask for what an agent left open.
+ */
+export function lackingFromAgent(fields: readonly Field[], answers: Answers): Field[] {
+  const settled = fields.some(({ answeredBy }) => answeredBy === 'agent')
+    ? decide(fields, isShown, answers)
+    : [];
+  return settled.flatMap(({ field, condition }) => {
+    const { id, answeredBy, required, defaultValue } = field;
+    if (answeredBy !== 'agent' || !required || defaultValue !== undefined || condition === false) return [];
+    return isEmpty(Object.hasOwn(answers, id) ? answers[id] : undefined) ? [field] : [];
+  });
+}
+
+/** What is left of each field's condition when all but the open fields are known; undefined: it has none. */
+function decide(
+  fields: readonly Field[],
+  isOpen: (field: Field) => boolean,
+  answers: Answers,
+): { field: Field; condition: Reduced | undefined }[] {
+  const known = new Map<string, KnownField>();
+  return fields.map((field) => {
+    const { visibleWhen } = field;
+    const decidable = visibleWhen !== undefined && known.size > 0;
+    const condition = decidable ? reduce(visibleWhen, known) : visibleWhen;
+    if (!isOpen(field)) {
+      const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+      const own = answer === undefined ? {} : { [field.id]: answer };
+      known.set(field.id, { answers: own, condition: condition ?? true });
+    }
+    return { field, condition };
   });
 }
 
@@ -33,15 +73,15 @@ const withoutHint = memoize((field: Field): Field => {
   return rest;
 });
 
-/** True and false are decided; a condition remains for what people's own answers decide. */
-function reduce(condition: Condition, hidden: Map<string, HiddenField>): Reduced {
-  if ('all' in condition) return reduceList(condition.all, hidden, false, (rest) => ({ all: rest }));
-  if ('any' in condition) return reduceList(condition.any, hidden, true, (rest) => ({ any: rest }));
+/** True and false are decided; a condition remains for what open fields decide. */
+function reduce(condition: Condition, known: Map<string, KnownField>): Reduced {
+  if ('all' in condition) return reduceList(condition.all, known, false, (rest) => ({ all: rest }));
+  if ('any' in condition) return reduceList(condition.any, known, true, (rest) => ({ any: rest }));
   if ('not' in condition) {
-    const reduced = reduce(condition.not, hidden);
+    const reduced = reduce(condition.not, known);
     return typeof reduced === 'boolean' ? !reduced : { not: reduced };
   }
-  const field = hidden.get(condition.field);
+  const field = known.get(condition.field);
   if (field === undefined) return condition;
 
   const present = evaluate(condition, field.answers);
@@ -54,13 +94,13 @@ function reduce(condition: Condition, hidden: Map<string, HiddenField>): Reduced
 /** `decisive` is the value of one part that decides the whole list. */
 function reduceList(
   parts: Condition[],
-  hidden: Map<string, HiddenField>,
+  known: Map<string, KnownField>,
   decisive: boolean,
   join: (rest: Condition[]) => Condition,
 ): Reduced {
   const rest: Condition[] = [];
   for (const part of parts) {
-    const reduced = reduce(part, hidden);
+    const reduced = reduce(part, known);
     if (reduced === decisive) return decisive;
     if (typeof reduced !== 'boolean') rest.push(reduced);
   }
@@ -71,5 +111,5 @@ function reduceList(
 
 type Reduced = Condition | boolean;
 
-/** A hidden field's answer, and the condition under which the field is part of the form. */
-type HiddenField = { answers: Answers; condition: Reduced };
+/** The answer of a field that is not open, and the condition under which the field is part of the form. */
+type KnownField = { answers: Answers; condition: Reduced };

@@ -25,7 +25,11 @@ export function fieldProblems(input: unknown, path: string, patternFits: boolean
   const misplaced = foreign.map((attribute) => misplacedAttribute(pathOf(path, attribute), attribute, type));
   const { field, whole } = wellShaped(input, type, foreign);
   if (field === undefined) return misplaced;
-  const problems = [...misplaced, ...(fieldRules[type].problems?.(field, input, path) ?? [])];
+  const problems = [
+    ...misplaced,
+    ...(fieldRules[type].problems?.(field, input, path) ?? []),
+    ...answererProblems(field, path),
+  ];
   return whole && patternFits && problems.length === 0 ? defaultProblems(field, path) : problems;
 }
 
@@ -62,6 +66,12 @@ function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: st
   const fit = Object.entries(input).filter(([name]) => !unfit.has(name));
   const { data: field } = fieldSchema.safeParse({ id: 'unnamed', type, ...Object.fromEntries(fit) });
   return { field, whole: unfit.size === 0 };
+}
+
+function answererProblems({ type, hidden, answeredBy }: ParsedField, path: string): Violation[] {
+  if (answeredBy !== 'human' || (!hidden && type !== 'hidden')) return [];
+  const message = 'A hidden field is shown to nobody, so that no person can answer it';
+  return [{ path: `${path}.answeredBy`, code: 'custom', message }];
 }
 
 function typeOf(input: unknown): FieldType | undefined {

@@ -16,6 +16,7 @@ export const fieldFromMessage = memoize((field: pb.Field): unknown =>
     agentHint: field.agentHint || undefined,
     required: field.required,
     hidden: field.hidden,
+    answeredBy: keyOf(answerers, field.answeredBy),
     page: field.page,
     defaultValue: jsonFromValue(field.defaultValue),
     options: listed(field.options.map(({ label, value }) => ({ label, value }))),
@@ -37,16 +38,23 @@ export const fieldFromMessage = memoize((field: pb.Field): unknown =>
 
 /** The typed message of a checked field. */
 export const fieldToMessage = memoize((field: Field): pb.Field => {
-  const { type, defaultValue, min, max, visibleWhen, ...same } = field;
+  const { type, answeredBy, defaultValue, min, max, visibleWhen, ...same } = field;
   return create(pb.FieldSchema, {
     ...same,
     type: fieldTypes[type],
+    answeredBy: answerers[answeredBy],
     defaultValue: valueFromJson(defaultValue),
     min: valueFromJson(min),
     max: valueFromJson(max),
     visibleWhen: visibleWhen && conditionToMessage(visibleWhen),
   });
 });
+
+const answerers: Record<Field['answeredBy'], pb.AnsweredBy> = {
+  anyone: pb.AnsweredBy.ANYONE,
+  human: pb.AnsweredBy.HUMAN,
+  agent: pb.AnsweredBy.AGENT,
+};
 
 const fieldTypes: Record<FieldType, pb.FieldType> = {
   text: pb.FieldType.TEXT,

@@ -25,6 +25,9 @@ export const fieldTypes = [
   'file',
 ] as const;
 
+/** Who may answer a field. */
+export const answerers = ['anyone', 'human', 'agent'] as const;
+
 const fieldIdPattern = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
 
 const idError = (issue: { input?: unknown }) =>
@@ -46,6 +49,13 @@ const commonAttributes = {
     .describe('Guidance for an agent; never shown to the human.'),
   required: z.boolean().default(false).describe('Whether there must be an answer; of a checkbox: true.'),
   hidden: z.boolean().default(false).describe('Not shown to the human, still part of the answers.'),
+  answeredBy: z
+    .enum(answerers)
+    .default('anyone')
+    .describe(
+      '`human`: answers are taken from the hosted page alone, so that no API call, HTML form or prefill can give them; ' +
+        'whoever holds the link can. `agent`: by API or prefill alone, never shown on the page.',
+    ),
   page: z.int().min(1).max(100).default(1).describe('The step of a multi-page form that shows the field.'),
   defaultValue: z
     .union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()).max(500)])
@@ -81,5 +91,10 @@ export type ParsedField = z.output<typeof fieldSchema>;
  * on files, `hidden` true on the type `hidden`.
  */
 export type Field = ParsedField & { label: string };
+
+/** Whether people see a field on the hosted page. */
+export function isShown({ hidden, answeredBy }: Pick<Field, 'hidden' | 'answeredBy'>): boolean {
+  return !hidden && answeredBy !== 'agent';
+}
 
 export type FieldType = (typeof fieldTypes)[number];

@@ -5,6 +5,7 @@ import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { themeToMessage } from '../../domain/definition/definition-message.ts';
+import { isShown } from '../../domain/fields/field.ts';
 import { fieldToMessage } from '../../domain/fields/field-message.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/sessions.ts';
@@ -85,9 +86,9 @@ export function currentAnswers(definition: FormDefinition, session: Session): An
   return withoutNulls(mergeAnswers(defaults, session.prefill, session.partialAnswers ?? {}));
 }
 
-/** Answers without those of hidden fields: what may go to a browser. */
+/** Answers without those of fields that people do not see: what may go to a browser. */
 export function visibleAnswers(definition: FormDefinition, answers: Answers): Answers {
-  const hidden = new Set(definition.fields.flatMap(({ id, hidden }) => (hidden ? [id] : [])));
+  const hidden = new Set(definition.fields.flatMap((field) => (isShown(field) ? [] : [field.id])));
   return Object.fromEntries(Object.entries(answers).filter(([id]) => !hidden.has(id)));
 }
 

@@ -26,7 +26,7 @@ export async function repeatedSubmission(
 ) {
   const { definition, checkAnswers } = await context.forms.version(session.versionId);
   const given = readInputs(definition, request.inputs, { humanOnly: true });
-  const checked = await checkAnswers(given, { base: savedAnswers(session) });
+  const checked = await checkAnswers(given, { base: savedAnswers(session), byPerson: true });
   const submissionId = session.submissionId ?? '';
   const first = await findSubmission(context.database, session.projectId, submissionId);
   if (first === null || !checked.ok || !isOfThatPage(context, session, request.issueToken)) {

@@ -23,7 +23,7 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { allowPartial } = form.version.definition.settings;
   const current = allowPartial ? await keep(context, saving, fitting) : session;
 
-  const whole = await version.checkAnswers(fitting, { base: savedAnswers(current) });
+  const whole = await version.checkAnswers(fitting, { base: savedAnswers(current), byPerson: true });
   const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
   const refused = new Set(violations.map(fieldOf));
   const lacking = whole.ok
@@ -41,11 +41,11 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
 
 /** Divides what was given into answers that fit, each by itself, and the problems of the others. */
 async function separateFitting(context: ServiceContext, { version, given }: Saving) {
-  const checked = await version.checkAnswers(given, { required: false });
+  const checked = await version.checkAnswers(given, { required: false, byPerson: true });
   const violations = checked.ok ? [] : checked.violations;
   const rest = checked.ok
     ? checked
-    : await version.checkAnswers(without(given, violations), { required: false });
+    : await version.checkAnswers(without(given, violations), { required: false, byPerson: true });
   const fitting = rest.ok ? rest.answers : {};
   const files = await claimUploads(context, version, fitting);
   return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };

@@ -1,11 +1,13 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
-import { type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
+import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
+import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isHttpsUrl } from '../../domain/https-url.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { sessionSeconds } from '../../domain/limits.ts';
 import { jsonProblems, textProblem } from '../../domain/text.ts';
-import type { Violation } from '../../domain/violations.ts';
+import { required, type Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Session, SessionChange } from '../../store/sessions.ts';
 import { secondsProblems } from '../request-values.ts';
@@ -39,6 +41,11 @@ export function returnUrlProblems({ returnUrl }: CreateSessionRequest): Violatio
   return [{ path: 'return_url', code: 'invalid_string', message: 'Expected an HTTPS URL' }];
 }
 
+/** What is missing of the answers that only an agent can give: the page could not ask for them. */
+export function agentProblems({ fields }: FormDefinition, held: Answers): Violation[] {
+  return lackingFromAgent(fields, held).map(({ id }) => required(`prefill.${id}`));
+}
+
 /**
  * The change that an update makes to a session. Throws INVALID with every problem.
  *
@@ -49,9 +56,13 @@ export function toSessionChange(
   session: Session,
   view: UpdateView,
 ): SessionChange {
-  const { prefill, answers: partial, allowPartial } = view;
+  const { prefill, answers: partial, allowPartial, definition } = view;
   const metadata = merged(session.metadata, request.metadata);
   const end = endOf(request, session);
+  const given = prefill.ok && partial.ok && (request.prefill !== undefined || request.answers !== undefined);
+  const prefilled = prefill.ok ? merged(session.prefill, prefill.answers) : session.prefill;
+  const partialAnswers = mergeAnswers(session.partialAnswers ?? {}, partial.ok ? partial.answers : {});
+  const held = mergeAnswers(prefilled, partialAnswers);
   const violations = [
     ...lifeProblems(request.expiresIn, 'expires_in'),
     ...lifeProblems(request.extendBy, 'extend_by'),
@@ -60,16 +71,15 @@ export function toSessionChange(
     ...(prefill.ok ? [] : prefill.violations),
     ...(partial.ok ? [] : partial.violations),
     ...(request.answers === undefined || allowPartial ? [] : [partialRefused]),
+    ...(given ? agentProblems(definition, held) : []),
   ];
   if (violations.length > 0 || !prefill.ok || !partial.ok) throw invalid(violations);
 
   return {
     ...(end !== undefined && { expiresAt: new Date(end) }),
-    ...(request.prefill !== undefined && { prefill: merged(session.prefill, prefill.answers) }),
+    ...(request.prefill !== undefined && { prefill: prefilled }),
     ...(request.metadata !== undefined && { metadata }),
-    ...(request.answers !== undefined && {
-      partialAnswers: mergeAnswers(session.partialAnswers ?? {}, partial.answers),
-    }),
+    ...(request.answers !== undefined && { partialAnswers }),
   };
 }
 
@@ -111,5 +121,10 @@ const MAX_METADATA_BYTES = 16 * 1024;
 /** The documented limit of an address. */
 const MAX_URL_LENGTH = 2048;
 
-/** What an update is judged by: the checks of what it gives, and the form's setting. */
-export type UpdateView = { prefill: AnswersResult; answers: AnswersResult; allowPartial: boolean };
+/** What an update is judged by: the checks of what it gives, the session's version, and the form's setting. */
+export type UpdateView = {
+  prefill: AnswersResult;
+  answers: AnswersResult;
+  definition: FormDefinition;
+  allowPartial: boolean;
+};

@@ -39,6 +39,7 @@ import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
 import {
+  agentProblems,
   lifeOf,
   lifeProblems,
   metadataProblems,
@@ -98,6 +99,7 @@ async function openNewSession(
     ...metadataProblems(request.metadata),
     ...returnUrlProblems(request),
     ...files.violations,
+    ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
   ];
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
@@ -178,7 +180,12 @@ async function changeSession(context: ServiceContext, request: UpdateSessionRequ
     const locked = await lockSession(tx, request.sessionId);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
-    const change = toSessionChange(request, locked, { prefill, answers, allowPartial });
+    const change = toSessionChange(request, locked, {
+      prefill,
+      answers,
+      definition: version.definition,
+      allowPartial,
+    });
     return updateSession(tx, locked.id, change);
   });
   return { session: sessionToMessage(context, form, session) };

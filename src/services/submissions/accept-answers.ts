@@ -60,9 +60,10 @@ async function storeWithin(
 /** Answers as they would be stored, with the uploads that they name, or all that is wrong with them. */
 export async function checkedAnswers(
   context: ServiceContext,
-  { version, answers, session }: Pick<Entry, 'version' | 'answers' | 'session'>,
+  { version, answers, session, byHuman = false }: Pick<Entry, 'version' | 'answers' | 'session' | 'byHuman'>,
 ): Promise<ClaimedUploads> {
-  const checked = await version.checkAnswers(answers, session && { base: savedAnswers(session) });
+  const base = session && savedAnswers(session);
+  const checked = await version.checkAnswers(answers, { base, byPerson: byHuman });
   if (!checked.ok) return { answers: {}, uploadIds: [], violations: checked.violations };
   return claimUploads(context, version, checked.answers);
 }

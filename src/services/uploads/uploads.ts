@@ -11,6 +11,7 @@ import type {
   UploadsService,
 } from '../../../gen/forms/v1/uploads_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
+import { isShown } from '../../domain/fields/field.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import type { Violation } from '../../domain/violations.ts';
@@ -122,7 +123,7 @@ async function openTarget(
 
 function fileField({ version, byHuman }: Target, fieldId: string): Field {
   const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
-  if (field !== undefined && !(byHuman && field.hidden)) return field;
+  if (field !== undefined && (!byHuman || isShown(field))) return field;
   throw invalid([refused('field_id', 'There is no such file field')]);
 }
 

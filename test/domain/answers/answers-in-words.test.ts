@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { answersInWords } from '../../../src/domain/answers/answers-in-words.ts';
 import type { FormDefinition } from '../../../src/domain/definition/definition.ts';
 
-const common = { required: false, hidden: false, page: 1 };
+const common = { required: false, hidden: false, answeredBy: 'anyone' as const, page: 1 };
 const options = [
   { label: 'Red wine', value: 'red' },
   { label: 'White wine', value: 'white' },

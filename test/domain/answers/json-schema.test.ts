@@ -113,6 +113,24 @@ describe('answersSchema', () => {
     expect(answersSchema(definition).required).toEqual(['a']);
   });
 
+  it('says who may answer', () => {
+    const fields = ['human', 'agent', 'anyone'].map((answeredBy) => ({
+      id: answeredBy,
+      type: 'text',
+      required: true,
+      answeredBy,
+    }));
+
+    const { properties, required } = answersSchema(givenDefinition({ fields }));
+
+    expect(properties).toMatchObject({
+      human: { readOnly: true, 'x-answered-by': 'human' },
+      agent: { 'x-answered-by': 'agent' },
+    });
+    expect(properties).not.toHaveProperty(['anyone', 'x-answered-by']);
+    expect(required).toEqual(['agent', 'anyone']);
+  });
+
   it('tells an agent what the field is about', () => {
     const fields = [{ id: 'a', type: 'text', description: 'For people.', agentHint: 'For agents.' }];
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shownFields } from '../../../src/domain/conditions/shown-fields.ts';
+import { lackingFromAgent, shownFields } from '../../../src/domain/conditions/shown-fields.ts';
 import type { Condition, Field } from '../../../src/domain/definition/definition.ts';
 
 const field = (id: string, visibleWhen?: Condition, hidden = false): Field => ({
@@ -8,6 +8,7 @@ const field = (id: string, visibleWhen?: Condition, hidden = false): Field => ({
   label: id,
   required: false,
   hidden,
+  answeredBy: 'anyone',
   page: 1,
   ...(visibleWhen !== undefined && { visibleWhen }),
 });
@@ -49,5 +50,24 @@ describe('shownFields', () => {
 
     expect(present?.visibleWhen).toEqual(is('name', 'x'));
     expect(absent?.visibleWhen).toEqual({ not: is('name', 'x') });
+  });
+});
+
+describe('lackingFromAgent', () => {
+  const byAgent = (id: string, visibleWhen?: Condition): Field => ({
+    ...field(id, visibleWhen),
+    required: true,
+    answeredBy: 'agent',
+  });
+
+  it.each<[string, Field[], object, string[]]>([
+    ['nothing that is answered', [byAgent('a')], { a: 'x' }, []],
+    ['what is not', [byAgent('a'), byAgent('b')], { a: 'x', b: '' }, ['b']],
+    ['nothing that is optional', [{ ...byAgent('a'), required: false }], {}, []],
+    ['nothing that has a default', [{ ...byAgent('a'), defaultValue: 'x' }], {}, []],
+    ['nothing that is ruled out', [hidden('plan'), byAgent('a', is('plan', 'pro'))], { plan: 'free' }, []],
+    ['what people decide', [field('plan'), byAgent('a', is('plan', 'pro'))], { plan: 'free' }, ['a']],
+  ])('names %s', (_, fields, answers, expected) => {
+    expect(lackingFromAgent(fields, { ...answers }).map(({ id }) => id)).toEqual(expected);
   });
 });

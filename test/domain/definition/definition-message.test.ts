@@ -35,7 +35,8 @@ const whole = {
     },
     { id: 'n', type: 'number', min: 0, max: 1.5, step: 0.5, defaultValue: 0 },
     { id: 'd', type: 'date', min: '2026-01-01', max: '2026-12-31' },
-    { id: 'b', type: 'boolean', defaultValue: false },
+    { id: 'b', type: 'boolean', defaultValue: false, answeredBy: 'human' },
+    { id: 'g', type: 'text', answeredBy: 'agent' },
     {
       id: 'm',
       type: 'multi_select',

@@ -21,6 +21,7 @@ describe('checkDefinition', () => {
           label: 'First name',
           required: false,
           hidden: false,
+          answeredBy: 'anyone',
           page: 1,
           maxLength: 10_000,
         },
@@ -126,6 +127,12 @@ describe('checkDefinition', () => {
       field({ type: 'radio', options: options('x', 'x') }),
       'fields.0.options.1.value custom',
     ],
+    [
+      'a hidden field for a person',
+      field({ hidden: true, answeredBy: 'human' }),
+      'fields.0.answeredBy custom',
+    ],
+    ['an unknown answerer', field({ answeredBy: 'robot' }), 'fields.0.answeredBy invalid_enum_value'],
     ['minLength above maxLength', field({ minLength: 3, maxLength: 2 }), 'fields.0.maxLength custom'],
     ['min above max', field({ type: 'number', min: 3, max: 2 }), 'fields.0.max custom'],
     [
