@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { type Event, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { signWebhook } from '../domain/delivery/signature.ts';
+import { eventNameOf } from '../domain/events/index.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and
@@ -27,7 +28,9 @@ export async function listen(options: ListenOptions): Promise<void> {
         const { event } = message;
         if (event === undefined || seen(event.id)) continue;
         const answer = await post(event, options);
-        print(`${new Date(now()).toISOString().slice(11, 19)}  ${event.type}  ${event.id}  ${answer}`);
+        print(
+          `${new Date(now()).toISOString().slice(11, 19)}  ${eventNameOf(event.type)}  ${event.id}  ${answer}`,
+        );
       }
     } catch (error) {
       if (signal.aborted) return;

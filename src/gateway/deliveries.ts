@@ -7,6 +7,8 @@ import {
   DeliveryStatus,
   WebhooksService,
 } from '../../gen/forms/v1/webhooks_pb.js';
+import { mailKindNameOf } from '../domain/delivery/mail-kind.ts';
+import { eventNameOf } from '../domain/events/index.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import { pageQuery, present, textOrNull, timeInput, timeOf, timeOrNull, timeReply } from './schemas.ts';
@@ -130,7 +132,7 @@ function deliveryOf(message: Delivery | undefined): z.input<typeof delivery> {
     webhook_id: textOrNull(there.webhookId),
     address: textOrNull(there.address),
     event_id: textOrNull(there.eventId),
-    event: there.event,
+    event: eventNameOf(there.eventType) || mailKindNameOf(there.mailKind),
     status: statusOf(there.status),
     attempt_count: there.attemptCount,
     created_at: timeOf(there.createTime),

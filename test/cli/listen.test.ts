@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { type ListenResponse, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { EventType, type ListenResponse, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { createServerDatabase, engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -25,7 +25,7 @@ describe.each(engines)('listening on %s', (engine) => {
     const [event] = await stream.expectEvents(1);
     const sent = await receiver.expectRequests(2);
     const same = sent.find(({ headers }) => headers['webhook-id'] === event?.id);
-    expect(event?.type).toBe('submission.created');
+    expect(event?.type).toBe(EventType.SUBMISSION_CREATED);
     expect(event?.body).toContain('after@example.com');
     expect(event?.body).toBe(same?.body);
     expect(stream.events()).toHaveLength(1);

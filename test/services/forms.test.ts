@@ -1,7 +1,7 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { FormStatus, FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { CreatorType, FormStatus, FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { engines } from '../support/database.ts';
 import { definitionMessage } from '../support/definitions.ts';
@@ -77,12 +77,12 @@ describe.each(engines)('FormsService on %s', (engine) => {
         name: 'Contact',
         slug: 'contact',
         status: FormStatus.DRAFT,
-        createdBy: 'public',
+        createdBy: { type: CreatorType.PUBLIC, keyId: '' },
         currentVersionId: '',
       });
       expect(activationToken).toMatch(/^[0-9A-Za-z]{43}$/);
       const { form: seen } = await forms(services.key).getForm({ formId: form?.id ?? '' });
-      expect(seen?.createdBy).toBe('public');
+      expect(seen?.createdBy?.type).toBe(CreatorType.PUBLIC);
     });
 
     it('keeps of the client without a key only a name that the secret key gives its network', async () => {
@@ -111,7 +111,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
       const { id } = await services.givenDraft(key);
 
       const { form } = await forms(key).getForm({ formId: id });
-      expect(form?.createdBy).toMatch(/^key_/);
+      expect(form?.createdBy?.keyId).toMatch(/^key_/);
       expect(await failureOf(forms(services.key).getForm({ formId: id }))).toMatchObject({
         reason: 'NOT_FOUND',
       });
@@ -478,12 +478,13 @@ describe.each(engines)('FormsService on %s', (engine) => {
         formId: form.id,
       });
 
-      expect(shown).toMatchObject({ id: form.id, createdBy: '', ownerEmail: '' });
+      expect(shown).toMatchObject({ id: form.id, ownerEmail: '' });
+      expect(shown?.createdBy).toBeUndefined();
       expect(shown?.createTime).toBeUndefined();
       expect(shown?.definition?.delivery).toBeUndefined();
       expect(shown?.definition?.fields).toEqual(withKey.form?.definition?.fields);
       expect(jsonSchema).toEqual(withKey.jsonSchema);
-      expect(withKey.form?.createdBy).not.toBe('');
+      expect(withKey.form?.createdBy?.keyId).toMatch(/^key_/);
     });
 
     it('does not describe the form of another project', async () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   DeliveryChannel,
   DeliveryStatus,
+  EventType,
   WebhookEvent,
   WebhooksService,
 } from '../../gen/forms/v1/webhooks_pb.js';
@@ -228,7 +229,7 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
 
     expect(delivery).toMatchObject({
       webhookId,
-      event: 'webhook.test',
+      eventType: EventType.WEBHOOK_TEST,
       status: DeliveryStatus.PENDING,
       channel: DeliveryChannel.WEBHOOK,
       attemptCount: 0,

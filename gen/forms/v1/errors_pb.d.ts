@@ -42,7 +42,7 @@ export declare type Failure = Message<"forms.v1.Failure"> & {
   submissionId: string;
 
   /**
-   * The scope that the key lacks. Set with `REASON_INSUFFICIENT_SCOPE`.
+   * The scope that the key lacks, as in `Key`. Set with `REASON_INSUFFICIENT_SCOPE`.
    *
    * @generated from field: string required_scope = 4;
    */

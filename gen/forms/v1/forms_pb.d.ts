@@ -56,11 +56,11 @@ export declare type Form = Message<"forms.v1.Form"> & {
   currentVersionId: string;
 
   /**
-   * Who made it: `public`, or the id of a key.
+   * Who made it.
    *
-   * @generated from field: string created_by = 6;
+   * @generated from field: forms.v1.Creator created_by = 6;
    */
-  createdBy: string;
+  createdBy?: Creator | undefined;
 
   /**
    * When it was made.
@@ -103,6 +103,33 @@ export declare type Form = Message<"forms.v1.Form"> & {
  * Use `create(FormSchema)` to create a new message.
  */
 export declare const FormSchema: GenMessage<Form>;
+
+/**
+ * Who made a form.
+ *
+ * @generated from message forms.v1.Creator
+ */
+export declare type Creator = Message<"forms.v1.Creator"> & {
+  /**
+   * What kind of caller it was.
+   *
+   * @generated from field: forms.v1.CreatorType type = 1;
+   */
+  type: CreatorType;
+
+  /**
+   * The id of the key; empty for other callers.
+   *
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message forms.v1.Creator.
+ * Use `create(CreatorSchema)` to create a new message.
+ */
+export declare const CreatorSchema: GenMessage<Creator>;
 
 /**
  * A published definition of a form. It never changes.
@@ -788,6 +815,46 @@ export declare type GetAgentSchemaResponse = Message<"forms.v1.GetAgentSchemaRes
  * Use `create(GetAgentSchemaResponseSchema)` to create a new message.
  */
 export declare const GetAgentSchemaResponseSchema: GenMessage<GetAgentSchemaResponse>;
+
+/**
+ * The kinds of callers that make forms.
+ *
+ * @generated from enum forms.v1.CreatorType
+ */
+export enum CreatorType {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: CREATOR_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Somebody without a key: `public` in REST.
+   *
+   * @generated from enum value: CREATOR_TYPE_PUBLIC = 1;
+   */
+  PUBLIC = 1,
+
+  /**
+   * The holder of a key.
+   *
+   * @generated from enum value: CREATOR_TYPE_KEY = 2;
+   */
+  KEY = 2,
+
+  /**
+   * The service itself, which made the demo form: `system` in REST.
+   *
+   * @generated from enum value: CREATOR_TYPE_SYSTEM = 3;
+   */
+  SYSTEM = 3,
+}
+
+/**
+ * Describes the enum forms.v1.CreatorType.
+ */
+export declare const CreatorTypeSchema: GenEnum<CreatorType>;
 
 /**
  * Where a form stands in its life.

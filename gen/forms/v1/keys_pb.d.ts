@@ -34,7 +34,9 @@ export declare type Key = Message<"forms.v1.Key"> & {
   name: string;
 
   /**
-   * What it may do, such as `forms:write`; `*` is everything.
+   * What it may do: `forms:read`, `forms:write`, `submissions:write`, `submissions:read`,
+   * `submissions:delete`, `sessions:read`, `sessions:write`, `webhooks:read`, `webhooks:write` or
+   * `keys:write`; `*` is everything. Texts, as OAuth has them: `www-authenticate` names them too.
    *
    * @generated from field: repeated string scopes = 3;
    */
@@ -96,7 +98,8 @@ export declare type CreateKeyRequest = Message<"forms.v1.CreateKeyRequest"> & {
   name: string;
 
   /**
-   * Required. What it may do, at least one scope, each once, and none that the caller's key lacks.
+   * Required. What it may do, as in `Key`: at least one scope, each once, and none that the caller's
+   * key lacks.
    *
    * @generated from field: repeated string scopes = 2;
    */

@@ -124,12 +124,11 @@ export declare type Delivery = Message<"forms.v1.Delivery"> & {
   eventId: string;
 
   /**
-   * What it tells: `submission.created`, `submission.completed`, `session.expired`,
-   * `session.cancelled` or `webhook.test`; for mail, its kind, such as `owner` or `confirmation`.
+   * What it tells its webhook; unset for mail.
    *
-   * @generated from field: string event = 6;
+   * @generated from field: forms.v1.EventType event_type = 6;
    */
-  event: string;
+  eventType: EventType;
 
   /**
    * How it stands.
@@ -193,6 +192,13 @@ export declare type Delivery = Message<"forms.v1.Delivery"> & {
    * @generated from field: repeated forms.v1.Attempt attempts = 15;
    */
   attempts: Attempt[];
+
+  /**
+   * What kind of mail it is; unset for webhooks.
+   *
+   * @generated from field: forms.v1.MailKind mail_kind = 16;
+   */
+  mailKind: MailKind;
 };
 
 /**
@@ -938,12 +944,11 @@ export declare type Event = Message<"forms.v1.Event"> & {
   id: string;
 
   /**
-   * `submission.created`, `submission.completed`, `session.expired`, `session.cancelled` or
-   * `webhook.test`.
+   * What kind of event it is.
    *
-   * @generated from field: string type = 2;
+   * @generated from field: forms.v1.EventType type = 2;
    */
-  type: string;
+  type: EventType;
 
   /**
    * The form it belongs to.
@@ -1013,6 +1018,135 @@ export enum WebhookEvent {
  * Describes the enum forms.v1.WebhookEvent.
  */
 export declare const WebhookEventSchema: GenEnum<WebhookEvent>;
+
+/**
+ * What happened, as `event` in the body of a delivery says it.
+ *
+ * @generated from enum forms.v1.EventType
+ */
+export enum EventType {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: EVENT_TYPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * `submission.created`: a submission came by API.
+   *
+   * @generated from enum value: EVENT_TYPE_SUBMISSION_CREATED = 1;
+   */
+  SUBMISSION_CREATED = 1,
+
+  /**
+   * `submission.completed`: a person completed a submission on the hosted page.
+   *
+   * @generated from enum value: EVENT_TYPE_SUBMISSION_COMPLETED = 2;
+   */
+  SUBMISSION_COMPLETED = 2,
+
+  /**
+   * `session.expired`: a session ended without a submission.
+   *
+   * @generated from enum value: EVENT_TYPE_SESSION_EXPIRED = 3;
+   */
+  SESSION_EXPIRED = 3,
+
+  /**
+   * `session.cancelled`: a session was ended by its maker.
+   *
+   * @generated from enum value: EVENT_TYPE_SESSION_CANCELLED = 4;
+   */
+  SESSION_CANCELLED = 4,
+
+  /**
+   * `webhook.test`: `TestWebhook` was called.
+   *
+   * @generated from enum value: EVENT_TYPE_WEBHOOK_TEST = 5;
+   */
+  WEBHOOK_TEST = 5,
+}
+
+/**
+ * Describes the enum forms.v1.EventType.
+ */
+export declare const EventTypeSchema: GenEnum<EventType>;
+
+/**
+ * What a mail is for.
+ *
+ * @generated from enum forms.v1.MailKind
+ */
+export enum MailKind {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: MAIL_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A submission, to an owner or a further address.
+   *
+   * @generated from enum value: MAIL_KIND_OWNER = 1;
+   */
+  OWNER = 1,
+
+  /**
+   * How many submissions wait for an owner who has not confirmed yet.
+   *
+   * @generated from enum value: MAIL_KIND_NOTICE = 2;
+   */
+  NOTICE = 2,
+
+  /**
+   * The form's reply to the person who submitted.
+   *
+   * @generated from enum value: MAIL_KIND_AUTORESPONSE = 3;
+   */
+  AUTORESPONSE = 3,
+
+  /**
+   * Asks an address to confirm that it owns a form.
+   *
+   * @generated from enum value: MAIL_KIND_CONFIRMATION = 4;
+   */
+  CONFIRMATION = 4,
+
+  /**
+   * Asks an address whether it wants a form's submissions.
+   *
+   * @generated from enum value: MAIL_KIND_RECIPIENT_CONFIRMATION = 5;
+   */
+  RECIPIENT_CONFIRMATION = 5,
+
+  /**
+   * Asks an address whether it takes a form over.
+   *
+   * @generated from enum value: MAIL_KIND_OWNER_CHANGE = 6;
+   */
+  OWNER_CHANGE = 6,
+
+  /**
+   * Tells an owner that a webhook was turned off.
+   *
+   * @generated from enum value: MAIL_KIND_WEBHOOK_OFF = 7;
+   */
+  WEBHOOK_OFF = 7,
+
+  /**
+   * A submission to the demo form, to the operator.
+   *
+   * @generated from enum value: MAIL_KIND_DEMO = 8;
+   */
+  DEMO = 8,
+}
+
+/**
+ * Describes the enum forms.v1.MailKind.
+ */
+export declare const MailKindSchema: GenEnum<MailKind>;
 
 /**
  * How a delivery is sent.

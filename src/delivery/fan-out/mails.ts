@@ -1,4 +1,5 @@
 import type { EmailDelivery } from '../../domain/definition/definition.ts';
+import type { MailKind } from '../../domain/delivery/mail-kind.ts';
 import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { addressesOf } from '../../domain/events/bodies.ts';
@@ -7,7 +8,7 @@ import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewMail } from '../../store/delivery-inserts.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import type { DeferredMail } from '../mail/deferred-mails.ts';
-import type { MailKind, MailMessage } from '../mail/message.ts';
+import type { MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
 import {
   type AnsweredForm,

@@ -17,17 +17,6 @@ export const mailMessageSchema = z.object({
 
 export type MailMessage = z.output<typeof mailMessageSchema>;
 
-/** What mails there are. The log of deliveries shows these words. */
-export type MailKind =
-  | 'owner'
-  | 'notice'
-  | 'autoresponse'
-  | 'confirmation'
-  | 'recipient_confirmation'
-  | 'owner_change'
-  | 'webhook_off'
-  | 'demo';
-
 /**
  * Writes a mail as plain text and as HTML with the same content, and adds the link that stops mails of this
  * form to its reader.

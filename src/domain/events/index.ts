@@ -1,43 +1,64 @@
-import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import * as pb from '../../../gen/forms/v1/webhooks_pb.js';
 import { addressBody, addressesBody, sessionBody, submissionBody, testBody } from './bodies.ts';
+
+/** The type of events that messages never name: they become mail alone. */
+const NOT_EMITTED = pb.EventType.UNSPECIFIED;
 
 /** What each type of event leads to, by the name that is stored with it and that deliveries carry. */
 export const eventTypes = {
   /** A submission came by API. */
   'submission.created': {
+    type: pb.EventType.SUBMISSION_CREATED,
     webhooks: 'submission.created',
     mails: 'submission',
     body: submissionBody('submission.created', 'accepted'),
   },
   /** A human completed a submission on the hosted page. */
   'submission.completed': {
+    type: pb.EventType.SUBMISSION_COMPLETED,
     webhooks: 'submission.created',
     mails: 'submission',
     body: submissionBody('submission.completed', 'complete'),
   },
   /** The time of a session that nobody submitted is over. */
-  'session.expired': { webhooks: 'session.expired', mails: 'none', body: sessionBody('session.expired') },
+  'session.expired': {
+    type: pb.EventType.SESSION_EXPIRED,
+    webhooks: 'session.expired',
+    mails: 'none',
+    body: sessionBody('session.expired'),
+  },
   /** A session was ended by its maker. */
   'session.cancelled': {
+    type: pb.EventType.SESSION_CANCELLED,
     webhooks: 'session.cancelled',
     mails: 'none',
     body: sessionBody('session.cancelled'),
   },
   /** A user wants to see whether a webhook arrives. */
-  'webhook.test': { webhooks: 'tested', mails: 'none', body: testBody('webhook.test') },
+  'webhook.test': {
+    type: pb.EventType.WEBHOOK_TEST,
+    webhooks: 'tested',
+    mails: 'none',
+    body: testBody('webhook.test'),
+  },
   /** A form was published by an address, which is now asked to confirm that it owns it. */
-  'form.activated': { webhooks: 'none', mails: 'confirmation', body: addressBody },
+  'form.activated': { type: NOT_EMITTED, webhooks: 'none', mails: 'confirmation', body: addressBody },
   /** An address is asked whether it takes a form over. */
-  'owner.change_requested': { webhooks: 'none', mails: 'owner_change', body: addressBody },
+  'owner.change_requested': { type: NOT_EMITTED, webhooks: 'none', mails: 'owner_change', body: addressBody },
   /** Addresses are asked whether they want a form's submissions. */
-  'recipients.added': { webhooks: 'none', mails: 'recipient_confirmation', body: addressesBody },
-} as const satisfies Record<string, EventEffects & { body: unknown }>;
+  'recipients.added': {
+    type: NOT_EMITTED,
+    webhooks: 'none',
+    mails: 'recipient_confirmation',
+    body: addressesBody,
+  },
+} as const satisfies Record<string, EventEffects & { type: pb.EventType; body: unknown }>;
 
 /** The events that a webhook can register for, as messages name them. */
 export const registrableEvents = {
-  'submission.created': WebhookEvent.SUBMISSION_CREATED,
-  'session.expired': WebhookEvent.SESSION_EXPIRED,
-  'session.cancelled': WebhookEvent.SESSION_CANCELLED,
+  'submission.created': pb.WebhookEvent.SUBMISSION_CREATED,
+  'session.expired': pb.WebhookEvent.SESSION_EXPIRED,
+  'session.cancelled': pb.WebhookEvent.SESSION_CANCELLED,
 } as const;
 
 /** Their names. */
@@ -45,7 +66,7 @@ export const registrableNames = Object.keys(registrableEvents).filter(isRegistra
 
 /** The events that leave the service as webhooks, and so are shown to whoever listens. */
 export const emittedEvents: readonly string[] = Object.entries(eventTypes)
-  .filter(([, { webhooks }]) => webhooks !== 'none')
+  .filter(([, { type }]) => type !== NOT_EMITTED)
   .map(([name]) => name);
 
 /** The events that somebody in the service may wait for. */
@@ -54,6 +75,16 @@ export const followedEvents: readonly string[] = emittedEvents;
 /** What an event leads to whose name comes from the database; nothing if this version does not know it. */
 export function effectsOf(name: string): EventEffects {
   return isEventType(name) ? eventTypes[name] : { webhooks: 'none', mails: 'none' };
+}
+
+/** The type by which messages name an event; unspecified if it stays within the service. */
+export function eventTypeOf(name: string): pb.EventType {
+  return isEventType(name) ? eventTypes[name].type : NOT_EMITTED;
+}
+
+/** The name of an event that a message has; empty for none, or one of a newer service. */
+export function eventNameOf(type: pb.EventType): string {
+  return emittedEvents.find((name) => eventTypeOf(name) === type) ?? '';
 }
 
 /** Whether a webhook can register for an event of this name. */

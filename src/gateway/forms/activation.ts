@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { CreatorType, FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { limitsOf } from '../../domain/message-limits.ts';
 import { required, violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
@@ -57,7 +57,8 @@ async function activate(exchange: Exchange): Promise<void> {
   });
   const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email });
   const { id, name, slug, status, currentVersionId, createdBy, definition } = present(form);
-  const answersWait = createdBy === 'public' && definition?.delivery?.channel.case === 'email';
+  const answersWait =
+    createdBy?.type === CreatorType.PUBLIC && definition?.delivery?.channel.case === 'email';
   if (isFormPost(request) && !prefersJson(request)) {
     const activated = { formId: id, formName: name, email, webhookSecret, answersWait };
     return sendPage(request, response, 200, pages.renderActivated(activated, request));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Form, FormStatus } from '../../../gen/forms/v1/forms_pb.js';
+import { CreatorType, type Form, FormStatus } from '../../../gen/forms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
 import { present, textOrNull, timeOf, timeOrNull, timeReply } from '../schemas.ts';
@@ -42,12 +42,17 @@ export function listedFormOf(message: Form): z.input<typeof listedForm> {
     slug: message.slug,
     status: statusOf(message.status),
     current_version_id: textOrNull(message.currentVersionId),
-    created_by: message.createdBy,
+    created_by: creatorOf(message.createdBy),
     owner_email: textOrNull(message.ownerEmail),
     created_at: timeOf(message.createTime),
     activated_at: timeOrNull(message.activateTime),
     archived_at: timeOrNull(message.archiveTime),
   };
+}
+
+function creatorOf(creator: Form['createdBy']): string {
+  if (creator?.type === CreatorType.KEY) return creator.keyId;
+  return creator?.type === CreatorType.SYSTEM ? 'system' : 'public';
 }
 
 /** A form as replies show it, with its definition. */

@@ -1,6 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type FormSchema, FormStatus, type FormVersionSchema } from '../../../gen/forms/v1/forms_pb.js';
+import {
+  type CreatorSchema,
+  CreatorType,
+  type FormSchema,
+  FormStatus,
+  type FormVersionSchema,
+} from '../../../gen/forms/v1/forms_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import type { Form, FormSummary } from '../../store/forms.ts';
@@ -18,7 +24,7 @@ export function formToMessage(
     slug,
     status: statuses[status],
     currentVersionId: currentVersionId ?? '',
-    createdBy,
+    createdBy: creatorOf(createdBy),
     ownerEmail: ownerEmail ?? '',
     createTime: timestampFromDate(form.createdAt),
     ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
@@ -51,6 +57,13 @@ export function versionToMessage(
     current: id === form.currentVersionId,
     ...(definition !== undefined && { definition: definitionToMessage(definition) }),
   };
+}
+
+/** Who made a form, as the database has it: `public`, `system` or the id of a key. */
+function creatorOf(createdBy: string): MessageInitShape<typeof CreatorSchema> {
+  if (createdBy === 'public') return { type: CreatorType.PUBLIC };
+  if (createdBy === 'system') return { type: CreatorType.SYSTEM };
+  return { type: CreatorType.KEY, keyId: createdBy };
 }
 
 const statuses: Record<Form['status'], FormStatus> = {

@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { ListenRequest, ListenResponseSchema } from '../../../gen/forms/v1/webhooks_pb.js';
-import { emittedEvents } from '../../domain/events/index.ts';
+import { emittedEvents, eventTypeOf } from '../../domain/events/index.ts';
 import { listEventsById, type StoredEvent } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
 import { streamEvents } from '../events/event-stream.ts';
@@ -32,5 +32,5 @@ export async function* listen(
 }
 
 function eventToMessage({ id, type, formId, body, createdAt }: StoredEvent) {
-  return { id, type, formId, body, createTime: timestampFromDate(createdAt) };
+  return { id, type: eventTypeOf(type), formId, body, createTime: timestampFromDate(createdAt) };
 }

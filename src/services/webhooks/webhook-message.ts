@@ -5,10 +5,14 @@ import {
   DeliveryChannel,
   type DeliverySchema,
   DeliveryStatus,
+  EventType,
+  MailKind,
   type WebhookEvent,
   type WebhookSchema,
 } from '../../../gen/forms/v1/webhooks_pb.js';
+import { mailKindOf } from '../../domain/delivery/mail-kind.ts';
 import {
+  eventTypeOf,
   isRegistrable,
   type RegistrableEvent,
   registrableEvents,
@@ -46,7 +50,8 @@ export function deliveryToMessage({
     webhookId: webhookId ?? '',
     address: channel === 'mail' ? receiver : '',
     eventId: eventId ?? '',
-    event: kind,
+    eventType: channel === 'webhook' ? eventTypeOf(kind) : EventType.UNSPECIFIED,
+    mailKind: channel === 'mail' ? mailKindOf(kind) : MailKind.UNSPECIFIED,
     status: deliveryStatuses[status],
     attemptCount,
     createTime: timestampFromDate(createdAt),

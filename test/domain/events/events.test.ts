@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { EventType, WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
 import { addressesOf } from '../../../src/domain/events/bodies.ts';
-import { effectsOf, emittedEvents, eventTypes, registrableEvents } from '../../../src/domain/events/index.ts';
+import {
+  effectsOf,
+  emittedEvents,
+  eventNameOf,
+  eventTypeOf,
+  eventTypes,
+  registrableEvents,
+} from '../../../src/domain/events/index.ts';
 
 const event = { id: 'evt_1', at: new Date('2026-11-21T10:00:00.001Z') };
 const submission = {
@@ -105,6 +112,14 @@ describe('the table of events', () => {
     const known = Object.values(WebhookEvent).filter((value) => typeof value === 'number' && value !== 0);
 
     expect(new Set<unknown>(Object.values(registrableEvents))).toEqual(new Set(known));
+  });
+
+  it('has a name for each type of event that messages know, and finds it by the type', () => {
+    const known = Object.values(EventType).filter((value) => typeof value === 'number' && value !== 0);
+
+    expect(emittedEvents.map(eventTypeOf)).toEqual(known);
+    expect(emittedEvents.map(eventTypeOf).map(eventNameOf)).toEqual(emittedEvents);
+    expect([eventTypeOf('form.activated'), eventNameOf(EventType.UNSPECIFIED)]).toEqual([0, '']);
   });
 
   it('shows listeners what webhooks receive, and not what becomes mail alone', () => {
