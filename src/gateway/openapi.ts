@@ -149,10 +149,8 @@ function withoutId(schema: JsonSchema): JsonSchema {
   return copy;
 }
 
-function accessIn({ rpc, managed }: Operation, accessOf: AccessOf): Access {
-  if (rpc === undefined) return { key: 'none' };
-  const access = accessOf(rpc);
-  return managed ? (access.managed ?? access) : access;
+function accessIn({ rpc }: Operation, accessOf: AccessOf): Access {
+  return rpc === undefined ? { key: 'none' } : accessOf(rpc);
 }
 
 function securityOf({ key }: Access): object[] {
@@ -193,7 +191,7 @@ type ApiFacts = { baseUrl: string; version: string; accessOf: AccessOf };
 export type AccessOf = (rpc: DescMethod) => Access;
 
 /** The part of an entry of that table that the API description shows. */
-type Access = { key: 'none' | 'optional' | 'required'; scope?: string; managed?: Access };
+type Access = { key: 'none' | 'optional' | 'required'; scope?: string };
 
 type Components = Map<string, object>;
 type JsonSchema = {

@@ -112,8 +112,6 @@ export type Operation = {
   summary: string;
   /** The RPC whose entry in the authorization table says who may call; none: anybody. */
   rpc?: DescMethod;
-  /** Whether the RPC is called with `managed`, for which it needs a scope. */
-  managed?: boolean;
   /** The schemas of segments of the path that are not ids, by name. */
   segments?: Record<string, z.ZodType>;
   query?: z.ZodType;

@@ -94,7 +94,7 @@ export function createGateway(options: GatewayOptions): Router {
   return router;
 
   function exchangeOf(request: Request, response: Response, { path, operation }: Route): Exchange {
-    const { rpc, managed = false } = operation;
+    const { rpc } = operation;
     const tier = path.startsWith('/v1/') ? 'management' : 'api';
     const calls = callsFor(transport, request, response, tier);
     let asked = false;
@@ -117,7 +117,7 @@ export function createGateway(options: GatewayOptions): Router {
       if (asked) return;
       asked = true;
       // What rates and access may depend on. An RPC without such a field ignores it.
-      const input = { formId: idOf(request), managed };
+      const input = { formId: idOf(request) };
       if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, tier));
       // What has been counted as a call is not counted again when the call is made.
       admitted = true;

@@ -13,12 +13,12 @@ import type { OwnCallersCheck } from './own-callers.ts';
  */
 export function authenticate(options: AuthenticationOptions): Interceptor {
   return (next) => async (req) => {
-    await identify(req.header, req.contextValues, accessFor(req), options);
+    await identify(req.header, req.contextValues, accessOf(req.method), options);
     return next(req);
   };
 }
 
-/** Does the same before the message is there: as far as it does not depend on the message. */
+/** Does the same for a call that is known by its headers alone. */
 export async function identify(
   header: Headers,
   values: ContextValues,
@@ -40,19 +40,10 @@ export async function identify(
   }
 }
 
-/** What holds for this request: the RPC's access, or that of its managed form. */
-function accessFor(req: AnyRequest): Access {
-  const access = accessOf(req.method);
-  if (access.managed === undefined || req.stream) return access;
-  return 'managed' in req.message && req.message.managed === true ? access.managed : access;
-}
-
 function checkScope(caller: Caller, { key, scope }: Access): void {
   if (key === 'none' || scope === undefined || holds(caller.scopes, scope)) return;
   throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, { requiredScope: scope });
 }
-
-type AnyRequest = Parameters<ReturnType<Interceptor>>[0];
 
 /** Finds the owner of a key. */
 export type Authenticator = {

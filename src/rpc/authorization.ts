@@ -43,15 +43,15 @@ const forms: AccessTable<typeof FormsService> = {
   getAgentSchema: mayOpen('forms:read'),
 };
 
-const submit: Access = {
-  key: 'none',
-  limit: { name: 'submit', calls: 60, per: 'minute', each: 'form' },
-  managed: mayOpen('submissions:write'),
-};
+const submitLimit: Limit = { name: 'submit', calls: 60, per: 'minute', each: 'form' };
+const submit: Access = { key: 'none', limit: submitLimit };
+const submitManaged: Access = { ...mayOpen('submissions:write'), limit: submitLimit };
 
 const submissions: AccessTable<typeof SubmissionsService> = {
   createSubmission: submit,
+  createManagedSubmission: submitManaged,
   checkAnswers: submit,
+  checkManagedAnswers: submitManaged,
   createDemoSubmission: { key: 'none', limit: { name: 'demo', calls: 30, per: 'hour' } },
   getSubmission: needs('submissions:read'),
   listSubmissions: needs('submissions:read'),
@@ -141,8 +141,6 @@ export type Access = {
   openWithoutKeys?: boolean;
   /** How often one client address may call without a key. */
   limit?: Limit;
-  /** What holds instead, except for `limit`, for requests that set `managed`. */
-  managed?: Access;
 };
 
 /** A rate of calls. Minutes are counted in this process, hours in the database over all. */

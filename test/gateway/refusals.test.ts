@@ -213,7 +213,8 @@ describe('a body that does not fit', () => {
       return {};
     };
     await using gateway = await startGateway(answeringWith(recorded), { admit });
-    const checking = ({ operation }: Route) => operation.rpc?.localName === 'createSubmission';
+    const submitting = ['createSubmission', 'createManagedSubmission'];
+    const checking = ({ operation }: Route) => submitting.includes(operation.rpc?.localName ?? '');
     const asking = bodyRoutes.filter((route) => !checking(route));
 
     for (const route of bodyRoutes) {
@@ -223,7 +224,7 @@ describe('a body that does not fit', () => {
     }
 
     expect(asked).toEqual(asking.map(({ operation }) => operation.rpc?.localName));
-    expect(called).toEqual(['checkAnswers', 'checkAnswers', 'getActivation']);
+    expect(called).toEqual(['checkAnswers', 'checkManagedAnswers', 'getActivation']);
   });
 });
 
@@ -336,7 +337,8 @@ function failingWith(failure: () => Error) {
   const fail = () => {
     throw failure();
   };
-  const telling: DescMethod[] = [FormsService.method.getActivation, SubmissionsService.method.checkAnswers];
+  const { checkAnswers, checkManagedAnswers } = SubmissionsService.method;
+  const telling: DescMethod[] = [FormsService.method.getActivation, checkAnswers, checkManagedAnswers];
   return answeringWith((method) => (telling.includes(method) ? () => ({}) : fail));
 }
 

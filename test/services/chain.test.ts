@@ -97,10 +97,9 @@ describe.each(engines)('every call on %s', (engine) => {
   it('needs a key of the form’s project for a managed submission', async () => {
     const { id } = await rpc.givenForm(rpc.key);
     const submit = (key?: string) =>
-      createClient(SubmissionsService, rpc.as(key)).createSubmission({
+      createClient(SubmissionsService, rpc.as(key)).createManagedSubmission({
         formId: id,
         answers: { email: 'a@example.com' },
-        managed: true,
       });
 
     expect(await failureOf(submit())).toMatchObject({ reason: 'MISSING_KEY' });

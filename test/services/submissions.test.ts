@@ -137,7 +137,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf();
     const submit = (options = {}) =>
-      services.submissions.createSubmission({ formId, answers, managed: true }, options);
+      services.submissions.createManagedSubmission({ formId, answers }, options);
 
     await expectFailure(submit(), Reason.MISSING_KEY);
     await expectFailure(submit(await services.givenCaller(['submissions:read'])), Reason.INSUFFICIENT_SCOPE);
@@ -277,7 +277,7 @@ describe.each(engines)('CheckAnswers on %s', (engine) => {
     const closed = await services.givenFormOf(undefined, { closesAt: '2020-01-01T00:00:00Z' });
     const keyless = await services.givenFormOf(undefined, {}, { headers: { authorization: 'none' } });
     const long = { email: 'ann@example.com', note: 'x'.repeat(65_536) };
-    const { checkAnswers } = services.submissions;
+    const { checkAnswers, checkManagedAnswers } = services.submissions;
 
     await expectFailure(checkAnswers({ formId: newId('form', 0) }), Reason.NOT_FOUND);
     await expectFailure(checkAnswers({ formId: closed }), Reason.CLOSED);
@@ -286,9 +286,9 @@ describe.each(engines)('CheckAnswers on %s', (engine) => {
       Reason.ORIGIN_NOT_ALLOWED,
     );
     await expectFailure(checkAnswers({ formId: keyless, answers: long }), Reason.TOO_LARGE);
-    await expectFailure(checkAnswers({ formId, managed: true }), Reason.MISSING_KEY);
+    await expectFailure(checkManagedAnswers({ formId }), Reason.MISSING_KEY);
     await expectFailure(
-      checkAnswers({ formId, managed: true }, await services.givenCaller(['*'], 'other')),
+      checkManagedAnswers({ formId }, await services.givenCaller(['*'], 'other')),
       Reason.NOT_FOUND,
     );
   });

@@ -263,14 +263,6 @@ export declare type CreateSubmissionRequest = Message<"forms.v1.CreateSubmission
    * @generated from field: string next_url = 7;
    */
   nextUrl: string;
-
-  /**
-   * True to act as the management tier does: the call needs a key with the scope
-   * `submissions:write`, and a form of the key's project.
-   *
-   * @generated from field: bool managed = 8;
-   */
-  managed: boolean;
 };
 
 /**
@@ -307,6 +299,67 @@ export declare type CreateSubmissionResponse = Message<"forms.v1.CreateSubmissio
 export declare const CreateSubmissionResponseSchema: GenMessage<CreateSubmissionResponse>;
 
 /**
+ * The request message for `CreateManagedSubmission`.
+ *
+ * @generated from message forms.v1.CreateManagedSubmissionRequest
+ */
+export declare type CreateManagedSubmissionRequest = Message<"forms.v1.CreateManagedSubmissionRequest"> & {
+  /**
+   * Required. The form to answer.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. The answers by field id.
+   *
+   * @generated from field: google.protobuf.Struct answers = 2;
+   */
+  answers?: JsonObject | undefined;
+
+  /**
+   * Where the answers come from, at most 200 characters; unset: `api`.
+   *
+   * @generated from field: string source = 3;
+   */
+  source: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe, for as long as the submission is kept.
+   *
+   * @generated from field: string idempotency_key = 4;
+   */
+  idempotencyKey: string;
+};
+
+/**
+ * Describes the message forms.v1.CreateManagedSubmissionRequest.
+ * Use `create(CreateManagedSubmissionRequestSchema)` to create a new message.
+ */
+export declare const CreateManagedSubmissionRequestSchema: GenMessage<CreateManagedSubmissionRequest>;
+
+/**
+ * The response message for `CreateManagedSubmission`.
+ *
+ * @generated from message forms.v1.CreateManagedSubmissionResponse
+ */
+export declare type CreateManagedSubmissionResponse = Message<"forms.v1.CreateManagedSubmissionResponse"> & {
+  /**
+   * The submission's id.
+   *
+   * @generated from field: string submission_id = 1;
+   */
+  submissionId: string;
+};
+
+/**
+ * Describes the message forms.v1.CreateManagedSubmissionResponse.
+ * Use `create(CreateManagedSubmissionResponseSchema)` to create a new message.
+ */
+export declare const CreateManagedSubmissionResponseSchema: GenMessage<CreateManagedSubmissionResponse>;
+
+/**
  * The request message for `CheckAnswers`.
  *
  * @generated from message forms.v1.CheckAnswersRequest
@@ -325,13 +378,6 @@ export declare type CheckAnswersRequest = Message<"forms.v1.CheckAnswersRequest"
    * @generated from field: google.protobuf.Struct answers = 2;
    */
   answers?: JsonObject | undefined;
-
-  /**
-   * As in `CreateSubmissionRequest`.
-   *
-   * @generated from field: bool managed = 3;
-   */
-  managed: boolean;
 };
 
 /**
@@ -359,6 +405,53 @@ export declare type CheckAnswersResponse = Message<"forms.v1.CheckAnswersRespons
  * Use `create(CheckAnswersResponseSchema)` to create a new message.
  */
 export declare const CheckAnswersResponseSchema: GenMessage<CheckAnswersResponse>;
+
+/**
+ * The request message for `CheckManagedAnswers`.
+ *
+ * @generated from message forms.v1.CheckManagedAnswersRequest
+ */
+export declare type CheckManagedAnswersRequest = Message<"forms.v1.CheckManagedAnswersRequest"> & {
+  /**
+   * Required. The form to answer.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * The answers by field id. Unset: only whether the form takes answers is checked.
+   *
+   * @generated from field: google.protobuf.Struct answers = 2;
+   */
+  answers?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message forms.v1.CheckManagedAnswersRequest.
+ * Use `create(CheckManagedAnswersRequestSchema)` to create a new message.
+ */
+export declare const CheckManagedAnswersRequestSchema: GenMessage<CheckManagedAnswersRequest>;
+
+/**
+ * The response message for `CheckManagedAnswers`.
+ *
+ * @generated from message forms.v1.CheckManagedAnswersResponse
+ */
+export declare type CheckManagedAnswersResponse = Message<"forms.v1.CheckManagedAnswersResponse"> & {
+  /**
+   * What `CreateManagedSubmission` would refuse; empty if the answers fit.
+   *
+   * @generated from field: repeated forms.v1.Violation violations = 1;
+   */
+  violations: Violation[];
+};
+
+/**
+ * Describes the message forms.v1.CheckManagedAnswersResponse.
+ * Use `create(CheckManagedAnswersResponseSchema)` to create a new message.
+ */
+export declare const CheckManagedAnswersResponseSchema: GenMessage<CheckManagedAnswersResponse>;
 
 /**
  * The request message for `CreateDemoSubmission`.
@@ -716,8 +809,8 @@ export declare const SubmissionsService: GenService<{
    * archived. Repeating a call with the same `idempotency_key` returns the submission of the
    * first call; another content under the same key fails with `ALREADY_EXISTS`.
    *
-   * Needs no key unless `managed` is set. The header `origin`, which browsers send, must be one
-   * of the form's allowed origins.
+   * Needs no key. The header `origin`, which browsers send, must be one of the form's allowed
+   * origins.
    *
    * @generated from rpc forms.v1.SubmissionsService.CreateSubmission
    */
@@ -725,6 +818,16 @@ export declare const SubmissionsService: GenService<{
     methodKind: "unary";
     input: typeof CreateSubmissionRequestSchema;
     output: typeof CreateSubmissionResponseSchema;
+  },
+  /**
+   * Does the same for a form of the key's project alone. Scope `submissions:write`.
+   *
+   * @generated from rpc forms.v1.SubmissionsService.CreateManagedSubmission
+   */
+  createManagedSubmission: {
+    methodKind: "unary";
+    input: typeof CreateManagedSubmissionRequestSchema;
+    output: typeof CreateManagedSubmissionResponseSchema;
   },
   /**
    * Checks answers against the form and stores nothing.
@@ -739,6 +842,16 @@ export declare const SubmissionsService: GenService<{
     methodKind: "unary";
     input: typeof CheckAnswersRequestSchema;
     output: typeof CheckAnswersResponseSchema;
+  },
+  /**
+   * Does the same as `CreateManagedSubmission` would. Scope `submissions:write`.
+   *
+   * @generated from rpc forms.v1.SubmissionsService.CheckManagedAnswers
+   */
+  checkManagedAnswers: {
+    methodKind: "unary";
+    input: typeof CheckManagedAnswersRequestSchema;
+    output: typeof CheckManagedAnswersResponseSchema;
   },
   /**
    * Accepts a submission to the built-in demo form and mails it to the operator. Needs no key.

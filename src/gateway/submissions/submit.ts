@@ -1,10 +1,11 @@
 import { z } from 'zod';
-import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { type CheckAnswersResponse, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { isObject, type JsonObject } from '../../domain/json.ts';
 import { limitsOf } from '../../domain/message-limits.ts';
 import { violationFromMessage } from '../../domain/violation-message.ts';
 import { violationsOf } from '../../domain/violations.ts';
 import { readJson } from '../../http/body.ts';
+import type { Call } from '../../http/call.ts';
 import { contentError, HttpError, httpErrorOf } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
@@ -55,14 +56,14 @@ export const submitRoutes: Route[] = tagged('Submissions', [
     forms: formTypes,
     errors: [401, 409, 410],
     handle: (exchange) =>
-      isFormPost(exchange.request) ? acceptFormPost(exchange) : acceptJson(exchange, false),
+      isFormPost(exchange.request) ? acceptFormPost(exchange) : acceptJson(exchange, publicCalls),
   }),
-  customRoute('post', '/v1/forms/:id/submissions', rpcs.createSubmission, {
+  customRoute('post', '/v1/forms/:id/submissions', rpcs.createManagedSubmission, {
     ...submitting,
+    name: 'createSubmission',
     summary: 'Submit answers to a published form of the key’s project',
-    managed: true,
     errors: [409, 410],
-    handle: (exchange) => acceptJson(exchange, true),
+    handle: (exchange) => acceptJson(exchange, managedCalls),
   }),
   customRoute('post', '/api/demo', rpcs.createDemoSubmission, {
     name: 'submitDemo',
@@ -74,11 +75,23 @@ export const submitRoutes: Route[] = tagged('Submissions', [
   }),
 ]);
 
+/** Forms of every project. */
+const publicCalls: SubmitCalls = {
+  create: (call, request) => call(rpcs.createSubmission, request),
+  check: (call, request) => call(rpcs.checkAnswers, request),
+};
+
+/** Forms of the key's project. */
+const managedCalls: SubmitCalls = {
+  create: (call, request) => call(rpcs.createManagedSubmission, request),
+  check: (call, request) => call(rpcs.checkManagedAnswers, request),
+};
+
 /**
  * The hot path. It passes the answers on without looking into them. Where the body has other problems they are
  * only checked, so that all problems are reported at once.
  */
-async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
+async function acceptJson(exchange: Exchange, { create, check }: SubmitCalls): Promise<void> {
   const { call, request, response } = exchange;
   const formId = idOf(request);
   const key = idempotencyKeyOf(request);
@@ -87,12 +100,11 @@ async function acceptJson(exchange: Exchange, managed: boolean): Promise<void> {
   if (body?.success !== true) {
     const own = body ? violationsOf(body.error, value) : problems;
     const answers = body && answersIn(value);
-    const { violations } = await call(rpcs.checkAnswers, { formId, managed, ...(answers && { answers }) });
+    const { violations } = await check(call, { formId, ...(answers && { answers }) });
     throw contentError([...own, ...violations.map(violationFromMessage)]);
   }
   const { answers, source = '' } = body.data;
-  const input = { formId, answers, source, idempotencyKey: key, managed };
-  const { submissionId } = await call(rpcs.createSubmission, input);
+  const { submissionId } = await create(call, { formId, answers, source, idempotencyKey: key });
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 
@@ -131,3 +143,12 @@ function withFlatPaths(error: unknown): HttpError {
     cause,
   });
 }
+
+/** What a tier of the interface calls to accept answers, and to check them. */
+type SubmitCalls = {
+  create: (call: Call, request: SubmitRequest) => Promise<{ submissionId: string }>;
+  check: (call: Call, request: CheckRequest) => Promise<CheckedAnswers>;
+};
+type SubmitRequest = { formId: string; answers: JsonObject; source: string; idempotencyKey: string };
+type CheckRequest = { formId: string; answers?: JsonObject };
+type CheckedAnswers = Pick<CheckAnswersResponse, 'violations'>;

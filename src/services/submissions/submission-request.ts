@@ -17,7 +17,7 @@ import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
  * Throws `INVALID_ARGUMENT` for what could not be stored, and `RESOURCE_EXHAUSTED` for more than a
  * form made without a key takes. Whether the answers fit the form is checked later.
  */
-export function readRequest(request: Partial<CreateSubmissionRequest>, form: PublishedForm): ReadRequest {
+export function readRequest(request: SubmittedContent, form: PublishedForm): ReadRequest {
   const { inputs = [], source = '', honeypot = '', idempotencyKey = '' } = request;
   if (inputs.length > 0 && request.answers !== undefined) {
     throw invalid([{ path: 'answers', code: 'custom', message: 'Expected either answers or inputs' }]);
@@ -63,6 +63,9 @@ function sourceProblems(source: string): Violation[] {
 
 const DEFAULT_SOURCE = 'api';
 const MAX_SOURCE = 200;
+
+/** What the requests that submit answers to a form have in common, and what some of them have. */
+type SubmittedContent = Partial<Omit<CreateSubmissionRequest, '$typeName' | '$unknown'>>;
 
 /** A request as it is to be checked: the answers are as they came. */
 export type ReadRequest = {

@@ -33,7 +33,19 @@ import { acceptRequest, readRequest } from './submission-request.ts';
 export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {
   return {
     createSubmission: (request, call) => createSubmission(context, request, call),
-    checkAnswers: (request, call) => checkAnswers(context, request, call),
+    async createManagedSubmission(request, call) {
+      const form = await answerableForm(context, request, call, callerOf(call).projectId);
+      const { submissionId } = await acceptRequest(context, form, readRequest(request, form), call);
+      return { submissionId };
+    },
+    async checkAnswers(request, call) {
+      const form = await answerableForm(context, request, call);
+      return { violations: await violationsOf(context, form, request) };
+    },
+    async checkManagedAnswers(request, call) {
+      const form = await answerableForm(context, request, call, callerOf(call).projectId);
+      return { violations: await violationsOf(context, form, request) };
+    },
     createDemoSubmission: (request, call) => createDemoSubmission(context, request, call),
     getSubmission: (request, call) => getSubmission(context, request, callerOf(call)),
     listSubmissions: (request, call) => listSubmissions(context, request, callerOf(call)),
@@ -63,25 +75,29 @@ async function createSubmission(
   };
 }
 
-/** The form that a request names, if it takes answers from this caller. */
+/** The form that a request names, of `projectId` if one is given, if it takes answers from this caller. */
 async function answerableForm(
   { forms, settings }: ServiceContext,
-  { formId, managed }: Pick<CreateSubmissionRequest, 'formId' | 'managed'>,
+  { formId }: { formId: string },
   call: HandlerContext,
+  projectId?: string,
 ): Promise<PublishedForm> {
-  const form = await publishedForm(forms, formId, managed ? callerOf(call).projectId : undefined);
+  const form = await publishedForm(forms, formId, projectId);
   checkOrigin(call.requestHeader, form.version.definition.settings.allowedOrigins, settings);
   return form;
 }
 
-async function checkAnswers(context: ServiceContext, request: CheckAnswersRequest, call: HandlerContext) {
-  const form = await answerableForm(context, request, call);
+/** What would be refused of answers. Throws where the form takes none. */
+async function violationsOf(
+  context: ServiceContext,
+  form: PublishedForm,
+  { answers }: Pick<CheckAnswersRequest, 'answers'>,
+) {
   refuseIfClosed(form, context.now());
-  const { answers } = request;
-  if (answers === undefined) return {};
+  if (answers === undefined) return [];
   checkSize(form, { answers });
   const { violations } = await checkedAnswers(context, { version: form.version, answers });
-  return { violations: violations.map(violationToMessage) };
+  return violations.map(violationToMessage);
 }
 
 /** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
