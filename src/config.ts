@@ -115,7 +115,12 @@ function optional<T>(variable: string, about: string, standard: string, read: z.
 
 /** Every setting, as it is called in `Config`. Texts are Markdown: the README has the same ones. */
 const settings = z.object({
-  port: setting('PORT', 'HTTP/1.1: REST, pages, Connect, gRPC-Web', '8080', port),
+  port: setting(
+    'PORT',
+    'HTTP/1.1: REST, pages, Connect, gRPC-Web; HTTP/2 cleartext: RPC of every kind',
+    '8080',
+    port,
+  ),
   grpcPort: setting('GRPC_PORT', 'HTTP/2 cleartext: gRPC, Connect', '8081', port),
   host: optional(
     'HOST',

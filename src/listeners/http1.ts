@@ -3,7 +3,10 @@ import type { Socket } from 'node:net';
 import { HttpError } from '../http/errors.ts';
 import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
 
-/** A server of HTTP/1.1 that ends connections which are slow, idle or broken. */
+/**
+ * A server of HTTP/1.1 that ends connections which are slow, idle or broken. It listens on no port of its own:
+ * whoever does emits `connection` on it.
+ */
 export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts): Server {
   const server = createServer(
     {
@@ -21,6 +24,8 @@ export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts):
   server.on('clientError', refuseBrokenRequest);
   // An unknown Expect header is ignored, since the interface has no status 417.
   server.on('checkExpectation', handler);
+  // Node looks for slow headers once a server listens, and this one gets its connections from others.
+  server.emit('listening');
   return server;
 }
 

@@ -15,6 +15,8 @@ import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
  * calls; and streams whose answer nobody takes.
  *
  * nghttp2 bounds the rest: headers that go on and on, invalid frames, and answers to frames that pile up.
+ *
+ * It listens on no port of its own: whoever does emits `connection` on it.
  */
 export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Server {
   const server = createServer(
@@ -38,12 +40,10 @@ export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Se
     watches.add(watch);
     accepted.once('close', () => watches.delete(watch));
   });
-  server.once('listening', () => {
-    const timer = setInterval(() => {
-      for (const watch of watches) watch.check();
-    }, timeOuts.checkEveryMs);
-    server.once('close', () => clearInterval(timer));
-  });
+  const timer = setInterval(() => {
+    for (const watch of watches) watch.check();
+  }, timeOuts.checkEveryMs);
+  server.once('close', () => clearInterval(timer));
   return server;
 }
 

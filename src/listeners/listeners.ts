@@ -1,17 +1,18 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Http2Server, Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { BodyBudget } from '../body/budget.ts';
 import { countBody } from '../body/read-body.ts';
 import { StartError } from '../store/database/faults.ts';
 import { type ConnectionLimitOptions, createConnectionLimits } from './connection-limits.ts';
 import { createHttp1Server } from './http1.ts';
 import { createHttp2Server } from './http2.ts';
+import { readPreface } from './preface.ts';
 import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
 
 /**
- * Opens the two servers: HTTP/1.1 for REST, hosted pages, Connect and gRPC-Web; HTTP/2 cleartext
- * for gRPC and Connect.
+ * Opens the two ports: one of HTTP/1.1, for REST, hosted pages, Connect and gRPC-Web, which takes HTTP/2 cleartext
+ * as well, by its preface; and one of HTTP/2 cleartext alone. Calls by HTTP/2 go to `grpc` on both.
  *
  * Throws a `StartError` if it can't listen on one of the ports; then neither stays open.
  */
@@ -25,30 +26,42 @@ export async function listen({
 }: ListenOptions): Promise<Listeners> {
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
   const counted = countBodies(options);
-  const httpServer = createHttp1Server(counted(http), timeOuts);
-  const grpcServer = createHttp2Server(counted(grpc), timeOuts);
+  const http1 = createHttp1Server(counted(http), timeOuts);
+  const http2 = createHttp2Server(counted(grpc), timeOuts);
+  const sessions = trackSessions(http2);
+  const toHttp1 = (socket: Socket) => void http1.emit('connection', socket);
+  const toHttp2 = (socket: Socket) => {
+    // HTTP/2 ends with its connection, whichever side closes it.
+    socket.allowHalfOpen = false;
+    http2.emit('connection', socket);
+  };
+  const divided = {
+    http1: toHttp1,
+    http2: toHttp2,
+    undecided: (error: Error, socket: Socket) => void http1.emit('clientError', error, socket),
+  };
+  const httpPort = openPort((socket) => readPreface(socket, timeOuts.headersMs, divided));
+  const rpcPort = openPort(toHttp2);
   const limits = createConnectionLimits(options, timeOuts.lingerMs);
-  for (const server of [httpServer, grpcServer]) limits.guard(server);
-  const sessions = trackSessions(grpcServer);
+  for (const opened of [httpPort, rpcPort]) limits.guard(opened);
 
-  await listenOn(httpServer, host, port, 'PORT');
   try {
-    await listenOn(grpcServer, host, grpcPort, 'GRPC_PORT');
+    await listenOn(httpPort, host, port, 'PORT');
+    await listenOn(rpcPort, host, grpcPort, 'GRPC_PORT');
   } catch (error) {
-    httpServer.close();
+    for (const server of [httpPort, http1, http2]) server.close();
     throw error;
   }
   return {
-    port: portOf(httpServer),
-    grpcPort: portOf(grpcServer),
+    port: portOf(httpPort),
+    grpcPort: portOf(rpcPort),
     async close(graceMs) {
-      const closed = Promise.all([closing(httpServer), closing(grpcServer)]);
+      const closed = Promise.all([closing(httpPort), closing(rpcPort)]);
       // Connections that become idle during the stop would be kept open for a next call.
-      const idle = setInterval(() => httpServer.closeIdleConnections(), IDLE_MS);
+      const idle = setInterval(() => http1.closeIdleConnections(), IDLE_MS);
       for (const session of sessions) session.close();
-      const deadline = setTimeout(() => {
-        limits.destroyAll();
-      }, graceMs);
+      const deadline = setTimeout(() => limits.destroyAll(), graceMs);
+      for (const server of [http1, http2]) server.close();
       await closed;
       clearTimeout(deadline);
       clearInterval(idle);
@@ -56,10 +69,15 @@ export async function listen({
   };
 }
 
+/** A port whose connections may be closed on one side, as HTTP's can. */
+function openPort(take: (socket: Socket) => void): Server {
+  return createServer({ allowHalfOpen: true, noDelay: true }, take);
+}
+
 /** How soon a connection is closed after its last call, during a stop. */
 const IDLE_MS = 50;
 
-function listenOn(server: Server | Http2Server, host: string, port: number, setting: string): Promise<void> {
+function listenOn(server: Server, host: string, port: number, setting: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', (error: NodeJS.ErrnoException) => {
     reject(
@@ -79,7 +97,7 @@ const reasons: Record<string, string> = {
   ENOTFOUND: 'that host name is not known',
 };
 
-function closing(server: Server | Http2Server): Promise<void> {
+function closing(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());
   });
@@ -109,7 +127,7 @@ function hasBody(request: Request): boolean {
   return encoding !== undefined || (length !== undefined && length !== '0');
 }
 
-function portOf(server: Server | Http2Server): number {
+function portOf(server: Server): number {
   return (server.address() as AddressInfo).port;
 }
 

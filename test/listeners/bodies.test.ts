@@ -1,4 +1,5 @@
 import { Code, createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { failureOf } from '../support/failures.ts';
@@ -47,6 +48,15 @@ describe('while bodies of callers without a key take all the memory there is for
     expect([failure.code, failure.reason]).toEqual([Code.Unavailable, 'UNAVAILABLE']);
     expect(failure.header.get('retry-after')).toBe('1');
     expect(submissionId).toMatch(/^sub_/);
+  });
+
+  it('a call by gRPC on the port of HTTP fails with UNAVAILABLE, too', async () => {
+    const transport = createGrpcTransport({ baseUrl: service.url });
+    const call = { formId, answers: { ...answers, message: 'x'.repeat(10_000) } };
+
+    const failure = await failureOf(createClient(SubmissionsService, transport).createSubmission(call));
+
+    expect([failure.code, failure.reason]).toEqual([Code.Unavailable, 'UNAVAILABLE']);
   });
 
   it('what has no body is answered, and all else once they are gone', async () => {

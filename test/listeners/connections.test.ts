@@ -4,13 +4,15 @@ import { describe, expect, it } from 'vitest';
 import { startListeners } from '../support/listeners.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { type HeldSocket, openSocket } from '../support/wire.ts';
+import { type HeldSocket, http2Preface, openSocket } from '../support/wire.ts';
 
 describe('the number of connections', () => {
   it('is bounded for each client, over both ports, and each that closes makes room', async () => {
     await using listeners = await startListeners({ maxConnectionsPerClient: 2 });
     using first = await openSocket(listeners.url);
-    using _second = await openSocket(listeners.grpcUrl);
+    using second = await openSocket(listeners.url);
+    second.socket.write(http2Preface());
+    await until(() => second.text() !== '');
 
     const beyond = [await openSocket(listeners.url), await openSocket(listeners.grpcUrl)];
     await Promise.all(beyond.map(closed));
@@ -69,6 +71,8 @@ describe('a connection over HTTP/1.1', () => {
     ['sends nothing', ''],
     ['does not end its headers', 'GET / HTTP/1.1\r\nhost: a\r\n'],
     ['sends what is not HTTP', 'Hello?\r\n\r\n'],
+    ['begins as HTTP/2 does and goes on otherwise', 'PRI * HTTP/2.0\r\n\r\nGET / HTTP/1.1\r\n\r\n'],
+    ['begins as HTTP/2 does and stops', 'PRI * HTTP/2.0\r\n'],
   ])('that %s is told so and ended, though it stays open on its own side', async (_, sent) => {
     await using listeners = await startListeners({ timeOuts });
     using connection = await openSocket(listeners.url);
@@ -77,6 +81,32 @@ describe('a connection over HTTP/1.1', () => {
     await connection.ended;
     expect(connection.text()).toMatch(/^HTTP\/1.1 400 Bad Request\r\n[\s\S]*"reason":"bad_request"/);
     await until(() => connection.isGone());
+  });
+
+  it('that ends before its first request is whole is told so', async () => {
+    await using listeners = await startListeners({ timeOuts });
+    using connection = await openSocket(listeners.url);
+
+    connection.socket.end('PRI * HTTP');
+
+    await connection.ended;
+    expect(connection.text()).toMatch(/^HTTP\/1.1 400 Bad Request\r\n/);
+  });
+
+  it('that has been answered takes a further request, however both are divided', async () => {
+    await using listeners = await startListeners({});
+    using connection = await openSocket(listeners.url);
+
+    for (const part of [
+      'P',
+      'R',
+      'OPFIND / HTTP/1.1\r\nho',
+      'st: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n',
+    ]) {
+      await new Promise((written) => connection.socket.write(part, written));
+    }
+
+    await until(() => connection.text().match(/HTTP\/1.1 404 /g)?.length === 2);
   });
 
   it('that never takes its answer is ended', async () => {

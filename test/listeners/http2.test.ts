@@ -27,7 +27,7 @@ const timeOuts = {
 
 const whole = Buffer.concat([http2Part('/', {}, Buffer.alloc(0)), http2End(), http2Acknowledgement()]);
 
-describe('a connection over HTTP/2', () => {
+describe.each(['grpcUrl', 'url'] as const)('a connection over HTTP/2 to the port of %s', (port) => {
   it.each([
     ['sends nothing', Buffer.alloc(0)],
     ['begins and does not take the settings of the server', http2Preface()],
@@ -36,7 +36,7 @@ describe('a connection over HTTP/2', () => {
     ['says that it goes away', Buffer.concat([http2Preface(), http2Acknowledgement(), http2Goaway()])],
   ])('that %s is ended, though it stays open on its own side', async (_, sent) => {
     await using listeners = await startListeners({ timeOuts });
-    using connection = await openSocket(listeners.grpcUrl);
+    using connection = await openSocket(listeners[port]);
     connection.socket.write(sent);
 
     await connection.ended;
@@ -45,7 +45,7 @@ describe('a connection over HTTP/2', () => {
 
   it('that is silent while a call is under way is ended, if it does not answer a ping', async () => {
     await using listeners = await startListeners({ timeOuts, grpc: () => undefined });
-    using connection = await openSocket(listeners.grpcUrl);
+    using connection = await openSocket(listeners[port]);
     connection.socket.write(whole);
 
     await connection.ended;
@@ -58,7 +58,7 @@ describe('a connection over HTTP/2', () => {
       timeOuts,
       grpc: (_request, response) => called.resolve(() => response.end('at last')),
     });
-    using client = openSession(listeners.grpcUrl);
+    using client = openSession(listeners[port]);
     const stream = client.session.request({ ':path': '/' });
 
     const answer = await called.promise;
@@ -74,7 +74,7 @@ describe('a connection over HTTP/2', () => {
       grpc: (request, response) =>
         void response.end(request.url === '/' ? Buffer.alloc(1024 * 1024) : 'small'),
     });
-    using client = openSession(listeners.grpcUrl);
+    using client = openSession(listeners[port]);
     const stalled = client.session.request({ ':path': '/' });
     stalled.on('error', () => undefined);
 
@@ -86,7 +86,7 @@ describe('a connection over HTTP/2', () => {
 
   it('does not hold up a stop, though it stays open on its own side', async () => {
     const stopped = await startListeners({ timeOuts });
-    using connection = await openSocket(stopped.grpcUrl);
+    using connection = await openSocket(stopped[port]);
     connection.socket.write(Buffer.concat([http2Preface(), http2Acknowledgement()]));
     await until(() => connection.text().endsWith(String(http2Acknowledgement())));
 
@@ -95,7 +95,7 @@ describe('a connection over HTTP/2', () => {
 
   it('may have 100 streams', async () => {
     await using listeners = await startListeners({});
-    using client = openSession(listeners.grpcUrl);
+    using client = openSession(listeners[port]);
 
     const [settings] = await once(client.session, 'remoteSettings');
 
@@ -104,7 +104,7 @@ describe('a connection over HTTP/2', () => {
 
   it('that cancels its calls as it makes them is ended', async () => {
     await using listeners = await startListeners({ grpc: () => undefined });
-    using connection = await openSocket(listeners.grpcUrl);
+    using connection = await openSocket(listeners[port]);
 
     connection.socket.write(Buffer.concat([http2Preface(), http2Cancelled(1_000)]));
 
@@ -113,7 +113,7 @@ describe('a connection over HTTP/2', () => {
 
   it('that sends pings without end is ended, though it takes every answer', async () => {
     await using listeners = await startListeners({});
-    using connection = await openSocket(listeners.grpcUrl);
+    using connection = await openSocket(listeners[port]);
     const { socket, ended } = connection;
     const pings = Buffer.concat(Array(500).fill(http2Ping()));
     socket.write(Buffer.concat([http2Preface(), http2Acknowledgement()]));
