@@ -272,6 +272,13 @@ const settings = z.object({
   ),
   maxStreamsPerKey: setting('MAX_STREAMS_PER_KEY', 'those of one key', '20', wholeNumber(1, 100_000)),
   maxStreamsTotal: setting('MAX_STREAMS_TOTAL', 'those of all projects', '200', wholeNumber(1, 100_000)),
+  maxWaitsPerKey: setting(
+    'MAX_WAITS_PER_KEY',
+    'calls of one key that may wait for sessions at once in one process',
+    '1000',
+    wholeNumber(1, 1_000_000),
+  ),
+  maxWaitsTotal: setting('MAX_WAITS_TOTAL', 'those of all keys', '10000', wholeNumber(1, 1_000_000)),
   maxConnections: setting(
     'MAX_CONNECTIONS',
     'connections open at once in each process; below the number of files that the system lets it open',

@@ -101,7 +101,7 @@ export function createGateway(options: GatewayOptions): Router {
     let admitted = false;
     const call: Call = (method, input, further) => {
       asked = true;
-      return calls(method, input, admitted ? { continued: true } : further);
+      return calls(method, input, admitted ? { ...further, continued: true } : further);
     };
     const streams = streamsFor(transport, request, response, tier);
     const stream: Stream = (method, inputs) => {

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { sessionSeconds } from '../domain/limits.ts';
+import { sessionSeconds, waitSeconds } from '../domain/limits.ts';
+import { sendJson } from '../http/reply.ts';
 import { listRoute } from './list-route.ts';
-import { type Route, route, tagged } from './route.ts';
+import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
 import {
   durationOf,
   idempotencyKey,
@@ -85,6 +86,24 @@ const session = z
 
 const sessionReply = z.object({ session });
 
+const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;
+
+const sessionQuery = z.object({
+  wait: z
+    .string()
+    .regex(/^\d{1,9}$/, secondsExpected)
+    .transform(Number)
+    .refine((seconds) => seconds >= waitSeconds.min && seconds <= waitSeconds.max, secondsExpected)
+    .exactOptional()
+    .meta({
+      type: 'integer',
+      minimum: waitSeconds.min,
+      maximum: waitSeconds.max,
+      description:
+        'Answers once the session is submitted, expired or cancelled, at the latest after so many seconds.',
+    }),
+});
+
 const submittedReply = z.object({
   ok: z.literal(true),
   submission_id: z.string(),
@@ -123,11 +142,11 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     item: session,
     answer: ({ sessions, nextPageToken }) => ({ items: sessions.map(sessionOf), nextPageToken }),
   }),
-  route('get', '/v1/sessions/:id', rpcs.getSession, {
-    summary: 'Read a session',
-    input: ({ id }) => ({ sessionId: id }),
+  customRoute('get', '/v1/sessions/:id', rpcs.getSession, {
+    summary: 'Read a session, or wait for its end',
+    query: sessionQuery,
     reply: sessionReply,
-    answer: ({ session }) => ({ session: sessionOf(session) }),
+    handle: readSession,
   }),
   route('patch', '/v1/sessions/:id', rpcs.updateSession, {
     summary: 'Extend a session, or change its prefill, metadata or partial answers',
@@ -166,6 +185,16 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     }),
   }),
 ]);
+
+async function readSession({ call, request, response }: Exchange): Promise<void> {
+  const sessionId = idOf(request);
+  const { wait } = readQuery(request, sessionQuery);
+  const { session } =
+    wait === undefined
+      ? await call(rpcs.getSession, { sessionId })
+      : await call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
+  sendJson(response, 200, { session: sessionOf(session) } satisfies z.input<typeof sessionReply>);
+}
 
 /** A session as replies have it. */
 function sessionOf(message: Session | undefined): z.input<typeof session> {

@@ -16,10 +16,11 @@ import { requestIdFrom } from '../domain/request-id.ts';
  */
 export function callsFor(transport: Transport, request: Request, response: Response, from: Source): Call {
   let options: HttpCallOptions | undefined;
-  return async (method, input, { continued = false } = {}) => {
+  return async (method, input, { continued = false, waits = false } = {}) => {
     options ??= callOptions(request, response, from);
     const headers = continued ? { ...options.headers, ...continuation } : options.headers;
-    const reply = await transport.unary(method, undefined, undefined, headers, input);
+    const signal = waits ? signalOfEnd(response) : undefined;
+    const reply = await transport.unary(method, signal, undefined, headers, input);
     options.onHeader(reply.header);
     return reply.message;
   };
@@ -62,16 +63,24 @@ export function receivesFor(
   from: Source,
 ): Receive {
   return async function* received(method, input) {
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    const signal = signalOfEnd(response);
     const { headers, onHeader } = callOptions(request, response, from);
     async function* message() {
       yield input;
     }
-    const reply = await transport.stream(method, gone.signal, undefined, headers, message());
+    const reply = await transport.stream(method, signal, undefined, headers, message());
     onHeader(reply.header);
     yield* reply.message;
   };
+}
+
+/** Aborted when the client goes before its answer is complete. */
+function signalOfEnd(response: Response): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => {
+    if (!response.writableFinished) gone.abort();
+  });
+  return gone.signal;
 }
 
 /**
@@ -132,11 +141,14 @@ function passBack(received: Headers, response: Response): void {
 /** Whether a request came to a tier of the documented interface or to a page. */
 type Source = keyof typeof passedOn;
 
-/** Calls one RPC with one message. `continued`: it counts as one call with the one before. */
+/**
+ * Calls one RPC with one message. `continued`: it counts as one call with the one before. `waits`: it may take long
+ * on purpose, and ends when the client goes.
+ */
 export type Call = <I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   input: MessageInitShape<I>,
-  options?: { continued?: boolean },
+  options?: { continued?: boolean; waits?: boolean },
 ) => Promise<MessageShape<O>>;
 
 /** Calls one RPC with a stream of messages. */

@@ -20,6 +20,7 @@ const restNames = new Map([
   ['page_size', 'limit'],
   ['page_token', 'cursor'],
   ['skip', 'offset'],
+  ['timeout', 'wait'],
   ['idempotency_key', 'Idempotency-Key'],
   ['field_id', 'field'],
   ['content', 'file'],

@@ -62,6 +62,7 @@ const submissions: AccessTable<typeof SubmissionsService> = {
 const sessions: AccessTable<typeof SessionsService> = {
   createSession: mayOpen('sessions:write'),
   getSession: mayOpen('sessions:read'),
+  awaitSession: mayOpen('sessions:read'),
   listSessions: needs('sessions:read'),
   updateSession: mayOpen('sessions:write'),
   cancelSession: needs('sessions:write'),

@@ -68,6 +68,9 @@ export type ServiceSettings = {
   maxStreams: number;
   maxStreamsPerKey: number;
   maxStreamsTotal: number;
+  /** How many calls of one key, and all together, may wait for sessions in this process. */
+  maxWaitsPerKey: number;
+  maxWaitsTotal: number;
 };
 
 /** What services share with each other, beside the options. */
@@ -76,6 +79,8 @@ export type ServiceContext = ServiceOptions & {
   keys: KeyReader;
   /** Counts the streams that are open. */
   streams: Concurrency;
-  /** Aborted when the service stops: streams that would go on for ever end. */
+  /** Counts the calls that wait for sessions. */
+  waits: Concurrency;
+  /** Aborted when the service stops: streams and waits end. */
   stopping: AbortSignal;
 };

@@ -39,6 +39,7 @@ export function createServices(options: ServiceOptions): Services {
       perProject: settings.maxStreams,
       total: settings.maxStreamsTotal,
     }),
+    waits: limitConcurrency('waits', { perKey: settings.maxWaitsPerKey, total: settings.maxWaitsTotal }),
   };
   return {
     list: [
@@ -77,6 +78,6 @@ export type Services = {
    * shown, else undefined. `bootstrapKey` is registered instead of making one.
    */
   prepare: (bootstrapKey?: string) => Promise<string | undefined>;
-  /** Ends the streams that would go on for ever: to be called before the servers close. */
+  /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;
 };

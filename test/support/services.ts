@@ -219,6 +219,8 @@ const defaultSettings: ServiceSettings = {
   maxStreams: 60,
   maxStreamsPerKey: 20,
   maxStreamsTotal: 200,
+  maxWaitsPerKey: 1_000,
+  maxWaitsTotal: 10_000,
 };
 
 export type ServicesOptions = {

@@ -236,6 +236,53 @@ export declare type GetSessionResponse = Message<"forms.v1.GetSessionResponse"> 
 export declare const GetSessionResponseSchema: GenMessage<GetSessionResponse>;
 
 /**
+ * The request message for `AwaitSession`.
+ *
+ * @generated from message forms.v1.AwaitSessionRequest
+ */
+export declare type AwaitSessionRequest = Message<"forms.v1.AwaitSessionRequest"> & {
+  /**
+   * Required. The session to wait for.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * How long to wait at most, whole seconds from 1 to 60; unset: 30.
+   *
+   * @generated from field: google.protobuf.Duration timeout = 2;
+   */
+  timeout?: Duration | undefined;
+};
+
+/**
+ * Describes the message forms.v1.AwaitSessionRequest.
+ * Use `create(AwaitSessionRequestSchema)` to create a new message.
+ */
+export declare const AwaitSessionRequestSchema: GenMessage<AwaitSessionRequest>;
+
+/**
+ * The response message for `AwaitSession`.
+ *
+ * @generated from message forms.v1.AwaitSessionResponse
+ */
+export declare type AwaitSessionResponse = Message<"forms.v1.AwaitSessionResponse"> & {
+  /**
+   * The session.
+   *
+   * @generated from field: forms.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message forms.v1.AwaitSessionResponse.
+ * Use `create(AwaitSessionResponseSchema)` to create a new message.
+ */
+export declare const AwaitSessionResponseSchema: GenMessage<AwaitSessionResponse>;
+
+/**
  * The request message for `ListSessions`.
  *
  * @generated from message forms.v1.ListSessionsRequest
@@ -554,6 +601,23 @@ export declare const SessionsService: GenService<{
     methodKind: "unary";
     input: typeof GetSessionRequestSchema;
     output: typeof GetSessionResponseSchema;
+  },
+  /**
+   * Waits for the end of a session, and returns it as it is then. Scope `sessions:read`.
+   *
+   * Returns at once if the session is submitted, expired or cancelled; else when it becomes so, and
+   * otherwise while it is still open: after `timeout`, half a second before the deadline of the call, or
+   * when the service stops. Call again to go on waiting.
+   *
+   * A key may have only so many calls waiting, 1,000 unless the settings say otherwise: one more fails with
+   * `RESOURCE_EXHAUSTED`.
+   *
+   * @generated from rpc forms.v1.SessionsService.AwaitSession
+   */
+  awaitSession: {
+    methodKind: "unary";
+    input: typeof AwaitSessionRequestSchema;
+    output: typeof AwaitSessionResponseSchema;
   },
   /**
    * Extends a session, or changes its prefill, metadata or partial answers. Scope

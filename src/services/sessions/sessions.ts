@@ -1,12 +1,9 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   type CancelSessionRequest,
   type CreateSessionRequest,
   type GetSessionRequest,
   type ListSessionsRequest,
-  type SessionSchema,
   SessionStatus,
   type SessionsService,
   type SubmitSessionRequest,
@@ -37,7 +34,9 @@ import { badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
+import { createAwaitSession } from './await-session.ts';
 import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
+import { sessionStatusOf, sessionToMessage } from './session-message.ts';
 import {
   agentProblems,
   lifeOf,
@@ -49,11 +48,12 @@ import {
   withoutNulls,
 } from './session-request.ts';
 
-/** Opens sessions for people or agents to fill, and reads, lists, changes, cancels and submits them. */
+/** Opens sessions for people or agents to fill, and reads, awaits, lists, changes, cancels and submits them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
     createSession: (request, call) => createSession(context, request, call),
     getSession: (request, call) => getSession(context, request, callerOf(call)),
+    awaitSession: createAwaitSession(context),
     listSessions: (request, call) => listSessions(context, request, callerOf(call)),
     updateSession: (request, call) => changeSession(context, request, call),
     cancelSession: (request, call) => cancelSession(context, request, callerOf(call)),
@@ -241,44 +241,13 @@ async function refuseUnknownFiles(
   }
 }
 
-/** A session as its maker sees it. Partial answers are shown only while the form allows them. */
-function sessionToMessage(
-  { settings }: ServiceContext,
-  form: PublishedForm,
-  session: Session,
-): MessageInitShape<typeof SessionSchema> {
-  const { allowPartial } = form.version.definition.settings;
-  return {
-    id: session.id,
-    formId: session.formId,
-    formVersionId: session.versionId,
-    status: statuses[session.status],
-    url: `${settings.hostedUrl}/f/${session.id}`,
-    expireTime: timestampFromDate(session.expiresAt),
-    createTime: timestampFromDate(session.createdAt),
-    ...(session.openedAt !== null && { openTime: timestampFromDate(session.openedAt) }),
-    prefill: session.prefill,
-    metadata: session.metadata,
-    submissionId: session.submissionId ?? '',
-    returnUrl: session.returnUrl ?? '',
-    ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
-  };
-}
-
 /** The status that a list is asked for; undefined: all. Throws for one that this version does not know. */
 function statusFilterOf(status: SessionStatus): Session['status'] | undefined {
   if (status === SessionStatus.UNSPECIFIED) return undefined;
-  const known = sessionStatuses.find((name) => statuses[name] === status);
+  const known = sessionStatuses.find((name) => sessionStatusOf[name] === status);
   if (known === undefined)
     throw badParameter('status', 'custom', `Expected one of ${sessionStatuses.join(', ')}`);
   return known;
 }
-
-const statuses: Record<Session['status'], SessionStatus> = {
-  open: SessionStatus.OPEN,
-  submitted: SessionStatus.SUBMITTED,
-  expired: SessionStatus.EXPIRED,
-  cancelled: SessionStatus.CANCELLED,
-};
 
 type SessionValues = Partial<Pick<UpdateSessionRequest, 'prefill' | 'metadata' | 'answers'>>;
