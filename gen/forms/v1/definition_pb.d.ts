@@ -106,21 +106,21 @@ export declare type Field = Message<"forms.v1.Field"> & {
   required: boolean;
 
   /**
-   * A sentence of help shown with the field.
+   * A sentence of help shown with the field, at most 2,000 characters.
    *
    * @generated from field: string description = 5;
    */
   description: string;
 
   /**
-   * A sample shown in the empty control.
+   * A sample shown in the empty control, at most 200 characters.
    *
    * @generated from field: string placeholder = 6;
    */
   placeholder: string;
 
   /**
-   * Guidance for an agent that fills the form; never shown to people.
+   * Guidance for an agent that fills the form, at most 2,000 characters; never shown to people.
    *
    * @generated from field: string agent_hint = 7;
    */
@@ -148,14 +148,14 @@ export declare type Field = Message<"forms.v1.Field"> & {
   hidden: boolean;
 
   /**
-   * The fewest characters of a text.
+   * The fewest characters of a text, 0 to 100,000; unset: 0.
    *
    * @generated from field: optional int32 min_length = 11;
    */
   minLength?: number | undefined;
 
   /**
-   * The most characters of a text; unset: 10,000.
+   * The most characters of a text, 1 to 100,000; unset: 10,000.
    *
    * @generated from field: optional int32 max_length = 12;
    */
@@ -170,14 +170,15 @@ export declare type Field = Message<"forms.v1.Field"> & {
   pattern: string;
 
   /**
-   * What to tell people whose text does not match `pattern`.
+   * What to tell people whose text does not match `pattern`, at most 500 characters.
    *
    * @generated from field: string pattern_message = 14;
    */
   patternMessage: string;
 
   /**
-   * The least value: a number for number fields; a date, time or date and time as text for those.
+   * The least value: a number for number fields; a date, time or date and time as text, at
+   * most 64 characters, for those.
    *
    * @generated from field: google.protobuf.Value min = 15;
    */
@@ -191,42 +192,43 @@ export declare type Field = Message<"forms.v1.Field"> & {
   max?: Value | undefined;
 
   /**
-   * A number's distance to zero must be a whole multiple of this.
+   * A number's distance to zero must be a whole multiple of this, which is greater than 0.
    *
    * @generated from field: optional double step = 17;
    */
   step?: number | undefined;
 
   /**
-   * The fewest choices of a multi_select.
+   * The fewest choices of a multi_select, 0 to 100,000; unset: 0.
    *
    * @generated from field: optional int32 min_items = 18;
    */
   minItems?: number | undefined;
 
   /**
-   * The most choices of a multi_select.
+   * The most choices of a multi_select, at least 1; unset: all.
    *
    * @generated from field: optional int32 max_items = 19;
    */
   maxItems?: number | undefined;
 
   /**
-   * The file types taken, as media types (`image/*`, `application/pdf`) or endings (`.pdf`).
+   * The file types taken, as media types (`image/*`, `application/pdf`) or endings (`.pdf`), at most 50
+   * of at most 100 characters; empty: any.
    *
    * @generated from field: repeated string accept = 20;
    */
   accept: string[];
 
   /**
-   * The size of the largest file taken, in bytes.
+   * The size of the largest file taken, 1 to 10,485,760 bytes (10 MiB); unset: 10 MiB.
    *
    * @generated from field: optional int32 max_bytes = 21;
    */
   maxBytes?: number | undefined;
 
   /**
-   * The most files taken.
+   * The most files taken, 1 to 20; unset: 1. Above 1 the answer is a list.
    *
    * @generated from field: optional int32 max_files = 22;
    */
@@ -240,7 +242,7 @@ export declare type Field = Message<"forms.v1.Field"> & {
   visibleWhen?: Condition | undefined;
 
   /**
-   * The step of a multi-page form that asks the field, from 1; unset: 1.
+   * The step of a multi-page form that asks the field, 1 to 100; unset: 1.
    *
    * @generated from field: optional int32 page = 24;
    */
@@ -267,14 +269,14 @@ export declare const FieldSchema: GenMessage<Field>;
  */
 export declare type Option = Message<"forms.v1.Option"> & {
   /**
-   * Required. What people read.
+   * Required. What people read, 1 to 200 characters.
    *
    * @generated from field: string label = 1;
    */
   label: string;
 
   /**
-   * Required. What the answer holds.
+   * Required. What the answer holds, 1 to 200 characters.
    *
    * @generated from field: string value = 2;
    */
@@ -444,7 +446,7 @@ export declare type EmailDelivery = Message<"forms.v1.EmailDelivery"> & {
   to: string[];
 
   /**
-   * The subject of the mails; unset: made from the form's name.
+   * The subject of the mails, one line of at most 200 characters; unset: made from the form's name.
    *
    * @generated from field: string subject = 2;
    */
@@ -485,14 +487,14 @@ export declare type Autoresponse = Message<"forms.v1.Autoresponse"> & {
   to: string;
 
   /**
-   * Required. The mail's subject.
+   * Required. The mail's subject, one line of 1 to 200 characters.
    *
    * @generated from field: string subject = 2;
    */
   subject: string;
 
   /**
-   * Required. The mail's text.
+   * Required. The mail's text, 1 to 10,000 characters.
    *
    * @generated from field: string message = 3;
    */
@@ -512,7 +514,7 @@ export declare const AutoresponseSchema: GenMessage<Autoresponse>;
  */
 export declare type WebhookDelivery = Message<"forms.v1.WebhookDelivery"> & {
   /**
-   * Required. An https URL of a public host.
+   * Required. An https URL of a public host, at most 2,048 characters, without credentials.
    *
    * @generated from field: string url = 1;
    */
@@ -547,35 +549,36 @@ export declare type Settings = Message<"forms.v1.Settings"> & {
   allowPartial: boolean;
 
   /**
-   * The words on the submit button.
+   * The words on the submit button, at most 100 characters.
    *
    * @generated from field: string submit_label = 2;
    */
   submitLabel: string;
 
   /**
-   * What the person reads after submitting.
+   * What the person reads after submitting, at most 2,000 characters.
    *
    * @generated from field: string success_message = 3;
    */
   successMessage: string;
 
   /**
-   * Where the hosted page sends the person after submitting, an https URL.
+   * Where the hosted page sends the person after submitting, an https URL of at most 2,048
+   * characters.
    *
    * @generated from field: string redirect_url = 4;
    */
   redirectUrl: string;
 
   /**
-   * The browser origins that may post to the form; empty: any.
+   * The browser origins that may post to the form, at most 100; empty: any.
    *
    * @generated from field: repeated string allowed_origins = 5;
    */
   allowedOrigins: string[];
 
   /**
-   * The origins that may frame the hosted page; empty: none.
+   * The origins that may frame the hosted page, at most 100; empty: none.
    *
    * @generated from field: repeated string embed_origins = 6;
    */
@@ -589,21 +592,23 @@ export declare type Settings = Message<"forms.v1.Settings"> & {
   retentionDays?: number | undefined;
 
   /**
-   * When the form stops taking submissions, in the years 1 to 9999.
+   * When the form stops taking submissions, in the years 1 to 9999; unset: never.
    *
    * @generated from field: google.protobuf.Timestamp closes_at = 8;
    */
   closesAt?: Timestamp | undefined;
 
   /**
-   * How many submissions the form takes; may be passed by what is under way.
+   * How many submissions the form takes, at least 1; may be passed by what is under way. Unset: any
+   * number.
    *
    * @generated from field: optional int32 max_submissions = 9;
    */
   maxSubmissions?: number | undefined;
 
   /**
-   * The language of the hosted page's own words, as a BCP 47 tag; empty: the one each person prefers.
+   * The language of the hosted page's own words, as a BCP 47 tag of at most 35 characters; empty: the one
+   * each person prefers.
    *
    * @generated from field: string locale = 10;
    */
@@ -678,7 +683,8 @@ export declare type SpamSettings = Message<"forms.v1.SpamSettings"> & {
   honeypot: boolean;
 
   /**
-   * A submission faster than this after the page was shown is stored as spam.
+   * A submission faster than this after the page was shown is stored as spam, at most 1 hour; unset:
+   * none is.
    *
    * @generated from field: google.protobuf.Duration min_time = 2;
    */

@@ -428,8 +428,8 @@ export declare const GetFormResponseSchema: GenMessage<GetFormResponse>;
  */
 export declare type ListFormsRequest = Message<"forms.v1.ListFormsRequest"> & {
   /**
-   * The most forms to return, at most 100 and 20 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most forms to return, at most 100; unset: 20. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -552,8 +552,8 @@ export declare type ListFormVersionsRequest = Message<"forms.v1.ListFormVersions
   formId: string;
 
   /**
-   * The most versions to return, at most 100 and 20 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most versions to return, at most 100; unset: 20. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 2;
    */

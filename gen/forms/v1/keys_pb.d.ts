@@ -106,14 +106,15 @@ export declare type CreateKeyRequest = Message<"forms.v1.CreateKeyRequest"> & {
   scopes: string[];
 
   /**
-   * The project it belongs to, made when new; unset: the caller's.
+   * The project it belongs to, 1 to 64 letters, digits, `.`, `_` or `-`, made when new; unset: the
+   * caller's.
    *
    * @generated from field: string project = 3;
    */
   project: string;
 
   /**
-   * How long it works; unset: for ever.
+   * How long it works, whole seconds from 1 to 3,153,600,000 (100 years); unset: for ever.
    *
    * @generated from field: google.protobuf.Duration expires_in = 4;
    */
@@ -160,8 +161,8 @@ export declare const CreateKeyResponseSchema: GenMessage<CreateKeyResponse>;
  */
 export declare type ListKeysRequest = Message<"forms.v1.ListKeysRequest"> & {
   /**
-   * The most keys to return, at most 100, and 100 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most keys to return, at most 100; unset: 100. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 1;
    */

@@ -303,8 +303,8 @@ export declare type ListSessionsRequest = Message<"forms.v1.ListSessionsRequest"
   status: SessionStatus;
 
   /**
-   * The most sessions to return, at most 100 and 20 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most sessions to return, at most 100; unset: 20. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 3;
    */

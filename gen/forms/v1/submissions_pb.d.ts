@@ -554,8 +554,8 @@ export declare type ListSubmissionsRequest = Message<"forms.v1.ListSubmissionsRe
   formId: string;
 
   /**
-   * The most submissions to return, at most 100 and 20 if unset. Larger values are lowered to
-   * 100; negative values are refused.
+   * The most submissions to return, at most 100; unset: 20. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 2;
    */

@@ -351,8 +351,8 @@ export declare const CreateWebhookResponseSchema: GenMessage<CreateWebhookRespon
  */
 export declare type ListWebhooksRequest = Message<"forms.v1.ListWebhooksRequest"> & {
   /**
-   * The most webhooks to return, at most 100, and 100 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most webhooks to return, at most 100; unset: 100. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -658,8 +658,8 @@ export declare type ListDeliveriesRequest = Message<"forms.v1.ListDeliveriesRequ
   webhookId: string;
 
   /**
-   * The most deliveries to return, at most 100 and 20 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most deliveries to return, at most 100; unset: 20. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 2;
    */
@@ -727,8 +727,8 @@ export declare type ListFormDeliveriesRequest = Message<"forms.v1.ListFormDelive
   formId: string;
 
   /**
-   * The most deliveries to return, at most 100 and 20 if unset. Larger values are lowered to 100;
-   * negative values are refused.
+   * The most deliveries to return, at most 100; unset: 20. Larger values are lowered to 100; negative values
+   * are refused.
    *
    * @generated from field: int32 page_size = 2;
    */
