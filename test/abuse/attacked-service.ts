@@ -12,6 +12,9 @@ export const HEALTH_MS = 250;
 /** What an attack may add to the memory of the service at rest, in MiB. */
 export const MEMORY_MIB = 120;
 
+/** For attacks that are no matter of rates, on a process with little memory. */
+export const UNLIMITED_RATES = { RATE_LIMIT: 'off', NODE_OPTIONS: '--max-old-space-size=512' };
+
 /**
  * Starts the service as strangers meet it, a process of its own with default settings but for `env`, and
  * gives it what it needs when it works normally: warm code and a form.
@@ -19,7 +22,7 @@ export const MEMORY_MIB = 120;
 export async function startAttackedService(
   engine: EngineName,
   env: Record<string, string> = {},
-): Promise<AttackedService> {
+): Promise<AttackedService & AsyncDisposable> {
   await using opened = new AsyncDisposableStack();
   const folder = opened.use(temporaryFolder());
   const [port, grpcPort] = [await freePort(), await freePort()];
@@ -27,7 +30,7 @@ export async function startAttackedService(
   if (engine === 'pglite') await givenEmbeddedDatabase(dataDir);
   const database = engine === 'postgres' ? opened.use(await createServerDatabase()) : undefined;
   const url = `http://127.0.0.1:${port}`;
-  const process = opened.use(
+  const service = opened.use(
     spawnService({
       HOST: '127.0.0.1',
       PORT: String(port),
@@ -39,27 +42,52 @@ export async function startAttackedService(
       ...env,
     }),
   );
-  const { firstKey } = await process.started();
+  const { firstKey } = await service.started();
   if (firstKey === undefined) throw new Error('The service printed no key');
-  const service = {
+  const started = {
     url,
     grpcUrl: `http://127.0.0.1:${grpcPort}`,
     key: firstKey,
     dataDir,
     databaseUrl: database?.databaseUrl,
-    process,
+    process: service,
   };
-  await warmUp(service);
-  const formId = await givenForm(service);
+  await warmUp(started);
+  const formId = await givenForm(started);
   const owned = opened.move();
-  return { ...service, formId, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { ...started, formId, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+/**
+ * The service with these settings that the attacks of this process share, with a form of its own for each
+ * caller. It ends with the process: to start and to warm one takes six seconds.
+ */
+export async function sharedService(
+  engine: EngineName,
+  env: Record<string, string> = {},
+): Promise<AttackedService> {
+  const name = JSON.stringify([engine, env]);
+  const starting = shared.get(name) ?? startUntilExit(engine, env);
+  shared.set(name, starting);
+  const service = await starting;
+  return { ...service, formId: await givenForm(service) };
+}
+
+const shared = new Map<string, Promise<AttackedService>>();
+
+async function startUntilExit(engine: EngineName, env: Record<string, string>): Promise<AttackedService> {
+  const service = await startAttackedService(engine, env);
+  service.process.child.unref();
+  process.once('exit', () => service.process.child.kill('SIGKILL'));
+  return service;
 }
 
 /** Attacks the service, and tells what others felt of it from the first byte until a second after the last. */
 export async function harmDone(service: AttackedService, attack: () => Promise<unknown>): Promise<Harm> {
-  const prober = new Worker(new URL('./health-thread.ts', import.meta.url), { workerData: service.url });
+  const { url, process } = service;
+  const { pid } = process.child;
+  const prober = new Worker(new URL('./health-thread.ts', import.meta.url), { workerData: { url, pid } });
   await once(prober, 'message');
-  const { pid } = service.process.child;
   // Lets the kernel note the peak of what follows.
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
   const atRest = memoryMib(pid, 'VmRSS');
@@ -69,7 +97,9 @@ export async function harmDone(service: AttackedService, attack: () => Promise<u
     prober.postMessage('end');
   }
   const [slowestHealthMs] = (await once(prober, 'message')) as [number];
-  return { slowestHealthMs, addedMib: memoryMib(pid, 'VmHWM') - atRest };
+  const harm = { slowestHealthMs, addedMib: memoryMib(pid, 'VmHWM') - atRest };
+  console.log(`/health in ${Math.round(slowestHealthMs)} ms, ${Math.round(harm.addedMib)} MiB more`);
+  return harm;
 }
 
 /** A published form made with the key, owned by owner@example.com, delivered by mail. */
@@ -88,7 +118,7 @@ async function warmUp(service: Pick<AttackedService, 'url' | 'key'>): Promise<vo
   const { url, key } = service;
   const formId = await givenForm(service);
   const answers = { email: 'ada@example.com', message: 'x'.repeat(1_000) };
-  for (let round = 0; round < 25; round += 1) {
+  for (let round = 0; round < 12; round += 1) {
     const submit = () => post(`${url}/v1/forms/${formId}/submissions`, { answers }, key);
     await Promise.all(Array.from({ length: 40 }, submit));
   }
@@ -116,7 +146,7 @@ function memoryMib(pid: number | undefined, figure: 'VmRSS' | 'VmHWM'): number {
   return Number(new RegExp(`^${figure}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1_024;
 }
 
-export type AttackedService = AsyncDisposable & {
+export type AttackedService = {
   url: string;
   grpcUrl: string;
   /** A `*` key of the default project. */
@@ -130,7 +160,7 @@ export type AttackedService = AsyncDisposable & {
 };
 
 export type Harm = {
-  /** The longest that `/health` took for a client in another thread, in milliseconds. */
+  /** The longest that `/health` took, in milliseconds (see health-thread.ts). */
   slowestHealthMs: number;
   /** The peak of resident memory during the attack, less what it was before, in MiB. */
   addedMib: number;

@@ -4,13 +4,7 @@ import { expect, it } from 'vitest';
 import { engines } from '../support/database.ts';
 import { until } from '../support/until.ts';
 import { type HeldSocket, openSocket } from '../support/wire.ts';
-import {
-  type AttackedService,
-  HEALTH_MS,
-  harmDone,
-  MEMORY_MIB,
-  startAttackedService,
-} from './attacked-service.ts';
+import { type AttackedService, HEALTH_MS, harmDone, MEMORY_MIB, sharedService } from './attacked-service.ts';
 
 const uploadPath = '/forms.v1.UploadsService/CreateUpload';
 const part = Buffer.alloc(2 * 1024 * 1024);
@@ -26,10 +20,10 @@ it.each(attacks.flatMap(([what, hold]) => engines.map((engine) => ({ what, hold,
   'bodies that never end hold little memory, and keep nobody else out: $what from each of two addresses, on $engine',
   { timeout: 60_000 },
   async ({ engine, hold }) => {
-    await using service = await startAttackedService(engine);
+    const service = await sharedService(engine);
     using held = new DisposableStack();
     // What buffers leave behind before they are collected belongs to the service at rest.
-    for (let count = 0; count < 60; count += 1) await sendWhole(service);
+    for (let count = 0; count < 30; count += 1) await sendWhole(service);
 
     const harm = await harmDone(service, async () => {
       await Promise.all(['127.0.0.2', '127.0.0.3'].map((address) => hold(service, address, held)));

@@ -3,18 +3,12 @@ import { readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { until } from '../support/until.ts';
-import {
-  type AttackedService,
-  HEALTH_MS,
-  harmDone,
-  MEMORY_MIB,
-  startAttackedService,
-} from './attacked-service.ts';
+import { type AttackedService, HEALTH_MS, harmDone, MEMORY_MIB, sharedService } from './attacked-service.ts';
 
 it('frees the connections of those who never end a request nor close their own side', {
   timeout: 60_000,
 }, async () => {
-  await using service = await startAttackedService('pglite');
+  const service = await sharedService('pglite');
   const atRest = openFiles(service);
 
   let most = 0;

@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
-import { givenForm, startAttackedService } from './attacked-service.ts';
+import { givenForm, sharedService } from './attacked-service.ts';
 
 it('lets one process alone write, though the first does not move and the second has another host name', async () => {
-  await using service = await startAttackedService('pglite');
+  const service = await sharedService('pglite');
   const { child } = service.process;
   child.kill('SIGSTOP');
 

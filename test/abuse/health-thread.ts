@@ -1,6 +1,7 @@
 import { Agent, get } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import { waitedForProcessor } from './processor-wait.ts';
 
 /** Between two probes; bounds how short a block can be missed. */
 const PAUSE_MS = 5;
@@ -8,9 +9,11 @@ const PAUSE_MS = 5;
 const AFTERMATH_MS = 1_000;
 
 /**
- * A thread that asks `/health` of the service whose address is its `workerData`, one call after the other.
- * Says 'ready' after the first answer; a second after any message to it, says the longest wait in
- * milliseconds and ends. A call that fails counts as endless.
+ * A thread that asks `/health` of the service at `workerData.url`, one call after the other. Says 'ready'
+ * after the first answer; a second after any message to it, says the longest time in milliseconds and ends.
+ * A call that fails counts as endless.
+ *
+ * Not counted is how long this thread, or the event loop of the process `workerData.pid`, waited for a processor.
  */
 const agent = new Agent({ keepAlive: true });
 let endsAt = Number.POSITIVE_INFINITY;
@@ -28,12 +31,14 @@ agent.destroy();
 
 async function probe(): Promise<number> {
   const begun = performance.now();
+  const waitedBefore = waitedForProcessor(workerData.pid);
   const status = await new Promise((resolve) => {
-    get(`${workerData}/health`, { agent, timeout: 10_000 }, (response) => {
+    get(`${workerData.url}/health`, { agent, timeout: 10_000 }, (response) => {
       response.resume().once('end', () => resolve(response.statusCode));
     })
       .once('error', resolve)
       .once('timeout', () => resolve('timeout'));
   });
-  return status === 200 ? performance.now() - begun : Number.POSITIVE_INFINITY;
+  if (status !== 200) return Number.POSITIVE_INFINITY;
+  return performance.now() - begun - (waitedForProcessor(workerData.pid) - waitedBefore);
 }

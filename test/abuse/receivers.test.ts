@@ -13,10 +13,10 @@ import {
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
 
-/** How long another project's webhook may take at the 99th of 100, in milliseconds. */
+/** How long another project's webhook may take at the 99th hundredth, in milliseconds. */
 const LAG_MS = 1_000;
 
-const EVENTS = 50;
+const EVENTS = 40;
 
 describe.each(engines)('receivers that accept and never answer, on %s', (engine) => {
   it('do not delay the webhook of another project, though one project has a thousand', {
@@ -28,10 +28,10 @@ describe.each(engines)('receivers that accept and never answer, on %s', (engine)
     const forms = await Promise.all(
       Array.from({ length: 100 }, () => givenForm(database, { ...deliveredByWebhook, projectId })),
     );
-    for (const form of forms) {
-      for (let n = 0; n < 10; n += 1)
-        await givenWebhook(database, form, { url: silent.at(1), formId: form.id });
-    }
+    const tens = forms.flatMap((form) => Array.from({ length: 10 }, () => form));
+    await Promise.all(
+      tens.map((form) => givenWebhook(database, form, { url: silent.at(1), formId: form.id })),
+    );
 
     const lags = await lagsBeside(database, {}, async (delivery) => {
       for (const form of forms) await givenSubmissions(database, form, [{}, {}, {}, {}], delivery);

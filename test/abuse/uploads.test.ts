@@ -10,7 +10,7 @@ import {
   HEALTH_MS,
   harmDone,
   MEMORY_MIB,
-  startAttackedService,
+  sharedService,
 } from './attacked-service.ts';
 
 const UPLOADS = 100;
@@ -23,7 +23,7 @@ describe.each(engines)('uploads on %s', (engine) => {
   it('are refused unread where there is no form, lie on disk while they arrive, and leave nothing when cut off', {
     timeout: 90_000,
   }, async () => {
-    await using service = await startAttackedService(engine);
+    const service = await sharedService(engine);
     const nowhere = `/api/forms/${newId('form', 0)}/uploads?field=cv`;
     const taken = `/api/forms/${await givenForm(service, withFile)}/uploads?field=cv`;
     const statuses: number[][] = [];
