@@ -1,7 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { violationToMessage } from '../domain/violation-message.ts';
 import { summarize, type Violation } from '../domain/violations.ts';
+import { detailsOf } from './failure-details.ts';
 
 /**
  * There is no such thing, or it belongs to another project: the message is the same.
@@ -20,26 +21,27 @@ export function invalid(violations: Violation[]): ConnectError {
 /** Any other failure. The reason decides the code; `message` is for people and holds no secrets. */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
   const { code = codes[reason], violations = [], submissionId = '', requiredScope = '', retryAfter } = facts;
-  const value = {
+  const failure = {
     reason,
     violations: violations.map(violationToMessage),
     submissionId,
     requiredScope,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
   };
-  const error = new ConnectError(message, code, undefined, [{ desc: FailureSchema, value }], facts.cause);
+  const error = new ConnectError(message, code, undefined, detailsOf(failure), facts.cause);
   if (retryAfter !== undefined) error.metadata.set('retry-after', String(retryAfter));
   const challenge = challengeOf(reason, requiredScope);
   if (challenge !== undefined) error.metadata.set('www-authenticate', challenge);
   return error;
 }
 
-/** The same error with a detail, which those that a protocol or a transport makes lack. */
+/** The same error with the details, which those that a protocol or a transport makes lack. */
 export function withFailure(error: ConnectError): ConnectError {
   if (error.details.length > 0) return error;
   const { rawMessage, code, metadata, cause } = error;
-  const detail = { desc: FailureSchema, value: { reason: reasons[code] ?? Reason.INTERNAL } };
-  return new ConnectError(rawMessage, code, metadata, [detail], cause);
+  const reason = reasons[code] ?? Reason.INTERNAL;
+  const details = detailsOf({ reason, violations: [], submissionId: '', requiredScope: '' });
+  return new ConnectError(rawMessage, code, metadata, details, cause);
 }
 
 /** The bytes are no message of the RPC. */

@@ -6,34 +6,56 @@ import {
   ViolationCode,
   ViolationSchema,
 } from '../../gen/forms/v1/errors_pb.js';
+import { BadRequest_FieldViolationSchema } from '../../gen/google/rpc/error_details_pb.js';
 import { withFailure } from './errors.ts';
+import { detailsOf, fieldViolationOf } from './failure-details.ts';
 
 /**
- * An error as gRPC's trailers hold it: with a detail, of which they take some kilobytes. Of more violations than
- * fit, the last one says how many there are. gRPC's libraries refuse trailers that are larger, and servers reset
- * the stream.
+ * An error as gRPC's trailers hold it: with details, of which they take some kilobytes. Of more violations than
+ * fit, the last one says how many there are; the standard detail has those for which ours leaves room. gRPC's
+ * libraries refuse trailers that are larger, and servers reset the stream.
  */
 export function trailerError(error: ConnectError): ConnectError {
   const complete = withFailure(error);
   const [failure] = complete.findDetails(FailureSchema);
   if (failure === undefined) return complete;
   const message = shortened(error.rawMessage);
-  const violations = fitting(failure.violations);
-  if (violations === failure.violations && message === error.rawMessage) return complete;
-  const detail = { desc: FailureSchema, value: { ...failure, violations } };
-  return new ConnectError(message, error.code, error.metadata, [detail], error.cause);
+  const violations = fitting(failure.violations, MAX_BYTES, bytesInFailure);
+  const left = MAX_BYTES - violations.reduce((sum, violation) => sum + bytesInFailure(violation), 0);
+  const listed = left < MIN_BYTES ? [] : fitting(failure.violations, left, bytesInBadRequest);
+  const cut = violations !== failure.violations || listed !== failure.violations;
+  if (!cut && message === error.rawMessage) return complete;
+  const details = detailsOf({ ...failure, violations }, listed);
+  return new ConnectError(message, error.code, error.metadata, details, error.cause);
 }
 
-function fitting(violations: Violation[]): Violation[] {
+/** The violations that fit into `room` bytes, and one more that says how many do not. */
+function fitting(
+  violations: Violation[],
+  room: number,
+  bytesOf: (violation: Violation) => number,
+): Violation[] {
   let bytes = 0;
   for (const [index, violation] of violations.entries()) {
-    bytes += toBinary(ViolationSchema, violation).length;
-    if (bytes <= MAX_BYTES) continue;
+    bytes += bytesOf(violation);
+    if (bytes <= room) continue;
     const message = `There are ${violations.length - index} more problems`;
     return [...violations.slice(0, index), create(ViolationSchema, { code: ViolationCode.CUSTOM, message })];
   }
   return violations;
 }
+
+function bytesInFailure(violation: Violation): number {
+  return toBinary(ViolationSchema, violation).length + ITEM_HEAD;
+}
+
+function bytesInBadRequest(violation: Violation): number {
+  const item = create(BadRequest_FieldViolationSchema, fieldViolationOf(violation));
+  return toBinary(BadRequest_FieldViolationSchema, item).length + ITEM_HEAD;
+}
+
+/** The tag and the length before a message in a list. */
+const ITEM_HEAD = 3;
 
 /** Trailers hold a message percent-encoded. */
 function shortened(message: string): string {
@@ -41,8 +63,11 @@ function shortened(message: string): string {
   return `${message.slice(0, MAX_MESSAGE / LONGEST_ENCODED).toWellFormed()}…`;
 }
 
-/** 6 KB in base64: gRPC's libraries take 8 KB of trailers by default. */
-const MAX_BYTES = 4_400;
+/** Of violations. With the rest of the details 6 KB in base64: gRPC's libraries take 8 KB of trailers by default. */
+const MAX_BYTES = 4_200;
+
+/** What it takes to say how many violations are left out. */
+const MIN_BYTES = 80;
 
 /** Of a message in trailers, percent-encoded. */
 const MAX_MESSAGE = 1_200;

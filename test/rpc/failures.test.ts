@@ -2,8 +2,11 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import { Code, ConnectError } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { FailureSchema, Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
 import { CreateSubmissionRequestSchema, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
+import { failed, invalid } from '../../src/rpc/errors.ts';
+import { trailerError } from '../../src/rpc/trailer-error.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
 
@@ -70,7 +73,10 @@ describe('a mistake of the caller', () => {
     const reply = await fetch(`${service.url}${checkPath}?${query}`);
 
     expect(reply.status).toBe(400);
-    expect(await reply.json()).toMatchObject({ code: 'invalid_argument', details: [{ debug: {} }] });
+    expect(await reply.json()).toMatchObject({
+      code: 'invalid_argument',
+      details: [{ debug: {} }, { debug: {} }],
+    });
   });
 
   it('that is no JSON has a detail, too', async () => {
@@ -99,12 +105,67 @@ describe('the violations of a call by gRPC', () => {
 
       expect(trailers['grpc-status']).toBe(String(Code.InvalidArgument));
       expect(JSON.stringify(trailers).length).toBeLessThan(8_000);
+      expect(String(trailers['grpc-status-details-bin']).length).toBeLessThanOrEqual(6_144);
       expect(violations?.at(-1)?.message).toMatch(/^There are \d+ more problems$/);
       const more = Number(/\d+/.exec(violations?.at(-1)?.message ?? '')?.[0]);
       expect((violations?.length ?? 0) - 1 + more).toBe(Math.min(count + 1, 500));
     },
   );
 });
+
+describe('the standard details of a failure', () => {
+  it.each(['grpc', 'grpc-web', 'connect'] as const)('say the same as ours by %s', async (protocol) => {
+    const client = service.client(SubmissionsService, protocol, null);
+
+    const refused = await refusal(client.createSubmission({ formId, answers: { email: 'x', age: 1 } }));
+    const lacking = await refusal(
+      service
+        .client(SubmissionsService, protocol, await service.givenKey(['forms:read']))
+        .deleteSubmission({ submissionId: 'sub_1' }),
+    );
+
+    const [ours] = refused.findDetails(FailureSchema);
+    const [listed] = refused.findDetails(BadRequestSchema);
+    expect(
+      listed?.fieldViolations.map(({ field, description, reason }) => [field, description, reason]),
+    ).toEqual(ours?.violations.map(({ path, message, code }) => [path, message, ViolationCode[code]]));
+    expect(listed?.fieldViolations).toHaveLength(2);
+    expect(refused.findDetails(ErrorInfoSchema)).toMatchObject([
+      { reason: 'INVALID', domain: 'forms.v1', metadata: {} },
+    ]);
+    expect(lacking.findDetails(ErrorInfoSchema)).toMatchObject([
+      { reason: 'INSUFFICIENT_SCOPE', metadata: { required_scope: 'submissions:delete' } },
+    ]);
+    expect([lacking.findDetails(BadRequestSchema), lacking.findDetails(RetryInfoSchema)]).toEqual([[], []]);
+  });
+
+  it('say when to try again', () => {
+    const error = trailerError(failed(Reason.RATE_LIMITED, 'Too many', { retryAfter: 7 }));
+
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 7n } }]);
+  });
+
+  it('leave room for ours where gRPC has little', () => {
+    const violations = Array.from({ length: 45 }, (_, index) => ({
+      path: `answers.${'a'.repeat(40)}${index}`,
+      code: 'custom' as const,
+      message: 'No',
+    }));
+
+    const error = trailerError(invalid(violations));
+
+    expect(error.findDetails(FailureSchema)[0]?.violations).toHaveLength(45);
+    const listed = error.findDetails(BadRequestSchema)[0]?.fieldViolations ?? [];
+    expect(listed.length).toBeGreaterThan(10);
+    expect(listed.at(-1)?.description).toBe(`There are ${45 - listed.length + 1} more problems`);
+  });
+});
+
+async function refusal(call: Promise<unknown>): Promise<ConnectError> {
+  const error = await call.catch((thrown: unknown) => thrown);
+  if (!(error instanceof ConnectError)) throw new Error('The call was expected to fail');
+  return error;
+}
 
 /** The code and the reason of a refused call, however its protocol says them. */
 async function call(path: string, body: Uint8Array, headers: Record<string, string>) {

@@ -16,6 +16,10 @@ export declare const file_forms_v1_errors: GenFile;
 /**
  * The detail that every error of these services carries.
  *
+ * The same stands beside it in the standard details: `google.rpc.ErrorInfo` with the reason, the
+ * domain `forms.v1` and the metadata `submission_id` and `required_scope`; `google.rpc.BadRequest`
+ * with the violations; `google.rpc.RetryInfo` with `retry_after`.
+ *
  * @generated from message forms.v1.Failure
  */
 export declare type Failure = Message<"forms.v1.Failure"> & {
