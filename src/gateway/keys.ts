@@ -6,6 +6,8 @@ import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  idempotencyKey,
+  idempotencyKeyOf,
   largePageQuery,
   okReply,
   present,
@@ -57,13 +59,16 @@ export const keyRoutes: Route[] = tagged('Keys', [
   route('post', '/v1/keys', rpcs.createKey, {
     summary: 'Make an API key',
     body: createKeyBody,
-    input: ({ body }) => ({
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ body }, { request }) => ({
       name: body.name,
       scopes: body.scopes,
       project: body.project ?? '',
       expiresIn: durationOf(body.expires_in),
+      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
+    errors: [404, 409],
     reply: keyCreatedReply,
     answer: ({ key, secret }) => ({ key: keyOf(key), secret }),
   }),

@@ -8,7 +8,7 @@ import { type FilePart, fileParts } from '../http/file-parts.ts';
 import { isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
 import { sendJson, sendMessages } from '../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
-import { present } from './schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, present } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
 
@@ -41,9 +41,10 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
     name: 'createUpload',
     summary: 'Store a file for a submission to name; one that none names is removed after an hour',
     query: uploadQuery,
+    headers: { 'Idempotency-Key': idempotencyKey },
     bodyTypes: ['multipart/form-data', 'application/octet-stream'],
     status: 201,
-    errors: [401, 410],
+    errors: [401, 409, 410],
     reply: uploadReply,
     handle: takeUpload,
   }),
@@ -62,22 +63,27 @@ async function takeUpload(exchange: Exchange): Promise<void> {
     throw contentError(violationsOf(query.error, request.query), 'bad_request');
   }
   const take = isFormPost(request) ? takeFormFile : takeRawFile;
-  const { upload } = await take(exchange, query.data);
+  const { upload } = await take(exchange, { ...query.data, idempotencyKey: idempotencyKeyOf(request) });
   sendJson(response, 201, { upload: uploadOf(upload, baseUrl) });
 }
 
-async function takeRawFile({ stream, admit, request }: Exchange, query: UploadQuery) {
-  const { field: fieldId, filename = '' } = query;
+async function takeRawFile({ stream, admit, request }: Exchange, sent: SentUpload) {
+  const { field: fieldId, filename = '', idempotencyKey } = sent;
   if (fieldId === undefined) {
     await admit();
     throw contentError([required('field')]);
   }
-  const first: FilePart = { target: { case: 'formId', value: idOf(request) }, fieldId, filename };
+  const first: FilePart = {
+    target: { case: 'formId', value: idOf(request) },
+    fieldId,
+    filename,
+    idempotencyKey,
+  };
   return stream(rpcs.uploadFile, fileParts(first, readParts(request, MAX_FILE_BYTES)));
 }
 
 /** The file in the input `file`; the input `field` may come before or after it. */
-async function takeFormFile({ stream, admit, request }: Exchange, query: UploadQuery) {
+async function takeFormFile({ stream, admit, request }: Exchange, sent: SentUpload) {
   const field = Promise.withResolvers<string>();
   field.promise.catch(() => undefined);
   let uploading: Promise<UploadFileResponse> | undefined;
@@ -86,7 +92,8 @@ async function takeFormFile({ stream, admit, request }: Exchange, query: UploadQ
     const read = Promise.withResolvers<void>();
     const target = { case: 'formId' as const, value: idOf(request) };
     async function* parts(): AsyncGenerator<FilePart> {
-      yield* fileParts({ target, fieldId: query.field ?? '', filename }, content);
+      const { field: fieldId = '', idempotencyKey } = sent;
+      yield* fileParts({ target, fieldId, filename, idempotencyKey }, content);
       read.resolve();
       yield { fieldId: await field.promise };
     }
@@ -96,7 +103,7 @@ async function takeFormFile({ stream, admit, request }: Exchange, query: UploadQ
   };
   try {
     const inputs = await readForm(request, takeFile);
-    const fieldId = inputs.get('field')?.at(-1) ?? query.field;
+    const fieldId = inputs.get('field')?.at(-1) ?? sent.field;
     if (fieldId === undefined || uploading === undefined) {
       await admit();
       throw contentError([required(fieldId === undefined ? 'field' : 'file')]);
@@ -133,4 +140,5 @@ function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof 
   };
 }
 
-type UploadQuery = z.output<typeof uploadQuery>;
+/** What is sent beside a file. */
+type SentUpload = z.output<typeof uploadQuery> & { idempotencyKey: string };

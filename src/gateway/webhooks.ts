@@ -6,6 +6,8 @@ import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  idempotencyKey,
+  idempotencyKeyOf,
   largePageQuery,
   okReply,
   present,
@@ -81,14 +83,16 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
   route('post', '/v1/webhooks', rpcs.createWebhook, {
     summary: 'Register an endpoint for signed events',
     body: createWebhookBody,
-    input: ({ body }) => ({
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ body }, { request }) => ({
       url: body.url,
       events: eventsOf(body.events),
       secret: body.secret ?? '',
       formId: body.form_id ?? '',
+      idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
-    errors: [404],
+    errors: [404, 409],
     reply: webhookCreatedReply,
     answer: ({ webhook, secret }) => ({ webhook: webhookOf(webhook), ...(secret === '' ? {} : { secret }) }),
   }),

@@ -40,6 +40,11 @@ export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean
   return true;
 }
 
+/** Finds a key of a project, expired or not. */
+export async function findKey(db: Queries, projectId: string, keyId: string): Promise<Key | null> {
+  return db.read((em) => em.findOne(KeyEntity, { id: keyId, projectId }));
+}
+
 /** Finds the key with this SHA-256 (hex), unless it has expired by the database's clock. */
 export async function findKeyByHash(db: Queries, secretHash: string): Promise<Key | null> {
   const valid = { secretHash, $or: [{ expiresAt: null }, { expiresAt: { $gt: raw('now()') } }] };

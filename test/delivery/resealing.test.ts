@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createResealing } from '../../src/delivery/sweeps/resealing.ts';
 import { newSecretKey, parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
 import type { Database } from '../../src/store/database/database.ts';
+import { insertIdempotencyKey } from '../../src/store/idempotency-keys.ts';
 import { agreeOn, SECRET_KEY_CHECK } from '../../src/store/installation.ts';
 import { givenForm, givenWebhook } from '../store/given.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -24,6 +25,14 @@ describe.each(engines)('after a change of the key, on %s', (engine) => {
     });
     await givenForm(database, { draftSecret: former.seal('draft').replace(/^v2\.\w+/, 'v1') });
     await givenForm(database);
+    await database.transaction((tx) =>
+      insertIdempotencyKey(tx, {
+        id: 'a',
+        requestFingerprint: 'f',
+        madeId: 'wh_1',
+        secret: former.seal('made'),
+      }),
+    );
 
     const [first, second] = await Promise.all([reseal(database), reseal(database)]);
 
@@ -35,11 +44,12 @@ describe.each(engines)('after a change of the key, on %s', (engine) => {
         'before',
         'check',
         'draft',
+        'made',
         'next',
         'now',
       ].sort(),
     );
-    expect((first[0]?.resealed ?? 0) + (second[0]?.resealed ?? 0)).toBe(252);
+    expect((first[0]?.resealed ?? 0) + (second[0]?.resealed ?? 0)).toBe(253);
     expect(await reseal(database)).toMatchObject([{ level: 30, resealed: 0 }]);
   });
 
@@ -71,6 +81,7 @@ async function storedSecrets(database: Database): Promise<string[]> {
   const rows = await database.select(
     `select secret from webhooks union all select next_secret from webhooks
      union all select previous_secret from webhooks union all select draft_secret from forms
+     union all select secret from idempotency_keys
      union all select value from installation where name = $1`,
     [SECRET_KEY_CHECK],
   );

@@ -238,6 +238,14 @@ export declare type CreateFormRequest = Message<"forms.v1.CreateFormRequest"> & 
    * @generated from field: forms.v1.FormDefinition definition = 1;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns what the first call made, its secret included.
+   *
+   * @generated from field: string idempotency_key = 2;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -495,6 +503,14 @@ export declare type PublishFormVersionRequest = Message<"forms.v1.PublishFormVer
    * @generated from field: forms.v1.FormDefinition definition = 2;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns what the first call made, its secret included.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**

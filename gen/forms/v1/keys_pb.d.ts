@@ -119,6 +119,14 @@ export declare type CreateKeyRequest = Message<"forms.v1.CreateKeyRequest"> & {
    * @generated from field: google.protobuf.Duration expires_in = 4;
    */
   expiresIn?: Duration | undefined;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns what the first call made, its secret included.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey: string;
 };
 
 /**

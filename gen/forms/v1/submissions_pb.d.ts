@@ -472,6 +472,13 @@ export declare type CreateDemoSubmissionRequest = Message<"forms.v1.CreateDemoSu
    * @generated from field: string source = 2;
    */
   source: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe, for as long as the submission is kept.
+   *
+   * @generated from field: string idempotency_key = 3;
+   */
+  idempotencyKey: string;
 };
 
 /**

@@ -117,6 +117,14 @@ export declare type CreateUploadRequest = Message<"forms.v1.CreateUploadRequest"
    * @generated from field: bytes content = 5;
    */
   content: Uint8Array;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns the file that the first call stored.
+   *
+   * @generated from field: string idempotency_key = 6;
+   */
+  idempotencyKey: string;
 };
 
 /**
@@ -194,6 +202,14 @@ export declare type UploadFileRequest = Message<"forms.v1.UploadFileRequest"> & 
    * @generated from field: bytes content = 5;
    */
   content: Uint8Array;
+
+  /**
+   * In any of the messages. 1 to 255 characters that make repeating the call safe for 24 hours: the
+   * same key with the same content returns the file that the first call stored.
+   *
+   * @generated from field: string idempotency_key = 6;
+   */
+  idempotencyKey: string;
 };
 
 /**

@@ -309,6 +309,14 @@ export declare type CreateWebhookRequest = Message<"forms.v1.CreateWebhookReques
    * @generated from field: string form_id = 4;
    */
   formId: string;
+
+  /**
+   * 1 to 255 characters that make repeating the call safe for 24 hours: the same key with the same
+   * content returns what the first call made, its secret included.
+   *
+   * @generated from field: string idempotency_key = 5;
+   */
+  idempotencyKey: string;
 };
 
 /**

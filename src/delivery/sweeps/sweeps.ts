@@ -5,6 +5,7 @@ import { purgeDeliveries, readClock } from '../../store/delivery-removal.ts';
 import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/form-removal.ts';
 import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
+import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
 import { purgeMailCounts } from '../../store/mail.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
 import { removeSessionsBefore, takeExpiredSessions } from '../../store/sessions.ts';
@@ -88,6 +89,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     await removeUnactivatedForms(database, BATCH),
     await purgeMailCounts(database, BATCH),
     await purgeRateLimits(database, BATCH),
+    await purgeIdempotencyKeys(database, BATCH),
     await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
   ];
   const moreOfDeleted = await removeDeletedForms(options);

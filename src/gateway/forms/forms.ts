@@ -5,7 +5,15 @@ import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { jsonObject, okReply, pageQuery, present, textOrNull } from '../schemas.ts';
+import {
+  idempotencyKey,
+  idempotencyKeyOf,
+  jsonObject,
+  okReply,
+  pageQuery,
+  present,
+  textOrNull,
+} from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
 import {
   definitionOf,
@@ -50,8 +58,10 @@ export const formRoutes: Route[] = tagged('Forms', [
   route('post', '/api/forms/create', rpcs.createForm, {
     ...definitionBody,
     summary: 'Make a draft; activate_url publishes it',
-    input: ({ body }) => ({ definition: body }),
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ body }, { request }) => ({ definition: body, idempotencyKey: idempotencyKeyOf(request) }),
     status: 201,
+    errors: [404, 409],
     reply: createdReply,
     answer: ({ form, activationToken }) => ({ form: createdOf(present(form), activationToken) }),
   }),

@@ -3,7 +3,7 @@ import { FormsService, type FormVersion } from '../../../gen/forms/v1/forms_pb.j
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { pageQuery, present, timeOf, timeReply } from '../schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, pageQuery, present, timeOf, timeReply } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
 import { definitionOf, form, formOf, webhookSecret } from './schemas.ts';
 
@@ -25,7 +25,12 @@ export const versionRoutes: Route[] = tagged('Forms', [
   route('post', '/v1/forms/:id/versions', rpcs.publishFormVersion, {
     ...definitionBody,
     summary: 'Publish a new definition of a published form; an unchanged one keeps its version',
-    input: ({ id, body }) => ({ formId: id, definition: body }),
+    headers: { 'Idempotency-Key': idempotencyKey },
+    input: ({ id, body }, { request }) => ({
+      formId: id,
+      definition: body,
+      idempotencyKey: idempotencyKeyOf(request),
+    }),
     status: 201,
     errors: [409, 410],
     reply: z.object({ form, version: listedVersion, webhook_secret: webhookSecret }),

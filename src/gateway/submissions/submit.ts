@@ -68,8 +68,10 @@ export const submitRoutes: Route[] = tagged('Submissions', [
   customRoute('post', '/api/demo', rpcs.createDemoSubmission, {
     name: 'submitDemo',
     summary: 'Submit to the demo form; its operator gets a mail',
+    headers: { 'Idempotency-Key': idempotencyKey },
     body: demoBody,
     status: 201,
+    errors: [409],
     reply: acceptedReply,
     handle: acceptDemo,
   }),
@@ -114,17 +116,17 @@ function answersIn(body: unknown): JsonObject | undefined {
 }
 
 async function acceptDemo({ call, request, response }: Exchange): Promise<void> {
+  const key = idempotencyKeyOf(request);
   const { value, problems } = await readJson(request, limitsOf(rpcs.createSubmission));
   const flat = isObject(value) && !Object.hasOwn(value, 'answers');
   const nested = flat ? nestedOf(value) : value;
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
   if (body?.success !== true) throw contentError(body ? violationsOf(body.error, nested) : problems);
   const { answers, source = '' } = body.data;
-  const { submissionId } = await call(rpcs.createDemoSubmission, { answers, source }).catch(
-    (error: unknown) => {
-      throw flat ? withFlatPaths(error) : error;
-    },
-  );
+  const input = { answers, source, idempotencyKey: key };
+  const { submissionId } = await call(rpcs.createDemoSubmission, input).catch((error: unknown) => {
+    throw flat ? withFlatPaths(error) : error;
+  });
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 

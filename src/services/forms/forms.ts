@@ -15,12 +15,13 @@ import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets.ts';
 import { type Caller, callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
-import { archiveForm, type Form, insertForm, listForms } from '../../store/forms.ts';
+import { archiveForm, type Form, findForm, insertForm, listForms } from '../../store/forms.ts';
 import { proposeOwner } from '../../store/owners.ts';
 import { findVersionByNumber, listVersions } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { strangerAddress } from '../keyless-storage.ts';
 import { projectNamed } from '../keys/key-reader.ts';
+import { makeOnce, secretInContent } from '../make-once.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { deleteForm } from './deletion.ts';
@@ -56,7 +57,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       return { forms: page.items.map((form) => formToMessage(form)), nextPageToken: page.nextCursor ?? '' };
     },
 
-    publishFormVersion: (request, call) => publishFormVersion(context, request, callerOf(call)),
+    publishFormVersion: (request, call) => publishFormVersion(context, request, call),
 
     async listFormVersions(request, call) {
       const form = await ownForm(database, callerOf(call), request.formId);
@@ -101,10 +102,11 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 }
 
 async function createForm(
-  { database, settings, secrets, secretKey, now, keylessStorage }: ServiceContext,
+  context: ServiceContext,
   request: CreateFormRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
+  const { database, settings, secrets, secretKey, now, keylessStorage } = context;
   const caller = callerIfAny(call);
   if (caller === undefined && !settings.allowPublicCreate) {
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
@@ -118,7 +120,6 @@ async function createForm(
   const projectId = caller?.projectId ?? (await projectNamed(database, settings.publicProject, time)).id;
   const bytes = Buffer.byteLength(JSON.stringify(definition));
   const stranger = strangerAddress(call, projectId);
-  if (stranger !== undefined) await keylessStorage.admit(projectId, stranger, bytes);
   const activationToken = newToken();
   const form: Form = {
     id: newId('form', time),
@@ -146,9 +147,24 @@ async function createForm(
     createdAt: new Date(time),
     updatedAt: new Date(time),
   };
-  await insertForm(database, form);
-  if (stranger !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
-  return { form: formToMessage(form, definition), activationToken };
+  return makeOnce(context, call, {
+    key: request.idempotencyKey,
+    content: { definition, secret: secretInContent(context, deliverySecret) },
+    async again(first) {
+      const made = await findForm(database, projectId, first.id);
+      if (made === null) throw notFound('form');
+      return { form: formToMessage(made, definition), activationToken: first.secret };
+    },
+    async make(record) {
+      if (stranger !== undefined) await keylessStorage.admit(projectId, stranger, bytes);
+      await database.transaction(async (tx) => {
+        await record(tx, { id: form.id, secret: activationToken });
+        await insertForm(tx, form);
+      });
+      if (stranger !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
+      return { form: formToMessage(form, definition), activationToken };
+    },
+  });
 }
 
 async function changeFormOwner(context: ServiceContext, request: ChangeFormOwnerRequest, caller: Caller) {

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   PublishFormVersionRequest,
@@ -7,12 +8,13 @@ import type {
 import { checksum } from '../../domain/canonical.ts';
 import type { Delivery } from '../../domain/definition/definition.ts';
 import { newId } from '../../domain/ids.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import type { Form } from '../../store/forms.ts';
-import { publishVersion } from '../../store/versions.ts';
+import { findVersion, publishVersion, type Version } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
+import { makeOnce, secretInContent } from '../make-once.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
@@ -23,10 +25,11 @@ import { readDefinition } from './form-request.ts';
 export async function publishFormVersion(
   context: ServiceContext,
   request: PublishFormVersionRequest,
-  caller: Caller,
+  call: HandlerContext,
 ): Promise<MessageInitShape<typeof PublishFormVersionResponseSchema>> {
   const { database, settings, secrets, now } = context;
   const { formId } = request;
+  const caller = callerOf(call);
   const { createdBy } = await ownForm(database, caller, formId);
   const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless: createdBy === 'public',
@@ -40,29 +43,44 @@ export async function publishFormVersion(
     checksum: checksum(definition),
     createdAt: at,
   };
-  const published = await database.transaction(async (tx) => {
-    const before = await ownForm(tx, caller, formId);
-    refuseUnlessPublished(before);
-    const delivered = (await definitionInUse(tx, before)).delivery;
-    const outcome = await publishVersion(tx, { projectId: caller.projectId, formId, version });
-    if (outcome.outcome !== 'published') throw notFound('form');
-
-    const { delivery } = definition;
-    const added = recipientsOf(delivery).filter((address) => !recipientsOf(delivered).includes(address));
-    if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
-    const { maxWebhooks } = settings;
-    const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
-    return { version: outcome.version, webhookSecret: await syncDefinitionWebhook(tx, change) };
-  });
-  context.forms.forget(formId);
-  context.notifyWorkers();
-
-  const form = await ownForm(database, caller, formId);
-  return {
-    form: formToMessage(form, definition),
-    version: versionToMessage(published.version, form),
-    webhookSecret: published.webhookSecret,
+  const replyOf = async (published: Version, webhookSecret: string) => {
+    const form = await ownForm(database, caller, formId);
+    return {
+      form: formToMessage(form, definition),
+      version: versionToMessage(published, form),
+      webhookSecret,
+    };
   };
+  return makeOnce(context, call, {
+    key: request.idempotencyKey,
+    content: { form_id: formId, definition, secret: secretInContent(context, deliverySecret) },
+    async again(first) {
+      const published = await findVersion(database, first.id);
+      if (published === null) throw notFound('version');
+      return replyOf(published, first.secret);
+    },
+    async make(record) {
+      const published = await database.transaction(async (tx) => {
+        const before = await ownForm(tx, caller, formId);
+        refuseUnlessPublished(before);
+        const delivered = (await definitionInUse(tx, before)).delivery;
+        const outcome = await publishVersion(tx, { projectId: caller.projectId, formId, version });
+        if (outcome.outcome !== 'published') throw notFound('form');
+
+        const { delivery } = definition;
+        const added = recipientsOf(delivery).filter((address) => !recipientsOf(delivered).includes(address));
+        if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
+        const { maxWebhooks } = settings;
+        const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
+        const webhookSecret = await syncDefinitionWebhook(tx, change);
+        await record(tx, { id: outcome.version.id, secret: webhookSecret });
+        return { version: outcome.version, webhookSecret };
+      });
+      context.forms.forget(formId);
+      context.notifyWorkers();
+      return replyOf(published.version, published.webhookSecret);
+    },
+  });
 }
 
 function refuseUnlessPublished({ status }: Form): void {

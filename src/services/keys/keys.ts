@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CreateKeyRequest,
   CreateKeyResponseSchema,
@@ -17,8 +17,9 @@ import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
-import { deleteKey, insertFirstKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
+import { deleteKey, findKey, insertFirstKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
+import { makeOnce } from '../make-once.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
@@ -26,7 +27,7 @@ import { projectNamed } from './key-reader.ts';
 export function keysService(context: ServiceContext): ServiceImpl<typeof KeysService> {
   const { database, keys } = context;
   return {
-    createKey: (request, call) => createKey(context, request, callerOf(call)),
+    createKey: (request, call) => createKey(context, request, call),
 
     async listKeys(request, call) {
       const { projectId, project } = callerOf(call);
@@ -77,11 +78,13 @@ export async function ensureFirstKey(
 }
 
 async function createKey(
-  { database, now }: ServiceContext,
+  context: ServiceContext,
   request: CreateKeyRequest,
-  caller: Caller,
+  call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateKeyResponseSchema>> {
+  const { database, now } = context;
   const { name, scopes } = request;
+  const caller = callerOf(call);
   const project = request.project === '' ? caller.project : request.project;
   const violations = [
     ...nameProblems(name),
@@ -105,8 +108,22 @@ async function createKey(
     expiresAt: request.expiresIn ? new Date(time + durationMs(request.expiresIn)) : null,
     lastUsedAt: null,
   };
-  await insertKey(database, key);
-  return { key: keyToMessage(key, project), secret };
+  return makeOnce(context, call, {
+    key: request.idempotencyKey,
+    content: { name, scopes, project, expires_in: request.expiresIn ? durationMs(request.expiresIn) : null },
+    async again(first) {
+      const made = await findKey(database, key.projectId, first.id);
+      if (made === null) throw notFound('key');
+      return { key: keyToMessage(made, project), secret: first.secret };
+    },
+    async make(record) {
+      await database.transaction(async (tx) => {
+        await record(tx, { id: key.id, secret });
+        await insertKey(tx, key);
+      });
+      return { key: keyToMessage(key, project), secret };
+    },
+  });
 }
 
 function nameProblems(name: string): Violation[] {

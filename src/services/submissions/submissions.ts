@@ -103,11 +103,11 @@ async function violationsOf(
 /** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
 async function createDemoSubmission(
   context: ServiceContext,
-  { answers, source }: CreateDemoSubmissionRequest,
+  { answers, source, idempotencyKey }: CreateDemoSubmissionRequest,
   call: HandlerContext,
 ) {
   const form = await publishedForm(context.forms, demoFormId);
-  const request = readRequest({ answers, source: source === '' ? 'demo' : source }, form);
+  const request = readRequest({ answers, source: source === '' ? 'demo' : source, idempotencyKey }, form);
   const { submissionId } = await acceptRequest(context, form, request, call);
   return { submissionId };
 }

@@ -22,6 +22,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Reservation, strangerAddress } from '../keyless-storage.ts';
+import { MadeMeanwhile, makeOnce } from '../make-once.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
@@ -46,10 +47,12 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   let target: OpenTarget | undefined;
   let field: Field | undefined;
   let sentName = '';
+  let key = '';
   for await (const part of parts) {
     target ??= await openTarget(context, part, call, opened);
     if (part.fieldId !== '') field = fileField(target, part.fieldId);
     if (part.filename !== '') sentName = part.filename;
+    if (part.idempotencyKey !== '') key = part.idempotencyKey;
     refuseTooLarge(file.size + part.content.length, field);
     await target.room?.add(part.content.length);
     await file.write(part.content);
@@ -69,11 +72,31 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   const facts = { filename, contentType, size, sha256, createdAt };
   const keyless = target.room !== undefined;
   const upload: Upload = { id, projectId, formId, fieldId: field.id, ...facts, keyless, submissionId: null };
-  await context.uploads.put(id, { path, size, sha256 });
-  await insertUpload(context.database, upload);
-  if (keyless) context.keylessStorage.record({ formId, projectId, bytes: size });
-  target.room?.keep();
-  return { upload: uploadToMessage(upload) };
+  const { room } = target;
+  return await makeOnce(context, call, {
+    key,
+    content: { form_id: formId, field: field.id, filename, sha256 },
+    async again(first) {
+      const stored = await findUpload(context.database, projectId, first.id);
+      if (stored === null) throw notFound('upload');
+      return { upload: uploadToMessage(stored) };
+    },
+    async make(record) {
+      await context.uploads.put(id, { path, size, sha256 });
+      try {
+        await context.database.transaction(async (tx) => {
+          await record(tx, { id, secret: '' });
+          await insertUpload(tx, upload);
+        });
+      } catch (error) {
+        if (error instanceof MadeMeanwhile) await context.uploads.remove(id);
+        throw error;
+      }
+      if (keyless) context.keylessStorage.record({ formId, projectId, bytes: size });
+      room?.keep();
+      return { upload: uploadToMessage(upload) };
+    },
+  });
 }
 
 async function* toStream<T>(message: T): AsyncGenerator<T> {

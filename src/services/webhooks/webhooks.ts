@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CreateWebhookRequest,
   RotateWebhookSecretRequest,
@@ -26,6 +26,7 @@ import {
 } from '../../store/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { ownForm } from '../forms/form-access.ts';
+import { makeOnce, secretInContent } from '../make-once.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
@@ -40,7 +41,7 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
   return {
     ...deliveryMethods(context),
 
-    createWebhook: (request, call) => createWebhook(context, request, callerOf(call)),
+    createWebhook: (request, call) => createWebhook(context, request, call),
 
     async listWebhooks(request, call) {
       const page = await listWebhooks(
@@ -71,9 +72,10 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
   };
 }
 
-async function createWebhook(context: ServiceContext, request: CreateWebhookRequest, caller: Caller) {
+async function createWebhook(context: ServiceContext, request: CreateWebhookRequest, call: HandlerContext) {
   const { database, settings, secrets, now } = context;
   const { url, secret, formId } = request;
+  const caller = callerOf(call);
   refuseIfAny([
     ...urlProblems(url, settings.allowPrivateWebhooks),
     ...eventProblems(request.events),
@@ -95,8 +97,27 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     createdAt: new Date(now()),
   };
   const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
-  await database.transaction((tx) => insertWithinLimits(tx, webhook, limits));
-  return { webhook: webhookToMessage(webhook), secret: secret === '' ? signing : '' };
+  const shown = secret === '' ? signing : '';
+  return makeOnce(context, call, {
+    key: request.idempotencyKey,
+    content: {
+      url,
+      events: webhook.events,
+      secret: secretInContent(context, secret),
+      form_id: webhook.formId,
+    },
+    again: async (first) => ({
+      webhook: webhookToMessage(await ownWebhook(database, caller, first.id)),
+      secret: first.secret,
+    }),
+    async make(record) {
+      await database.transaction(async (tx) => {
+        await record(tx, { id: webhook.id, secret: shown });
+        await insertWithinLimits(tx, webhook, limits);
+      });
+      return { webhook: webhookToMessage(webhook), secret: shown };
+    },
+  });
 }
 
 async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {

@@ -2,6 +2,7 @@ import { AttemptEntity, DeliveryEntity } from '../deliveries.ts';
 import { QueuedDeliveryEntity } from '../delivery-queue-table.ts';
 import { EventEntity } from '../events.ts';
 import { FormEntity } from '../forms.ts';
+import { IdempotencyKeyEntity } from '../idempotency-keys.ts';
 import { InstallationEntity } from '../installation.ts';
 import { KeyEntity } from '../keys.ts';
 import { AutoresponseEntity, MailAllowanceEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
@@ -39,4 +40,5 @@ export const entities = [
   UploadEntity,
   RateLimitEntity,
   InstallationEntity,
+  IdempotencyKeyEntity,
 ];

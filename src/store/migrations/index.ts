@@ -5,6 +5,7 @@ import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
 import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
 import { DeliveryQueue } from './2026-11-22-delivery-queue.ts';
+import { IdempotencyKeys } from './2026-11-22-idempotency-keys.ts';
 import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
 import { MailAllowances } from './2026-11-22-mail-allowances.ts';
 
@@ -19,4 +20,5 @@ export const migrations = [
   { name: '2026-11-22-mail-allowances', class: MailAllowances },
   { name: '2026-11-22-delivery-queue', class: DeliveryQueue },
   { name: '2026-11-22-keyless-storage', class: KeylessStorage },
+  { name: '2026-11-22-idempotency-keys', class: IdempotencyKeys },
 ];

@@ -1,0 +1,65 @@
+import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { id, text, textOrNull, time } from './database/columns.ts';
+import { deleteSome, type Queries, type Transaction } from './database/queries.ts';
+
+/** What a request with an idempotency key made, where the thing itself has no column for the key. */
+export const IdempotencyKeyEntity = defineEntity({
+  name: 'IdempotencyKey',
+  tableName: 'idempotency_keys',
+  properties: {
+    /** SHA-256 of whose key it is, of which call, and of the key, hex. */
+    id: id().primary(),
+    requestFingerprint: text(),
+    /** The id of what was made. */
+    madeId: id(),
+    /** What the reply shows once, sealed; null if it shows nothing. */
+    secret: text().strictNullable(),
+    createdAt: time(),
+  },
+  indexes: [{ name: 'idempotency_keys_by_age', properties: ['createdAt'] }],
+});
+
+export type IdempotencyKey = Omit<InferEntity<typeof IdempotencyKeyEntity>, 'createdAt'>;
+
+/**
+ * Notes what a request made, in the transaction that stores it. False if another request has made something with
+ * the key: one that is under way is waited for.
+ */
+export async function insertIdempotencyKey(tx: Transaction, made: IdempotencyKey): Promise<boolean> {
+  const rows = await tx.execute(
+    `insert into idempotency_keys (id, request_fingerprint, made_id, secret, created_at)
+     values ($1, $2, $3, $4, now()) on conflict do nothing returning id`,
+    [made.id, made.requestFingerprint, made.madeId, made.secret],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Finds what was made with a key. It is written to, so that the answer is as durable as the first one: a read may
+ * be ahead of a synchronous standby.
+ */
+export async function findIdempotencyKey(db: Queries, keyId: string): Promise<IdempotencyKey | null> {
+  const [row] = await db.execute(
+    `update idempotency_keys set made_id = made_id where id = $1
+     returning id, request_fingerprint, made_id, secret`,
+    [keyId],
+    { repeatable: true },
+  );
+  if (row === undefined) return null;
+  return {
+    id: keyId,
+    requestFingerprint: String(row.request_fingerprint),
+    madeId: String(row.made_id),
+    secret: textOrNull(row.secret),
+  };
+}
+
+/** Removes up to `limit` keys that are older than a day. Returns how many it removed. */
+export async function purgeIdempotencyKeys(db: Queries, limit: number): Promise<number> {
+  const removed = await deleteSome(db, 'idempotency_keys', {
+    where: "created_at < now() - interval '24 hours'",
+    orderBy: 'created_at',
+    limit,
+  });
+  return removed.length;
+}
