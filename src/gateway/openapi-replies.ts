@@ -27,9 +27,13 @@ export function replyHeaders(status: number, { rpc, replyTypes }: Operation): ob
     ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
     ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
     ...(status === 303 ? (['Location'] as const) : []),
-    ...(status === 200 && replyTypes !== undefined ? (['Content-Disposition'] as const) : []),
+    ...(status === 200 && isFile(replyTypes) ? (['Content-Disposition'] as const) : []),
   ];
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function isFile(replyTypes: Operation['replyTypes']): boolean {
+  return replyTypes !== undefined && !replyTypes.includes('text/event-stream');
 }
 
 /** Every header that a reply can have, as a component. */

@@ -26,6 +26,7 @@ import { type AccessOf, describeApi } from './openapi.ts';
 import { type Exchange, idOf, type Pages, type Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
 import { exportRoutes } from './submissions/export.ts';
+import { streamRoutes } from './submissions/stream.ts';
 import { submissionRoutes } from './submissions/submissions.ts';
 import { submitRoutes } from './submissions/submit.ts';
 import { uploadRoutes } from './uploads.ts';
@@ -36,6 +37,7 @@ export const routes: readonly Route[] = [
   ...submitRoutes,
   ...submissionRoutes,
   ...exportRoutes,
+  ...streamRoutes,
   ...formRoutes,
   ...versionRoutes,
   ...activationRoutes,

@@ -56,6 +56,7 @@ const submissions: AccessTable<typeof SubmissionsService> = {
   getSubmission: needs('submissions:read'),
   listSubmissions: needs('submissions:read'),
   exportSubmissions: needs('submissions:read'),
+  watchSubmissions: needs('submissions:read'),
   deleteSubmission: needs('submissions:delete'),
 };
 

@@ -56,8 +56,8 @@ export function prepare(row: NewSubmission): PreparedRow {
     uploadIds: row.uploadIds?.length === 0 ? undefined : row.uploadIds,
     eventId: event?.id,
     eventType: event?.type,
-    bodyStart: event?.body.start,
-    bodyEnd: event?.body.end,
+    bodyStart: event?.body?.start,
+    bodyEnd: event?.body?.end,
     noMailsBy: event?.noMailsBy,
   };
   return { row, json: JSON.stringify(input) };
@@ -106,7 +106,8 @@ open_sessions as materialized (
 ), announced as (
   insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at)
   select i."eventId", i."projectId", i."formId", i."eventType", i."id", i."sessionId",
-    i."bodyStart" || i."answers"::text || i."bodyEnd", i."createdAt", case when f.id is not null then now() end
+    coalesce(i."bodyStart" || i."answers"::text || i."bodyEnd", '{}'), i."createdAt",
+    case when f.id is not null or i."bodyStart" is null then now() end
   from input i join stored on stored.id = i."id"
     left join forms f on f.id = i."formId" and f.current_version_id = i."noMailsBy"
   where i."eventId" is not null
@@ -174,7 +175,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
   const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId }): Claim[] => {
     const row = typeof eventId === 'string' ? events.get(eventId) : undefined;
     const webhook = byId.get(webhookId);
-    if (!row?.event || webhook === undefined) return [];
+    if (!row?.event?.body || webhook === undefined) return [];
     const { type, body } = row.event;
     return [
       {
@@ -270,12 +271,12 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
 
 /** A submission to store, and what goes into the same commit. */
 export type NewSubmission = Submission & {
-  /** Null if nobody is notified, as of spam. */
+  /** Null if nobody is to know. */
   event: {
     id: string;
     type: string;
-    /** Has the JSON of the answers inside. */
-    body: { start: string; end: string };
+    /** Has the JSON of the answers inside. Null if it is neither mailed nor sent, as of spam. */
+    body: { start: string; end: string } | null;
     /** The version of the form by which it causes no mails, as long as that is the current one. */
     noMailsBy?: string | undefined;
   } | null;

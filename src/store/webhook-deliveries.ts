@@ -1,4 +1,4 @@
-import type { RegistrableEvent } from '../domain/events/index.ts';
+import { emittedEvents, type RegistrableEvent } from '../domain/events/index.ts';
 import { demoFormId } from '../domain/ids.ts';
 import { toMillisecond } from './database/columns.ts';
 import type { Transaction } from './database/queries.ts';
@@ -52,7 +52,7 @@ export function queueing(input: string): string {
     row_number() over (partition by w.id order by e.id) as receiver_place
   from announced e cross join lateral (values (e.form_id), (e.project_id)) as k(key)
     join listening w on w.key = k.key
-  where e.form_id <> '${demoFormId}'
+  where e.form_id <> '${demoFormId}' and e.type in (${EMITTED})
 ), placed as (
   select owed.*,
     owed.receiver_place <= coalesce(r.free, p."perReceiver")
@@ -76,6 +76,8 @@ export function queueing(input: string): string {
   returning id, event_id, webhook_id, share, url, first_lease_until
 )`;
 }
+
+const EMITTED = emittedEvents.map((type) => `'${type}'`).join();
 
 /** The parameter of `queueing`. */
 export function queueingInput(event: RegistrableEvent, places: LeasePlaces): string {

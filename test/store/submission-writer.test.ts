@@ -26,7 +26,7 @@ describe.each(engines)('the submission writer on %s', (engine) => {
 
     expect(outcome).toEqual({ outcome: 'stored' });
     const { event, ...submission } = row;
-    const body = `${event?.body.start}${JSON.stringify(row.answers)}${event?.body.end}`;
+    const body = `${event?.body?.start}${JSON.stringify(row.answers)}${event?.body?.end}`;
     const stored = await findSubmission(database, 'prj_one', row.id);
     expect(stored).toEqual(submission);
     expect(Object.keys(stored?.answers ?? {})).toEqual(['zeta', 'alpha', 'number']);

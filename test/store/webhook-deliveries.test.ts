@@ -34,7 +34,7 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
     const row = aSubmission({ formId: form.id });
     const { claims, deliveriesWait, eventsWait } = await store(database, [row], places);
 
-    const body = `${row.event?.body.start}${JSON.stringify(row.answers)}${row.event?.body.end}`;
+    const body = `${row.event?.body?.start}${JSON.stringify(row.answers)}${row.event?.body?.end}`;
     const [event] = await database.select('select body from events');
     expect(event?.body).toBe(body);
     const claimed = Object.fromEntries(claims.map((claim) => [claim.receiver, claim]));

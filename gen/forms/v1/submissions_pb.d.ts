@@ -700,6 +700,74 @@ export declare type ExportSubmissionsResponse = Message<"forms.v1.ExportSubmissi
 export declare const ExportSubmissionsResponseSchema: GenMessage<ExportSubmissionsResponse>;
 
 /**
+ * The request message for `WatchSubmissions`.
+ *
+ * @generated from message forms.v1.WatchSubmissionsRequest
+ */
+export declare type WatchSubmissionsRequest = Message<"forms.v1.WatchSubmissionsRequest"> & {
+  /**
+   * Only submissions of this form; empty: of all forms of the project.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Only those from this source.
+   *
+   * @generated from field: string source = 2;
+   */
+  source: string;
+
+  /**
+   * Only those with this status; unset: accepted ones.
+   *
+   * @generated from field: forms.v1.SubmissionStatus status = 3;
+   */
+  status: SubmissionStatus;
+
+  /**
+   * The `cursor` of the last message of an earlier stream, or empty to begin now.
+   *
+   * @generated from field: string cursor = 4;
+   */
+  cursor: string;
+};
+
+/**
+ * Describes the message forms.v1.WatchSubmissionsRequest.
+ * Use `create(WatchSubmissionsRequestSchema)` to create a new message.
+ */
+export declare const WatchSubmissionsRequestSchema: GenMessage<WatchSubmissionsRequest>;
+
+/**
+ * One message of the stream of `WatchSubmissions`.
+ *
+ * @generated from message forms.v1.WatchSubmissionsResponse
+ */
+export declare type WatchSubmissionsResponse = Message<"forms.v1.WatchSubmissionsResponse"> & {
+  /**
+   * Where to go on after this message.
+   *
+   * @generated from field: string cursor = 1;
+   */
+  cursor: string;
+
+  /**
+   * What came; unset if nothing did.
+   *
+   * @generated from field: forms.v1.Submission submission = 2;
+   */
+  submission?: Submission | undefined;
+};
+
+/**
+ * Describes the message forms.v1.WatchSubmissionsResponse.
+ * Use `create(WatchSubmissionsResponseSchema)` to create a new message.
+ */
+export declare const WatchSubmissionsResponseSchema: GenMessage<WatchSubmissionsResponse>;
+
+/**
  * The request message for `DeleteSubmission`.
  *
  * @generated from message forms.v1.DeleteSubmissionRequest
@@ -902,6 +970,26 @@ export declare const SubmissionsService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExportSubmissionsRequestSchema;
     output: typeof ExportSubmissionsResponseSchema;
+  },
+  /**
+   * Streams the submissions of a form, or of all forms of the project, as they come. Scope
+   * `submissions:read`.
+   *
+   * Begins after `cursor`, or else with what comes from now on; the first message tells that it has
+   * begun. It stays open, with a message every 15 seconds at least, and ends when the service stops: go
+   * on with the last `cursor` then. A submission is sent at least once: after a break, those of the last
+   * minute come again. They come about in the order of their time. A caller that reads slowly is waited
+   * for.
+   *
+   * A key and a project may have only so many streams open, those of `Listen` among them: one more fails
+   * with `RESOURCE_EXHAUSTED`.
+   *
+   * @generated from rpc forms.v1.SubmissionsService.WatchSubmissions
+   */
+  watchSubmissions: {
+    methodKind: "server_streaming";
+    input: typeof WatchSubmissionsRequestSchema;
+    output: typeof WatchSubmissionsResponseSchema;
   },
   /**
    * Deletes a submission with its event, deliveries and files. What waits to be delivered is

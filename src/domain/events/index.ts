@@ -20,6 +20,8 @@ export const eventTypes = {
     mails: 'submission',
     body: submissionBody('submission.completed', 'complete'),
   },
+  /** A submission came that was taken for automatic: only those who watch for such ones are told. */
+  'submission.spam': { type: NOT_EMITTED, webhooks: 'none', mails: 'none', body: null },
   /** The time of a session that nobody submitted is over. */
   'session.expired': {
     type: pb.EventType.SESSION_EXPIRED,
@@ -70,7 +72,7 @@ export const emittedEvents: readonly string[] = Object.entries(eventTypes)
   .map(([name]) => name);
 
 /** The events that somebody in the service may wait for. */
-export const followedEvents: readonly string[] = emittedEvents;
+export const followedEvents: readonly string[] = [...emittedEvents, 'submission.spam'];
 
 /** What an event leads to whose name comes from the database; nothing if this version does not know it. */
 export function effectsOf(name: string): EventEffects {

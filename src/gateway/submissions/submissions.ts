@@ -39,6 +39,12 @@ export const submission = z
   })
   .meta({ id: 'Submission' });
 
+/** What submissions are asked for by, in a list and in a stream. */
+export const filterQuery = {
+  source: z.string().min(1).exactOptional().describe('Only those from this source.'),
+  status: status.exactOptional().describe('Default: `accepted`.'),
+};
+
 const submissionsQuery = pageQuery.extend({
   offset: z
     .string()
@@ -47,8 +53,7 @@ const submissionsQuery = pageQuery.extend({
     .exactOptional()
     .meta({ type: 'integer', minimum: 0, description: 'How many to skip, default 0; `cursor` is faster.' }),
   session_id: z.string().min(1).exactOptional().describe('Only those made in this session.'),
-  source: z.string().min(1).exactOptional().describe('Only those from this source.'),
-  status: status.exactOptional().describe('Default: `accepted`.'),
+  ...filterQuery,
   created_after: timeInput.exactOptional().describe('Only those accepted at or after this time.'),
   created_before: timeInput.exactOptional().describe('Only those accepted before this time.'),
 });

@@ -75,7 +75,7 @@ export function checkSize(form: PublishedForm, content: object): void {
   throw failed(Reason.TOO_LARGE, `This form takes submissions of at most ${MAX_KEYLESS_BYTES} bytes`);
 }
 
-/** Spam has no event: it is stored, and nobody is notified. `at` is in milliseconds. */
+/** Spam is sent to nobody. `at` is in milliseconds. */
 function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: number): NewSubmission {
   const { form, version, session, source, byHuman = false, spam = false, idempotency } = entry;
   const createdAt = new Date(at);
@@ -100,7 +100,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
     event: spam
-      ? null
+      ? { id: event.id, type: 'submission.spam', body: null }
       : { id: event.id, type, body: eventTypes[type].body(event, announced), noMailsBy: noMailsBy(form) },
   };
 }

@@ -1,14 +1,13 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import {
-  type CheckAnswersRequest,
-  type CreateDemoSubmissionRequest,
-  type CreateSubmissionRequest,
-  type DeleteSubmissionRequest,
-  type GetSubmissionRequest,
-  type ListSubmissionsRequest,
-  SubmissionStatus,
-  type SubmissionsService,
+import type {
+  CheckAnswersRequest,
+  CreateDemoSubmissionRequest,
+  CreateSubmissionRequest,
+  DeleteSubmissionRequest,
+  GetSubmissionRequest,
+  ListSubmissionsRequest,
+  SubmissionsService,
 } from '../../../gen/forms/v1/submissions_pb.js';
 import { demoFormId, isId, smallestIdAt } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/text.ts';
@@ -28,6 +27,7 @@ import { exportSubmissions } from './export.ts';
 import { allowedRedirect, checkOrigin } from './origins.ts';
 import { submissionToMessage } from './submission-message.ts';
 import { acceptRequest, readRequest } from './submission-request.ts';
+import { submissionStatusOf, watchSubmissions } from './watch.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
 export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {
@@ -50,6 +50,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
     getSubmission: (request, call) => getSubmission(context, request, callerOf(call)),
     listSubmissions: (request, call) => listSubmissions(context, request, callerOf(call)),
     exportSubmissions: (request, call) => exportSubmissions(context, request, callerOf(call), call.signal),
+    watchSubmissions: (request, call) => watchSubmissions(context, request, call),
     deleteSubmission: (request, call) => deleteSubmission(context, request, callerOf(call)),
   };
 }
@@ -136,24 +137,12 @@ function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
   const { sessionId, source, createdAfter, createdBefore } = request;
   if (textProblem(source) !== undefined) throw badParameter('source', 'custom', 'Expected well-formed text');
   return {
-    status: statusOf(request.status),
+    status: submissionStatusOf(request.status),
     ...(sessionId !== '' && { sessionId }),
     ...(source !== '' && { source }),
     ...(createdAfter !== undefined && { afterId: smallestIdAt('sub', timestampMs(createdAfter)) }),
     ...(createdBefore !== undefined && { beforeId: smallestIdAt('sub', timestampMs(createdBefore)) }),
   };
-}
-
-function statusOf(status: SubmissionStatus): 'accepted' | 'spam' {
-  switch (status) {
-    case SubmissionStatus.UNSPECIFIED:
-    case SubmissionStatus.ACCEPTED:
-      return 'accepted';
-    case SubmissionStatus.SPAM:
-      return 'spam';
-    default:
-      throw badParameter('status', 'custom', 'Expected accepted or spam');
-  }
 }
 
 /** Files go first: if the process dies in between, calling again removes the rest. */
