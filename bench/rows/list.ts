@@ -29,7 +29,7 @@ export const list: Row = {
 };
 
 const columns = `id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
-  idempotency_key, request_fingerprint, created_at`;
+  idempotency_key, request_fingerprint, created_at, provenance`;
 
 /** A page of 20, and one row more to know whether there is another. */
 const page = `order by id desc limit 21`;

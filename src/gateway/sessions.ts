@@ -17,7 +17,7 @@ import {
   timeOrNull,
   timeReply,
 } from './schemas.ts';
-import { submission, submissionOf } from './submissions/submissions.ts';
+import { provenance, provenanceOf, submission, submissionOf } from './submissions/submissions.ts';
 
 const { method: rpcs } = SessionsService;
 
@@ -81,6 +81,9 @@ const session = z
     submission_id: z.string().nullable(),
     return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
     partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+    provenance: provenance
+      .exactOptional()
+      .describe('Where each answer that it holds comes from, by field id.'),
   })
   .meta({ id: 'Session' });
 
@@ -213,6 +216,7 @@ function sessionOf(message: Session | undefined): z.input<typeof session> {
     submission_id: textOrNull(there.submissionId),
     ...(there.returnUrl === '' ? {} : { return_url: there.returnUrl }),
     ...(there.partialAnswers === undefined ? {} : { partial_answers: there.partialAnswers }),
+    ...provenanceOf(there),
   };
 }
 

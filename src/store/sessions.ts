@@ -1,8 +1,10 @@
 import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
+import type { SessionOrigins } from '../domain/answers/provenance.ts';
 import {
   id,
   type JsonObject,
   json,
+  listOrNull,
   objectOf,
   objectOrNull,
   text,
@@ -35,6 +37,8 @@ export const SessionEntity = defineEntity({
     prefill: json<JsonObject>(),
     metadata: json<JsonObject>(),
     partialAnswers: json<JsonObject>().strictNullable(),
+    /** Where both come from; null for sessions that are older than the record. */
+    provenance: json<SessionOrigins>().strictNullable(),
     /** Where the person is sent after submitting. */
     returnUrl: text().strictNullable(),
     createdAt: time(),
@@ -77,8 +81,8 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
       `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
-         idempotency_key, request_fingerprint, return_url)
-       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10)
+         idempotency_key, request_fingerprint, return_url, provenance)
+       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11)
        on conflict do nothing returning ${columns}`,
       [
         session.id,
@@ -91,6 +95,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.idempotency?.key,
         session.idempotency?.fingerprint,
         session.returnUrl,
+        JSON.stringify(session.provenance),
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -197,13 +202,14 @@ export async function updateSession(
   sessionId: string,
   change: SessionChange,
 ): Promise<Session> {
-  const { expiresAt, prefill, metadata, partialAnswers } = change;
+  const { expiresAt, prefill, metadata, partialAnswers, provenance } = change;
   const [row] = await tx.execute(
     `update sessions set
        expires_at = coalesce($2::timestamptz, expires_at),
        prefill = coalesce($3::json, prefill),
        metadata = coalesce($4::json, metadata),
-       partial_answers = coalesce($5::json, partial_answers)
+       partial_answers = coalesce($5::json, partial_answers),
+       provenance = coalesce($6::json, provenance)
      where id = $1 returning ${columns}`,
     [
       sessionId,
@@ -211,6 +217,7 @@ export async function updateSession(
       jsonOrNull(prefill),
       jsonOrNull(metadata),
       jsonOrNull(partialAnswers),
+      jsonOrNull(provenance),
     ],
   );
   return toSession(row ?? {});
@@ -269,7 +276,7 @@ export async function removeSessionsBefore(
 const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'
     when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
 
-const columns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, created_at, expires_at,
+const columns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, provenance, created_at, expires_at,
   opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at,
   clock_timestamp() as read_at, ${statusNow} as status`;
 
@@ -283,6 +290,7 @@ function toSession(row: Row): Session {
     prefill: objectOf(row.prefill),
     metadata: objectOf(row.metadata),
     partialAnswers: objectOrNull(row.partial_answers),
+    provenance: originsOrNull(row.provenance),
     createdAt: timeOf(row.created_at),
     expiresAt: timeOf(row.expires_at),
     openedAt: timeOrNull(row.opened_at),
@@ -295,9 +303,14 @@ function toSession(row: Row): Session {
   };
 }
 
+function originsOrNull(value: unknown): SessionOrigins | null {
+  const stored = objectOrNull(value);
+  return stored && { prefill: listOrNull(stored.prefill) ?? [], partial: listOrNull(stored.partial) ?? [] };
+}
+
 export const sessionStatuses = ['open', 'submitted', 'expired', 'cancelled'] as const;
 
-function jsonOrNull(value: JsonObject | undefined): string | null {
+function jsonOrNull(value: object | undefined): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
 
@@ -311,6 +324,7 @@ export type NewSession = Pick<
   Session,
   'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'
 > & {
+  provenance?: SessionOrigins;
   returnUrl?: string;
   /** Seconds. */
   expiresIn: number;
@@ -322,4 +336,5 @@ export type SessionChange = {
   prefill?: JsonObject;
   metadata?: JsonObject;
   partialAnswers?: JsonObject;
+  provenance?: SessionOrigins;
 };

@@ -48,6 +48,7 @@ export function prepare(row: NewSubmission): PreparedRow {
     sessionId: row.sessionId ?? undefined,
     source: row.source,
     answers: row.answers,
+    provenance: row.provenance ?? undefined,
     metadata: row.metadata,
     status: row.status,
     idempotencyKey: row.idempotencyKey ?? undefined,
@@ -78,7 +79,7 @@ function insertStatement({ claims }: { claims: boolean }): string {
 with input as materialized (
   select * from json_to_recordset($1::json) as r(
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
-    "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
+    "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
     "noMailsBy" text
   )
@@ -93,10 +94,10 @@ open_sessions as materialized (
   where id in (select unnest("uploadIds") from input) and submission_id is null
   order by id for update
 ),`)} stored as (
-  insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
-    idempotency_key, request_fingerprint, created_at)
-  select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."metadata",
-    i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
+  insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, provenance, metadata,
+    status, idempotency_key, request_fingerprint, created_at)
+  select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."provenance",
+    i."metadata", i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
   from input i${only(` left join open_sessions s on s.id = i."sessionId"
   where (i."sessionId" is null or s.id is not null)
     and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}

@@ -82,7 +82,7 @@ async function withinBytes(
     const submission = small ?? large?.submission;
     // One that was deleted in between is left out.
     if (submission === undefined) continue;
-    bytes += (large?.bytes ?? SMALL_BYTES) + bytesOfMetadata(submission);
+    bytes += (large?.bytes ?? SMALL_BYTES) + bytesOfMetadata(submission) + bytesOfProvenance(submission);
     if (bytes > limit && items.length > 0) return endedAfter(items);
     items.push(submission);
   }
@@ -119,6 +119,17 @@ function bytesOfMetadata({ metadata }: Submission): number {
   return Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
 }
 
+/** What the origins of many answers take in a message; those of a few fit into what is counted for the answers. */
+function bytesOfProvenance({ answers, provenance }: Submission): number {
+  const count = provenance === null ? 0 : Object.keys(answers).length;
+  return count <= FEW_ANSWERS ? 0 : ORIGIN_BYTES * count;
+}
+
+const FEW_ANSWERS = 10;
+
+/** An id of 64 characters, and the origin as JSON with a time and a key. */
+const ORIGIN_BYTES = 200;
+
 /** A request of the largest size, with the metadata of its session. */
 const MAX_SUBMISSION_BYTES = 288 * 1024;
 
@@ -129,7 +140,7 @@ const GROUP_BYTES = 512 * 1024;
 const MAX_GROUP = 24;
 
 const otherColumns = `id, project_id, form_id, version_id, session_id, source, metadata, status,
-  idempotency_key, request_fingerprint, created_at`;
+  idempotency_key, request_fingerprint, created_at, provenance`;
 
 /** Where PostgreSQL begins to compress values, or to store them outside of the row. */
 const SMALL_BYTES = 2048;

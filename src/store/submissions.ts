@@ -1,5 +1,16 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { id, type JsonObject, json, objectOf, text, textOrNull, time, timeOf } from './database/columns.ts';
+import type { StoredOrigin } from '../domain/answers/provenance.ts';
+import {
+  id,
+  type JsonObject,
+  json,
+  listOrNull,
+  objectOf,
+  text,
+  textOrNull,
+  time,
+  timeOf,
+} from './database/columns.ts';
 import { createLoader } from './database/loader.ts';
 import type { Queries, Row } from './database/queries.ts';
 
@@ -16,6 +27,8 @@ export const SubmissionEntity = defineEntity({
     source: text(),
     /** In the order of the version's fields. */
     answers: json<JsonObject>(),
+    /** Where the answers come from; null for submissions that are older than the record. */
+    provenance: json<StoredOrigin[]>().strictNullable(),
     metadata: json<JsonObject>(),
     status: p.enum(['accepted', 'spam']).columnType('text'),
     idempotencyKey: text().strictNullable(),
@@ -104,7 +117,7 @@ export async function findRepeatedSubmission(
 }
 
 const columns = `id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
-  idempotency_key, request_fingerprint, created_at`;
+  idempotency_key, request_fingerprint, created_at, provenance`;
 
 /** A submission out of a statement's row. */
 export function toSubmission(row: Row): Submission {
@@ -116,6 +129,7 @@ export function toSubmission(row: Row): Submission {
     sessionId: textOrNull(row.session_id),
     source: String(row.source),
     answers: objectOf(row.answers),
+    provenance: listOrNull<StoredOrigin>(row.provenance),
     metadata: objectOf(row.metadata),
     status: row.status === 'spam' ? 'spam' : 'accepted',
     idempotencyKey: textOrNull(row.idempotency_key),

@@ -125,6 +125,7 @@ async function givenSubmission(
     sessionId: null,
     source: 'api',
     answers,
+    provenance: [{ by: 'api' }],
     metadata: {},
     status: 'accepted',
     idempotencyKey: null,

@@ -3,6 +3,8 @@ import { engines } from '../support/database.ts';
 import { contactForm, type PublishedForm, startService, type TestService } from '../support/server.ts';
 import { anIsoTime, anyone, deniedAs, id, refusedAs } from './given.ts';
 
+const byKey = { by: 'api', at: anIsoTime, key_id: id('key') };
+
 describe.each(engines)('the rows of forms, submissions and sessions on %s', (engine) => {
   let service: TestService;
   let form: PublishedForm;
@@ -120,6 +122,7 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
         status: 'accepted',
         created_at: anIsoTime,
         metadata: {},
+        provenance: Object.fromEntries(Object.keys(answers).map((field) => [field, byKey])),
       },
     });
     expect(deniedAs(await service.get('/v1/submissions/sub_none'))).toEqual([404, 'not_found', 'not_found']);
@@ -238,7 +241,11 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
     const readPartial = await service.get(`/v1/sessions/${partial.id}`);
 
     expect([read.status, read.json]).toEqual([200, { session: plain }]);
-    expect(readPartial.json.session).toEqual({ ...partial, partial_answers: { message: 'Half' } });
+    expect(readPartial.json.session).toEqual({
+      ...partial,
+      partial_answers: { message: 'Half' },
+      provenance: { message: byKey },
+    });
     expect(deniedAs(await service.get('/v1/sessions/sess_none'))).toEqual([404, 'not_found', 'not_found']);
   });
 
@@ -294,6 +301,11 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
         status: 'accepted',
         created_at: anIsoTime,
         metadata: { order: 7 },
+        provenance: {
+          email: { ...byKey, by: 'prefill' },
+          message: byKey,
+          plan: { by: 'default', at: anIsoTime },
+        },
       },
       session: expect.objectContaining({ id: session.id, status: 'submitted', submission_id: submissionId }),
     });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { engines } from '../support/database.ts';
 import { expectFailure } from '../support/failures.ts';
@@ -45,7 +45,7 @@ describe.each(engines)('answeredBy on %s', (engine) => {
     expect(given).toEqual(['answers.consent: custom', 'answers.reason: custom']);
     expect(missing).toEqual(['answers.consent: custom']);
     expect(posted).toEqual(['answers.consent: custom']);
-    expect(violations).toMatchObject([{ path: 'answers.consent', code: 'custom', message }]);
+    expect(violations).toMatchObject([{ path: 'answers.consent', code: ViolationCode.CUSTOM, message }]);
     const { submissions } = await services.submissions.listSubmissions({ formId }, services.owner);
     expect(submissions).toEqual([]);
   });

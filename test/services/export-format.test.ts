@@ -12,6 +12,7 @@ const row = (answers: SubmissionRow['answers']): SubmissionRow => ({
   status: 'accepted',
   createdAt: new Date('2026-11-21T10:00:00.000Z'),
   metadata: {},
+  provenance: null,
 });
 
 const head = 'sub_1,2026-11-21T10:00:00.000Z,accepted,api,,';

@@ -65,6 +65,7 @@ export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
     sessionId: null,
     source: 'api',
     answers: { zeta: 'last first', alpha: ['b', 'a'], number: 0.1 },
+    provenance: [{ by: 'api' }],
     metadata: {},
     status: 'accepted',
     idempotencyKey: null,

@@ -208,6 +208,32 @@ describe('a migration that takes long', () => {
 });
 
 /** Makes the empty tables as they were before a migration. */
+it.each(engines)('leaves it open where older answers come from on %s', async (name) => {
+  await using cleanup = new AsyncDisposableStack();
+  const engine = await openEngine(name, cleanup);
+  await goBackTo(engine, '2026-11-22-provenance');
+  await engine.query(
+    `insert into submissions (id, project_id, form_id, version_id, source, answers, metadata, status, created_at)
+     values ('sub_1', 'prj_1', 'form_1', 'ver_1', 'api', '{"a":"x"}', '{}', 'accepted', now())`,
+    [],
+  );
+  await engine.query(
+    `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at)
+     values ('sess_1', 'prj_1', 'form_1', 'ver_1', '{"a":"x"}', '{}', now(), now())`,
+    [],
+  );
+
+  await engine.migrate();
+
+  expect(await engine.schemaDifference()).toBe('');
+  expect(await engine.query('select answers, provenance from submissions', [])).toEqual([
+    { answers: { a: 'x' }, provenance: null },
+  ]);
+  expect(await engine.query('select prefill, provenance from sessions', [])).toEqual([
+    { prefill: { a: 'x' }, provenance: null },
+  ]);
+});
+
 async function goBackTo(engine: Engine, name: string): Promise<void> {
   await engine.query(`drop table ${entities.map(({ meta }) => meta.tableName).join()} cascade`, []);
   const at = migrations.findIndex((each) => each.name === name);

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createDelivery, type DeliverySettings } from '../../src/delivery/index.ts';
 import type { DeliveryOptions } from '../../src/delivery/options.ts';
+import { provenanceJson, type StoredOrigin } from '../../src/domain/answers/provenance.ts';
 import type { FormDefinition } from '../../src/domain/definition/definition.ts';
 import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
@@ -187,15 +188,21 @@ function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) 
     createdAt,
   };
   const announced = { ...facts, formVersionId: form.versionId, formCreatedBy: form.createdBy };
+  const provenance: StoredOrigin[] = [{ by: 'api' }];
+  const body = eventTypes[type].body(event, {
+    ...announced,
+    provenance: provenanceJson(provenance, answers, createdAt.toISOString()),
+  });
   return {
     ...facts,
     answers,
+    provenance,
     projectId: form.projectId,
     versionId: form.versionId,
     status: 'accepted' as const,
     idempotencyKey: null,
     requestFingerprint: null,
-    event: { id: event.id, type, body: eventTypes[type].body(event, announced) },
+    event: { id: event.id, type, body },
   };
 }
 

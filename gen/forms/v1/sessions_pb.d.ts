@@ -7,7 +7,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Submission } from "./submissions_pb.js";
+import type { AnswerOrigin, Submission } from "./submissions_pb.js";
 
 /**
  * Describes the file forms/v1/sessions.proto.
@@ -110,6 +110,14 @@ export declare type Session = Message<"forms.v1.Session"> & {
    * @generated from field: string return_url = 13;
    */
   returnUrl: string;
+
+  /**
+   * Where each answer that it holds comes from, by field id: of the prefill, and over it the partial answers, if they
+   * are shown.
+   *
+   * @generated from field: map<string, forms.v1.AnswerOrigin> provenance = 14;
+   */
+  provenance: { [key: string]: AnswerOrigin };
 };
 
 /**

@@ -83,6 +83,13 @@ export declare type Submission = Message<"forms.v1.Submission"> & {
    * @generated from field: google.protobuf.Struct metadata = 9;
    */
   metadata?: JsonObject | undefined;
+
+  /**
+   * Where each answer comes from, by field id. Empty for submissions that are older than this record.
+   *
+   * @generated from field: map<string, forms.v1.AnswerOrigin> provenance = 10;
+   */
+  provenance: { [key: string]: AnswerOrigin };
 };
 
 /**
@@ -90,6 +97,40 @@ export declare type Submission = Message<"forms.v1.Submission"> & {
  * Use `create(SubmissionSchema)` to create a new message.
  */
 export declare const SubmissionSchema: GenMessage<Submission>;
+
+/**
+ * Where an answer comes from, as the service has seen it.
+ *
+ * @generated from message forms.v1.AnswerOrigin
+ */
+export declare type AnswerOrigin = Message<"forms.v1.AnswerOrigin"> & {
+  /**
+   * How it came.
+   *
+   * @generated from field: forms.v1.AnswerChannel by = 1;
+   */
+  by: AnswerChannel;
+
+  /**
+   * When it was given.
+   *
+   * @generated from field: google.protobuf.Timestamp answer_time = 2;
+   */
+  answerTime?: Timestamp | undefined;
+
+  /**
+   * The key that brought it; empty: none, or one of another project.
+   *
+   * @generated from field: string key_id = 3;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message forms.v1.AnswerOrigin.
+ * Use `create(AnswerOriginSchema)` to create a new message.
+ */
+export declare const AnswerOriginSchema: GenMessage<AnswerOrigin>;
 
 /**
  * One input of an HTML form, as a browser sends it.
@@ -800,6 +841,53 @@ export declare type DeleteSubmissionResponse = Message<"forms.v1.DeleteSubmissio
  * Use `create(DeleteSubmissionResponseSchema)` to create a new message.
  */
 export declare const DeleteSubmissionResponseSchema: GenMessage<DeleteSubmissionResponse>;
+
+/**
+ * How an answer came.
+ *
+ * @generated from enum forms.v1.AnswerChannel
+ */
+export enum AnswerChannel {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ANSWER_CHANNEL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * From the hosted page. Whoever holds the session's link can answer there.
+   *
+   * @generated from enum value: ANSWER_CHANNEL_HUMAN = 1;
+   */
+  HUMAN = 1,
+
+  /**
+   * By a call, or the post of an HTML form.
+   *
+   * @generated from enum value: ANSWER_CHANNEL_API = 2;
+   */
+  API = 2,
+
+  /**
+   * From the session's prefill, and left as it was.
+   *
+   * @generated from enum value: ANSWER_CHANNEL_PREFILL = 3;
+   */
+  PREFILL = 3,
+
+  /**
+   * The field's default.
+   *
+   * @generated from enum value: ANSWER_CHANNEL_DEFAULT = 4;
+   */
+  DEFAULT = 4,
+}
+
+/**
+ * Describes the enum forms.v1.AnswerChannel.
+ */
+export declare const AnswerChannelSchema: GenEnum<AnswerChannel>;
 
 /**
  * Whether a submission counts.

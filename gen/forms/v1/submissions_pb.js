@@ -13,7 +13,7 @@ import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bu
  * Describes the file forms/v1/submissions.proto.
  */
 export const file_forms_v1_submissions = /*@__PURE__*/
-  fileDesc("Chpmb3Jtcy92MS9zdWJtaXNzaW9ucy5wcm90bxIIZm9ybXMudjEimAIKClN1Ym1pc3Npb24SCgoCaWQYASABKAkSDwoHZm9ybV9pZBgCIAEoCRIXCg9mb3JtX3ZlcnNpb25faWQYAyABKAkSEgoKc2Vzc2lvbl9pZBgEIAEoCRIOCgZzb3VyY2UYBSABKAkSKAoHYW5zd2VycxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKgoGc3RhdHVzGAcgASgOMhouZm9ybXMudjEuU3VibWlzc2lvblN0YXR1cxIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoIbWV0YWRhdGEYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IiUKBUlucHV0EgwKBG5hbWUYASABKAkSDgoGdmFsdWVzGAIgAygJIrgBCgZFbmRpbmcSFwoPc3VjY2Vzc19tZXNzYWdlGAEgASgJEhQKDHJlZGlyZWN0X3VybBgCIAEoCRIRCglmb3JtX25hbWUYAyABKAkSDgoGbG9jYWxlGAQgASgJEh4KBXRoZW1lGAUgASgLMg8uZm9ybXMudjEuVGhlbWUSKAoHYW5zd2VycxgGIAMoCzIXLmZvcm1zLnYxLkFuc3dlcmVkRmllbGQSEgoKcmV0dXJuX3VybBgHIAEoCSIsCg1BbnN3ZXJlZEZpZWxkEg0KBWxhYmVsGAEgASgJEgwKBHRleHQYAiABKAkiwgEKF0NyZWF0ZVN1Ym1pc3Npb25SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSKAoHYW5zd2VycxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDgoGc291cmNlGAMgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgEIAEoCRIfCgZpbnB1dHMYBSADKAsyDy5mb3Jtcy52MS5JbnB1dBIQCghob25leXBvdBgGIAEoCRIQCghuZXh0X3VybBgHIAEoCSJTChhDcmVhdGVTdWJtaXNzaW9uUmVzcG9uc2USFQoNc3VibWlzc2lvbl9pZBgBIAEoCRIgCgZlbmRpbmcYAiABKAsyEC5mb3Jtcy52MS5FbmRpbmcihAEKHkNyZWF0ZU1hbmFnZWRTdWJtaXNzaW9uUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEigKB2Fuc3dlcnMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnNvdXJjZRgDIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAkiOAofQ3JlYXRlTWFuYWdlZFN1Ym1pc3Npb25SZXNwb25zZRIVCg1zdWJtaXNzaW9uX2lkGAEgASgJIlAKE0NoZWNrQW5zd2Vyc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIoCgdhbnN3ZXJzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCI/ChRDaGVja0Fuc3dlcnNSZXNwb25zZRInCgp2aW9sYXRpb25zGAEgAygLMhMuZm9ybXMudjEuVmlvbGF0aW9uIlcKGkNoZWNrTWFuYWdlZEFuc3dlcnNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSKAoHYW5zd2VycxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QiRgobQ2hlY2tNYW5hZ2VkQW5zd2Vyc1Jlc3BvbnNlEicKCnZpb2xhdGlvbnMYASADKAsyEy5mb3Jtcy52MS5WaW9sYXRpb24icAobQ3JlYXRlRGVtb1N1Ym1pc3Npb25SZXF1ZXN0EigKB2Fuc3dlcnMYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg4KBnNvdXJjZRgCIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAyABKAkiNQocQ3JlYXRlRGVtb1N1Ym1pc3Npb25SZXNwb25zZRIVCg1zdWJtaXNzaW9uX2lkGAEgASgJIi0KFEdldFN1Ym1pc3Npb25SZXF1ZXN0EhUKDXN1Ym1pc3Npb25faWQYASABKAkiQQoVR2V0U3VibWlzc2lvblJlc3BvbnNlEigKCnN1Ym1pc3Npb24YASABKAsyFC5mb3Jtcy52MS5TdWJtaXNzaW9uIpUCChZMaXN0U3VibWlzc2lvbnNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkSDAoEc2tpcBgEIAEoBRISCgpzZXNzaW9uX2lkGAUgASgJEg4KBnNvdXJjZRgGIAEoCRIqCgZzdGF0dXMYByABKA4yGi5mb3Jtcy52MS5TdWJtaXNzaW9uU3RhdHVzEjEKDWNyZWF0ZWRfYWZ0ZXIYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJdChdMaXN0U3VibWlzc2lvbnNSZXNwb25zZRIpCgtzdWJtaXNzaW9ucxgBIAMoCzIULmZvcm1zLnYxLlN1Ym1pc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlMKGEV4cG9ydFN1Ym1pc3Npb25zUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEiYKBmZvcm1hdBgCIAEoDjIWLmZvcm1zLnYxLkV4cG9ydEZvcm1hdCIpChlFeHBvcnRTdWJtaXNzaW9uc1Jlc3BvbnNlEgwKBGRhdGEYASABKAwidgoXV2F0Y2hTdWJtaXNzaW9uc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSKgoGc3RhdHVzGAMgASgOMhouZm9ybXMudjEuU3VibWlzc2lvblN0YXR1cxIOCgZjdXJzb3IYBCABKAkiVAoYV2F0Y2hTdWJtaXNzaW9uc1Jlc3BvbnNlEg4KBmN1cnNvchgBIAEoCRIoCgpzdWJtaXNzaW9uGAIgASgLMhQuZm9ybXMudjEuU3VibWlzc2lvbiIwChdEZWxldGVTdWJtaXNzaW9uUmVxdWVzdBIVCg1zdWJtaXNzaW9uX2lkGAEgASgJIhoKGERlbGV0ZVN1Ym1pc3Npb25SZXNwb25zZSpxChBTdWJtaXNzaW9uU3RhdHVzEiEKHVNVQk1JU1NJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASHgoaU1VCTUlTU0lPTl9TVEFUVVNfQUNDRVBURUQQARIaChZTVUJNSVNTSU9OX1NUQVRVU19TUEFNEAIqXgoMRXhwb3J0Rm9ybWF0Eh0KGUVYUE9SVF9GT1JNQVRfVU5TUEVDSUZJRUQQABIVChFFWFBPUlRfRk9STUFUX0NTVhABEhgKFEVYUE9SVF9GT1JNQVRfTkRKU09OEAIy7QcKElN1Ym1pc3Npb25zU2VydmljZRJeChBDcmVhdGVTdWJtaXNzaW9uEiEuZm9ybXMudjEuQ3JlYXRlU3VibWlzc2lvblJlcXVlc3QaIi5mb3Jtcy52MS5DcmVhdGVTdWJtaXNzaW9uUmVzcG9uc2UiA5ACABJzChdDcmVhdGVNYW5hZ2VkU3VibWlzc2lvbhIoLmZvcm1zLnYxLkNyZWF0ZU1hbmFnZWRTdWJtaXNzaW9uUmVxdWVzdBopLmZvcm1zLnYxLkNyZWF0ZU1hbmFnZWRTdWJtaXNzaW9uUmVzcG9uc2UiA5ACABJSCgxDaGVja0Fuc3dlcnMSHS5mb3Jtcy52MS5DaGVja0Fuc3dlcnNSZXF1ZXN0Gh4uZm9ybXMudjEuQ2hlY2tBbnN3ZXJzUmVzcG9uc2UiA5ACARJnChNDaGVja01hbmFnZWRBbnN3ZXJzEiQuZm9ybXMudjEuQ2hlY2tNYW5hZ2VkQW5zd2Vyc1JlcXVlc3QaJS5mb3Jtcy52MS5DaGVja01hbmFnZWRBbnN3ZXJzUmVzcG9uc2UiA5ACARJqChRDcmVhdGVEZW1vU3VibWlzc2lvbhIlLmZvcm1zLnYxLkNyZWF0ZURlbW9TdWJtaXNzaW9uUmVxdWVzdBomLmZvcm1zLnYxLkNyZWF0ZURlbW9TdWJtaXNzaW9uUmVzcG9uc2UiA5ACABJVCg1HZXRTdWJtaXNzaW9uEh4uZm9ybXMudjEuR2V0U3VibWlzc2lvblJlcXVlc3QaHy5mb3Jtcy52MS5HZXRTdWJtaXNzaW9uUmVzcG9uc2UiA5ACARJbCg9MaXN0U3VibWlzc2lvbnMSIC5mb3Jtcy52MS5MaXN0U3VibWlzc2lvbnNSZXF1ZXN0GiEuZm9ybXMudjEuTGlzdFN1Ym1pc3Npb25zUmVzcG9uc2UiA5ACARJjChFFeHBvcnRTdWJtaXNzaW9ucxIiLmZvcm1zLnYxLkV4cG9ydFN1Ym1pc3Npb25zUmVxdWVzdBojLmZvcm1zLnYxLkV4cG9ydFN1Ym1pc3Npb25zUmVzcG9uc2UiA5ACATABEmAKEFdhdGNoU3VibWlzc2lvbnMSIS5mb3Jtcy52MS5XYXRjaFN1Ym1pc3Npb25zUmVxdWVzdBoiLmZvcm1zLnYxLldhdGNoU3VibWlzc2lvbnNSZXNwb25zZSIDkAIBMAESXgoQRGVsZXRlU3VibWlzc2lvbhIhLmZvcm1zLnYxLkRlbGV0ZVN1Ym1pc3Npb25SZXF1ZXN0GiIuZm9ybXMudjEuRGVsZXRlU3VibWlzc2lvblJlc3BvbnNlIgOQAgJCfQoQaGVhZGxlc3Nmb3Jtcy52MVABWi1oZWFkbGVzcy1mb3JtLXNlcnZpY2UvZ2VuL2dvL2Zvcm1zL3YxO2Zvcm1zdjGqAhBIZWFkbGVzc0Zvcm1zLlYxygIQSGVhZGxlc3NGb3Jtc1xWMeoCEUhlYWRsZXNzRm9ybXM6OlYxYgZwcm90bzM", [file_forms_v1_definition, file_forms_v1_errors, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Chpmb3Jtcy92MS9zdWJtaXNzaW9ucy5wcm90bxIIZm9ybXMudjEinQMKClN1Ym1pc3Npb24SCgoCaWQYASABKAkSDwoHZm9ybV9pZBgCIAEoCRIXCg9mb3JtX3ZlcnNpb25faWQYAyABKAkSEgoKc2Vzc2lvbl9pZBgEIAEoCRIOCgZzb3VyY2UYBSABKAkSKAoHYW5zd2VycxgGIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSKgoGc3RhdHVzGAcgASgOMhouZm9ybXMudjEuU3VibWlzc2lvblN0YXR1cxIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoIbWV0YWRhdGEYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjgKCnByb3ZlbmFuY2UYCiADKAsyJC5mb3Jtcy52MS5TdWJtaXNzaW9uLlByb3ZlbmFuY2VFbnRyeRpJCg9Qcm92ZW5hbmNlRW50cnkSCwoDa2V5GAEgASgJEiUKBXZhbHVlGAIgASgLMhYuZm9ybXMudjEuQW5zd2VyT3JpZ2luOgI4ASJ0CgxBbnN3ZXJPcmlnaW4SIwoCYnkYASABKA4yFy5mb3Jtcy52MS5BbnN3ZXJDaGFubmVsEi8KC2Fuc3dlcl90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZrZXlfaWQYAyABKAkiJQoFSW5wdXQSDAoEbmFtZRgBIAEoCRIOCgZ2YWx1ZXMYAiADKAkiuAEKBkVuZGluZxIXCg9zdWNjZXNzX21lc3NhZ2UYASABKAkSFAoMcmVkaXJlY3RfdXJsGAIgASgJEhEKCWZvcm1fbmFtZRgDIAEoCRIOCgZsb2NhbGUYBCABKAkSHgoFdGhlbWUYBSABKAsyDy5mb3Jtcy52MS5UaGVtZRIoCgdhbnN3ZXJzGAYgAygLMhcuZm9ybXMudjEuQW5zd2VyZWRGaWVsZBISCgpyZXR1cm5fdXJsGAcgASgJIiwKDUFuc3dlcmVkRmllbGQSDQoFbGFiZWwYASABKAkSDAoEdGV4dBgCIAEoCSLCAQoXQ3JlYXRlU3VibWlzc2lvblJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIoCgdhbnN3ZXJzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIOCgZzb3VyY2UYAyABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAQgASgJEh8KBmlucHV0cxgFIAMoCzIPLmZvcm1zLnYxLklucHV0EhAKCGhvbmV5cG90GAYgASgJEhAKCG5leHRfdXJsGAcgASgJIlMKGENyZWF0ZVN1Ym1pc3Npb25SZXNwb25zZRIVCg1zdWJtaXNzaW9uX2lkGAEgASgJEiAKBmVuZGluZxgCIAEoCzIQLmZvcm1zLnYxLkVuZGluZyKEAQoeQ3JlYXRlTWFuYWdlZFN1Ym1pc3Npb25SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSKAoHYW5zd2VycxgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDgoGc291cmNlGAMgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgEIAEoCSI4Ch9DcmVhdGVNYW5hZ2VkU3VibWlzc2lvblJlc3BvbnNlEhUKDXN1Ym1pc3Npb25faWQYASABKAkiUAoTQ2hlY2tBbnN3ZXJzUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEigKB2Fuc3dlcnMYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Ij8KFENoZWNrQW5zd2Vyc1Jlc3BvbnNlEicKCnZpb2xhdGlvbnMYASADKAsyEy5mb3Jtcy52MS5WaW9sYXRpb24iVwoaQ2hlY2tNYW5hZ2VkQW5zd2Vyc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIoCgdhbnN3ZXJzGAIgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCJGChtDaGVja01hbmFnZWRBbnN3ZXJzUmVzcG9uc2USJwoKdmlvbGF0aW9ucxgBIAMoCzITLmZvcm1zLnYxLlZpb2xhdGlvbiJwChtDcmVhdGVEZW1vU3VibWlzc2lvblJlcXVlc3QSKAoHYW5zd2VycxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDgoGc291cmNlGAIgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCSI1ChxDcmVhdGVEZW1vU3VibWlzc2lvblJlc3BvbnNlEhUKDXN1Ym1pc3Npb25faWQYASABKAkiLQoUR2V0U3VibWlzc2lvblJlcXVlc3QSFQoNc3VibWlzc2lvbl9pZBgBIAEoCSJBChVHZXRTdWJtaXNzaW9uUmVzcG9uc2USKAoKc3VibWlzc2lvbhgBIAEoCzIULmZvcm1zLnYxLlN1Ym1pc3Npb24ilQIKFkxpc3RTdWJtaXNzaW9uc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgRza2lwGAQgASgFEhIKCnNlc3Npb25faWQYBSABKAkSDgoGc291cmNlGAYgASgJEioKBnN0YXR1cxgHIAEoDjIaLmZvcm1zLnYxLlN1Ym1pc3Npb25TdGF0dXMSMQoNY3JlYXRlZF9hZnRlchgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMgoOY3JlYXRlZF9iZWZvcmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIl0KF0xpc3RTdWJtaXNzaW9uc1Jlc3BvbnNlEikKC3N1Ym1pc3Npb25zGAEgAygLMhQuZm9ybXMudjEuU3VibWlzc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUwoYRXhwb3J0U3VibWlzc2lvbnNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSJgoGZm9ybWF0GAIgASgOMhYuZm9ybXMudjEuRXhwb3J0Rm9ybWF0IikKGUV4cG9ydFN1Ym1pc3Npb25zUmVzcG9uc2USDAoEZGF0YRgBIAEoDCJ2ChdXYXRjaFN1Ym1pc3Npb25zUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEg4KBnNvdXJjZRgCIAEoCRIqCgZzdGF0dXMYAyABKA4yGi5mb3Jtcy52MS5TdWJtaXNzaW9uU3RhdHVzEg4KBmN1cnNvchgEIAEoCSJUChhXYXRjaFN1Ym1pc3Npb25zUmVzcG9uc2USDgoGY3Vyc29yGAEgASgJEigKCnN1Ym1pc3Npb24YAiABKAsyFC5mb3Jtcy52MS5TdWJtaXNzaW9uIjAKF0RlbGV0ZVN1Ym1pc3Npb25SZXF1ZXN0EhUKDXN1Ym1pc3Npb25faWQYASABKAkiGgoYRGVsZXRlU3VibWlzc2lvblJlc3BvbnNlKpkBCg1BbnN3ZXJDaGFubmVsEh4KGkFOU1dFUl9DSEFOTkVMX1VOU1BFQ0lGSUVEEAASGAoUQU5TV0VSX0NIQU5ORUxfSFVNQU4QARIWChJBTlNXRVJfQ0hBTk5FTF9BUEkQAhIaChZBTlNXRVJfQ0hBTk5FTF9QUkVGSUxMEAMSGgoWQU5TV0VSX0NIQU5ORUxfREVGQVVMVBAEKnEKEFN1Ym1pc3Npb25TdGF0dXMSIQodU1VCTUlTU0lPTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIeChpTVUJNSVNTSU9OX1NUQVRVU19BQ0NFUFRFRBABEhoKFlNVQk1JU1NJT05fU1RBVFVTX1NQQU0QAipeCgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhUKEUVYUE9SVF9GT1JNQVRfQ1NWEAESGAoURVhQT1JUX0ZPUk1BVF9OREpTT04QAjLtBwoSU3VibWlzc2lvbnNTZXJ2aWNlEl4KEENyZWF0ZVN1Ym1pc3Npb24SIS5mb3Jtcy52MS5DcmVhdGVTdWJtaXNzaW9uUmVxdWVzdBoiLmZvcm1zLnYxLkNyZWF0ZVN1Ym1pc3Npb25SZXNwb25zZSIDkAIAEnMKF0NyZWF0ZU1hbmFnZWRTdWJtaXNzaW9uEiguZm9ybXMudjEuQ3JlYXRlTWFuYWdlZFN1Ym1pc3Npb25SZXF1ZXN0GikuZm9ybXMudjEuQ3JlYXRlTWFuYWdlZFN1Ym1pc3Npb25SZXNwb25zZSIDkAIAElIKDENoZWNrQW5zd2VycxIdLmZvcm1zLnYxLkNoZWNrQW5zd2Vyc1JlcXVlc3QaHi5mb3Jtcy52MS5DaGVja0Fuc3dlcnNSZXNwb25zZSIDkAIBEmcKE0NoZWNrTWFuYWdlZEFuc3dlcnMSJC5mb3Jtcy52MS5DaGVja01hbmFnZWRBbnN3ZXJzUmVxdWVzdBolLmZvcm1zLnYxLkNoZWNrTWFuYWdlZEFuc3dlcnNSZXNwb25zZSIDkAIBEmoKFENyZWF0ZURlbW9TdWJtaXNzaW9uEiUuZm9ybXMudjEuQ3JlYXRlRGVtb1N1Ym1pc3Npb25SZXF1ZXN0GiYuZm9ybXMudjEuQ3JlYXRlRGVtb1N1Ym1pc3Npb25SZXNwb25zZSIDkAIAElUKDUdldFN1Ym1pc3Npb24SHi5mb3Jtcy52MS5HZXRTdWJtaXNzaW9uUmVxdWVzdBofLmZvcm1zLnYxLkdldFN1Ym1pc3Npb25SZXNwb25zZSIDkAIBElsKD0xpc3RTdWJtaXNzaW9ucxIgLmZvcm1zLnYxLkxpc3RTdWJtaXNzaW9uc1JlcXVlc3QaIS5mb3Jtcy52MS5MaXN0U3VibWlzc2lvbnNSZXNwb25zZSIDkAIBEmMKEUV4cG9ydFN1Ym1pc3Npb25zEiIuZm9ybXMudjEuRXhwb3J0U3VibWlzc2lvbnNSZXF1ZXN0GiMuZm9ybXMudjEuRXhwb3J0U3VibWlzc2lvbnNSZXNwb25zZSIDkAIBMAESYAoQV2F0Y2hTdWJtaXNzaW9ucxIhLmZvcm1zLnYxLldhdGNoU3VibWlzc2lvbnNSZXF1ZXN0GiIuZm9ybXMudjEuV2F0Y2hTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgEwARJeChBEZWxldGVTdWJtaXNzaW9uEiEuZm9ybXMudjEuRGVsZXRlU3VibWlzc2lvblJlcXVlc3QaIi5mb3Jtcy52MS5EZWxldGVTdWJtaXNzaW9uUmVzcG9uc2UiA5ACAkJ9ChBoZWFkbGVzc2Zvcm1zLnYxUAFaLWhlYWRsZXNzLWZvcm0tc2VydmljZS9nZW4vZ28vZm9ybXMvdjE7Zm9ybXN2MaoCEEhlYWRsZXNzRm9ybXMuVjHKAhBIZWFkbGVzc0Zvcm1zXFYx6gIRSGVhZGxlc3NGb3Jtczo6VjFiBnByb3RvMw", [file_forms_v1_definition, file_forms_v1_errors, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message forms.v1.Submission.
@@ -23,171 +23,192 @@ export const SubmissionSchema = /*@__PURE__*/
   messageDesc(file_forms_v1_submissions, 0);
 
 /**
+ * Describes the message forms.v1.AnswerOrigin.
+ * Use `create(AnswerOriginSchema)` to create a new message.
+ */
+export const AnswerOriginSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_submissions, 1);
+
+/**
  * Describes the message forms.v1.Input.
  * Use `create(InputSchema)` to create a new message.
  */
 export const InputSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 1);
+  messageDesc(file_forms_v1_submissions, 2);
 
 /**
  * Describes the message forms.v1.Ending.
  * Use `create(EndingSchema)` to create a new message.
  */
 export const EndingSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 2);
+  messageDesc(file_forms_v1_submissions, 3);
 
 /**
  * Describes the message forms.v1.AnsweredField.
  * Use `create(AnsweredFieldSchema)` to create a new message.
  */
 export const AnsweredFieldSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 3);
+  messageDesc(file_forms_v1_submissions, 4);
 
 /**
  * Describes the message forms.v1.CreateSubmissionRequest.
  * Use `create(CreateSubmissionRequestSchema)` to create a new message.
  */
 export const CreateSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 4);
+  messageDesc(file_forms_v1_submissions, 5);
 
 /**
  * Describes the message forms.v1.CreateSubmissionResponse.
  * Use `create(CreateSubmissionResponseSchema)` to create a new message.
  */
 export const CreateSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 5);
+  messageDesc(file_forms_v1_submissions, 6);
 
 /**
  * Describes the message forms.v1.CreateManagedSubmissionRequest.
  * Use `create(CreateManagedSubmissionRequestSchema)` to create a new message.
  */
 export const CreateManagedSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 6);
+  messageDesc(file_forms_v1_submissions, 7);
 
 /**
  * Describes the message forms.v1.CreateManagedSubmissionResponse.
  * Use `create(CreateManagedSubmissionResponseSchema)` to create a new message.
  */
 export const CreateManagedSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 7);
+  messageDesc(file_forms_v1_submissions, 8);
 
 /**
  * Describes the message forms.v1.CheckAnswersRequest.
  * Use `create(CheckAnswersRequestSchema)` to create a new message.
  */
 export const CheckAnswersRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 8);
+  messageDesc(file_forms_v1_submissions, 9);
 
 /**
  * Describes the message forms.v1.CheckAnswersResponse.
  * Use `create(CheckAnswersResponseSchema)` to create a new message.
  */
 export const CheckAnswersResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 9);
+  messageDesc(file_forms_v1_submissions, 10);
 
 /**
  * Describes the message forms.v1.CheckManagedAnswersRequest.
  * Use `create(CheckManagedAnswersRequestSchema)` to create a new message.
  */
 export const CheckManagedAnswersRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 10);
+  messageDesc(file_forms_v1_submissions, 11);
 
 /**
  * Describes the message forms.v1.CheckManagedAnswersResponse.
  * Use `create(CheckManagedAnswersResponseSchema)` to create a new message.
  */
 export const CheckManagedAnswersResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 11);
+  messageDesc(file_forms_v1_submissions, 12);
 
 /**
  * Describes the message forms.v1.CreateDemoSubmissionRequest.
  * Use `create(CreateDemoSubmissionRequestSchema)` to create a new message.
  */
 export const CreateDemoSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 12);
+  messageDesc(file_forms_v1_submissions, 13);
 
 /**
  * Describes the message forms.v1.CreateDemoSubmissionResponse.
  * Use `create(CreateDemoSubmissionResponseSchema)` to create a new message.
  */
 export const CreateDemoSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 13);
+  messageDesc(file_forms_v1_submissions, 14);
 
 /**
  * Describes the message forms.v1.GetSubmissionRequest.
  * Use `create(GetSubmissionRequestSchema)` to create a new message.
  */
 export const GetSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 14);
+  messageDesc(file_forms_v1_submissions, 15);
 
 /**
  * Describes the message forms.v1.GetSubmissionResponse.
  * Use `create(GetSubmissionResponseSchema)` to create a new message.
  */
 export const GetSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 15);
+  messageDesc(file_forms_v1_submissions, 16);
 
 /**
  * Describes the message forms.v1.ListSubmissionsRequest.
  * Use `create(ListSubmissionsRequestSchema)` to create a new message.
  */
 export const ListSubmissionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 16);
+  messageDesc(file_forms_v1_submissions, 17);
 
 /**
  * Describes the message forms.v1.ListSubmissionsResponse.
  * Use `create(ListSubmissionsResponseSchema)` to create a new message.
  */
 export const ListSubmissionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 17);
+  messageDesc(file_forms_v1_submissions, 18);
 
 /**
  * Describes the message forms.v1.ExportSubmissionsRequest.
  * Use `create(ExportSubmissionsRequestSchema)` to create a new message.
  */
 export const ExportSubmissionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 18);
+  messageDesc(file_forms_v1_submissions, 19);
 
 /**
  * Describes the message forms.v1.ExportSubmissionsResponse.
  * Use `create(ExportSubmissionsResponseSchema)` to create a new message.
  */
 export const ExportSubmissionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 19);
+  messageDesc(file_forms_v1_submissions, 20);
 
 /**
  * Describes the message forms.v1.WatchSubmissionsRequest.
  * Use `create(WatchSubmissionsRequestSchema)` to create a new message.
  */
 export const WatchSubmissionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 20);
+  messageDesc(file_forms_v1_submissions, 21);
 
 /**
  * Describes the message forms.v1.WatchSubmissionsResponse.
  * Use `create(WatchSubmissionsResponseSchema)` to create a new message.
  */
 export const WatchSubmissionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 21);
+  messageDesc(file_forms_v1_submissions, 22);
 
 /**
  * Describes the message forms.v1.DeleteSubmissionRequest.
  * Use `create(DeleteSubmissionRequestSchema)` to create a new message.
  */
 export const DeleteSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 22);
+  messageDesc(file_forms_v1_submissions, 23);
 
 /**
  * Describes the message forms.v1.DeleteSubmissionResponse.
  * Use `create(DeleteSubmissionResponseSchema)` to create a new message.
  */
 export const DeleteSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_submissions, 23);
+  messageDesc(file_forms_v1_submissions, 24);
+
+/**
+ * Describes the enum forms.v1.AnswerChannel.
+ */
+export const AnswerChannelSchema = /*@__PURE__*/
+  enumDesc(file_forms_v1_submissions, 0);
+
+/**
+ * How an answer came.
+ *
+ * @generated from enum forms.v1.AnswerChannel
+ */
+export const AnswerChannel = /*@__PURE__*/
+  tsEnum(AnswerChannelSchema);
 
 /**
  * Describes the enum forms.v1.SubmissionStatus.
  */
 export const SubmissionStatusSchema = /*@__PURE__*/
-  enumDesc(file_forms_v1_submissions, 0);
+  enumDesc(file_forms_v1_submissions, 1);
 
 /**
  * Whether a submission counts.
@@ -201,7 +222,7 @@ export const SubmissionStatus = /*@__PURE__*/
  * Describes the enum forms.v1.ExportFormat.
  */
 export const ExportFormatSchema = /*@__PURE__*/
-  enumDesc(file_forms_v1_submissions, 1);
+  enumDesc(file_forms_v1_submissions, 2);
 
 /**
  * The format of an export.

@@ -46,7 +46,7 @@ const MAX_FOOTER_CHARS = 400;
 function textOf({ paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
   const parts = [
     ...paragraphs,
-    ...rows.map(({ label, text }) => `${label}:\n${text}`),
+    ...rows.map(({ label, text, note }) => `${label}${note === undefined ? '' : ` (${note})`}:\n${text}`),
     ...(button === undefined ? [] : [`${button.label}:\n${button.url}`]),
     `-- \n${footer}\nTo get no more of these mails: ${stopUrl}`,
   ];
@@ -55,8 +55,8 @@ function textOf({ paragraphs, rows = [], button, footer, stopUrl }: MailBody): s
 
 function htmlOf({ title, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
   const cells = rows.map(
-    ({ label, text }) => html`<tr>
-<th align="left" valign="top" style="${styles.cell};color:#555;font-weight:600">${label}</th>
+    ({ label, text, note }) => html`<tr>
+<th align="left" valign="top" style="${styles.cell};color:#555;font-weight:600">${label}${note !== undefined && html`<br><span style="${styles.note}">${note}</span>`}</th>
 <td valign="top" style="${styles.cell};white-space:pre-wrap">${text}</td>
 </tr>`,
   );
@@ -83,6 +83,7 @@ const styles = {
     'font-family:system-ui,-apple-system,Segoe UI,Roboto,sans-serif;font-size:15px;line-height:1.5;color:#1a1a1a;' +
     'max-width:600px;margin:0 auto;padding:24px',
   cell: 'padding:8px 12px 8px 0;border-top:1px solid #ddd',
+  note: 'font-size:13px;font-weight:400;color:#666',
   button:
     'display:inline-block;padding:10px 18px;background:#1a56db;color:#ffffff;text-decoration:none;border-radius:6px',
 };
@@ -96,7 +97,8 @@ export type MailContent = {
   replyTo?: string;
   title: string;
   paragraphs: string[];
-  rows?: { label: string; text: string }[];
+  /** `note` says something about the answer, such as where it comes from. */
+  rows?: { label: string; text: string; note?: string }[];
   button?: { label: string; url: string };
   /** Why the reader gets it. */
   footer: string;

@@ -6,13 +6,13 @@ export function shortenRows(rows: Row[]): { rows: Row[]; shortened: boolean } {
   const kept: Row[] = [];
   let left = MAX_MAIL_BYTES;
   let shortened = false;
-  for (const { label, text } of rows) {
-    left -= bytesOf(label, left);
+  for (const { text, ...row } of rows) {
+    left -= bytesOf(row.label, left);
     if (left <= 0) return { rows: kept, shortened: true };
     const short = shorten(text, Math.min(left, MAX_ANSWER_BYTES));
     left -= bytesOf(short, left);
     shortened ||= short !== text;
-    kept.push({ label, text: short });
+    kept.push({ ...row, text: short });
   }
   return { rows: kept, shortened };
 }

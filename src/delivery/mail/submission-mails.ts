@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
+import { type AnswerChannel, answerChannels } from '../../domain/answers/provenance.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
+import { chooseLanguage } from '../../text/words/language.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
 import { shortenRows } from './shorten.ts';
 
@@ -21,23 +23,38 @@ export function submissionMail(
   const { definition, answers, submissionId, createdAt } = submission;
   const safe = (text: string) => (confirmed ? text : withBrokenLinks(text));
   const replyTo = delivery.replyTo === undefined ? undefined : addressIn(answers, delivery.replyTo);
+  const origins = originsInWords(submission);
+  const together = new Set(origins.values()).size === 1;
   const { rows, shortened } = shortenRows(
-    answersInWords(definition, answers, { hiddenToo: true }).map(({ label, text }) => ({
-      label: safe(oneLine(label)),
-      text: safe(text),
-    })),
+    answersInWords(definition, answers, { hiddenToo: true }).map(({ fieldId, label, text }) => {
+      const note = together ? undefined : origins.get(fieldId);
+      return { label: safe(oneLine(label)), text: safe(text), ...(note !== undefined && { note }) };
+    }),
   );
   return writeMail(context, {
     subject: safe(delivery.subject ?? `New submission: ${definition.name}`),
     title: safe(definition.name),
     paragraphs: [
       ...(rows.length === 0 ? ['Somebody submitted the form without an answer.'] : []),
+      ...(together ? [...origins.values()].slice(0, 1) : []),
       ...(shortened ? [howToReadWhole(context, submissionId)] : []),
     ],
     rows,
     footer: `Submission ${submissionId} of ${createdAt}, sent to you as an owner of this form.`,
     ...(replyTo !== undefined && { replyTo }),
   });
+}
+
+/** Where each answer comes from, by field id, in the language of the form. */
+function originsInWords({ definition, provenance = {} }: AnsweredForm): Map<string, string> {
+  const { words } = chooseLanguage(definition.settings.locale ?? '');
+  const texts: Record<AnswerChannel, string> = {
+    human: words.answeredByPerson,
+    api: words.answeredByApi,
+    prefill: words.answeredByPrefill,
+    default: words.answeredByDefault,
+  };
+  return new Map(Object.entries(provenance).map(([id, { by }]) => [id, texts[by]]));
 }
 
 function howToReadWhole({ baseUrl }: MailContext, submissionId: string): string {
@@ -82,6 +99,7 @@ const submissionEvent = z.object({
     formVersionId: z.string(),
     createdAt: z.string(),
     answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
+    provenance: z.record(z.string(), z.object({ by: z.enum(answerChannels) })).exactOptional(),
   }),
 });
 
@@ -98,6 +116,8 @@ export type AnsweredForm = {
   submissionId: string;
   /** ISO 8601. */
   createdAt: string;
+  /** Where each answer comes from, by field id; not of submissions that are older than the record. */
+  provenance?: Record<string, { by: AnswerChannel }>;
 };
 
 type Autoresponse = NonNullable<EmailDelivery['autoresponse']>;

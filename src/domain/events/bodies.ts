@@ -7,23 +7,25 @@ import type { JsonObject } from '../json.ts';
  * that stores it with the submission puts it into the body as well, so that it is serialized once.
  */
 export function submissionBody(name: string, status: 'accepted' | 'complete') {
-  return (event: EventHead, { id, createdAt, ...facts }: SubmissionFacts): AroundAnswers => {
+  return (event: EventHead, submission: SubmissionFacts): AroundAnswers => {
+    const { id, createdAt, provenance, ...facts } = submission;
     const data = { submissionId: id, ...facts, status, createdAt: createdAt.toISOString() };
     const end = '}}';
-    return { start: `${webhookBody(name, event, data).slice(0, -end.length)},"answers":`, end };
+    const start = `${webhookBody(name, event, data).slice(0, -end.length)},"answers":`;
+    return { start, end: `,"provenance":${provenance}${end}` };
   };
 }
 
 /** Returns the function that writes the body of a webhook about a session that ended without a submission. */
 export function sessionBody(name: string) {
   return (event: EventHead, session: SessionFacts): string => {
-    const { id, formId, expiresAt, metadata, partialAnswers } = session;
+    const { id, formId, expiresAt, metadata, partialAnswers, provenance } = session;
     return webhookBody(name, event, {
       sessionId: id,
       formId,
       expiresAt: expiresAt.toISOString(),
       metadata,
-      ...(partialAnswers !== undefined && { partialAnswers }),
+      ...(partialAnswers !== undefined && { partialAnswers, provenance }),
     });
   };
 }
@@ -74,6 +76,8 @@ export type SubmissionFacts = {
   source: string;
   metadata: JsonObject;
   createdAt: Date;
+  /** The JSON of where the answers come from. */
+  provenance: string;
 };
 
 export type SessionFacts = {
@@ -83,6 +87,8 @@ export type SessionFacts = {
   metadata: JsonObject;
   /** Only of forms with `allowPartial`. */
   partialAnswers?: JsonObject | undefined;
+  /** Where the partial answers come from, by field id, as far as it is known. */
+  provenance?: object | undefined;
 };
 
 /** `formId` is null if the project has no form yet. */

@@ -1,4 +1,6 @@
+import { heldBy, type SessionOrigins } from '../answers/provenance.ts';
 import { newId } from '../ids.ts';
+import type { JsonObject } from '../json.ts';
 import type { SessionFacts } from './bodies.ts';
 import { eventTypes } from './index.ts';
 
@@ -11,14 +13,21 @@ export function sessionEvent(
   const createdAt = new Date(at);
   const id = newId('evt', at);
   const { projectId, formId, partialAnswers } = session;
-  const facts = { ...session, partialAnswers: partialAnswers ?? undefined };
+  const origins = heldBy({ ...session, prefill: {} }).provenance;
+  const facts = {
+    ...session,
+    partialAnswers: partialAnswers ?? undefined,
+    provenance: Object.fromEntries(origins),
+  };
   const body = eventTypes[type].body({ id, at: createdAt }, facts);
   return { id, projectId, formId, sessionId: session.id, type, body, createdAt };
 }
 
-type EndedSession = Omit<SessionFacts, 'partialAnswers'> & {
+type EndedSession = Omit<SessionFacts, 'partialAnswers' | 'provenance'> & {
   projectId: string;
-  partialAnswers: SessionFacts['partialAnswers'] | null;
+  partialAnswers: JsonObject | null;
+  provenance: SessionOrigins | null;
+  createdAt: Date;
 };
 
 type SessionEvent = {

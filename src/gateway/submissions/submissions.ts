@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import {
+  AnswerChannel,
+  type AnswerOrigin,
   type Submission,
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/forms/v1/submissions_pb.js';
+import { answerChannels } from '../../domain/answers/provenance.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
 import {
@@ -24,6 +27,23 @@ const MAX_OFFSET = 2 ** 31 - 1;
 
 const status = z.enum(['accepted', 'spam']);
 
+/** Where answers come from, as replies have it. */
+export const provenance = z.record(
+  z.string(),
+  z
+    .object({
+      by: z
+        .enum(answerChannels)
+        .describe(
+          '`human`: from the hosted page, where whoever holds the link can answer. `api`: by a call or an HTML form. ' +
+            '`prefill`: left as it was. `default`: the field’s.',
+        ),
+      at: timeReply,
+      key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
+    })
+    .meta({ id: 'AnswerOrigin' }),
+);
+
 /** A submission as replies have it. */
 export const submission = z
   .object({
@@ -36,6 +56,11 @@ export const submission = z
     status,
     created_at: timeReply,
     metadata: jsonObject.describe('The metadata of its session.'),
+    provenance: provenance
+      .exactOptional()
+      .describe(
+        'Where each answer comes from, by field id; not of submissions that are older than this record.',
+      ),
   })
   .meta({ id: 'Submission' });
 
@@ -104,5 +129,36 @@ export function submissionOf(message: Submission | undefined): z.input<typeof su
     status: there.status === SubmissionStatus.SPAM ? 'spam' : 'accepted',
     created_at: timeOf(there.createTime),
     metadata: there.metadata ?? {},
+    ...provenanceOf(there),
   };
 }
+
+/** Where answers come from, as the property of a reply; none if nothing is known of it. */
+export function provenanceOf(message: Pick<Submission, 'provenance'>): {
+  provenance?: z.input<typeof provenance>;
+} {
+  const entries = Object.entries(message.provenance);
+  if (entries.length === 0) return {};
+  const known = new Map<AnswerOrigin, z.input<typeof provenance>[string]>();
+  for (const [, origin] of entries) if (!known.has(origin)) known.set(origin, originOf(origin));
+  return {
+    provenance: Object.fromEntries(
+      entries.map(([id, origin]) => [id, known.get(origin) ?? originOf(origin)]),
+    ),
+  };
+}
+
+function originOf({ by, answerTime, keyId }: AnswerOrigin): z.input<typeof provenance>[string] {
+  return {
+    by: answerChannels.find((name) => channels[name] === by) ?? 'api',
+    at: timeOf(answerTime),
+    ...(keyId !== '' && { key_id: keyId }),
+  };
+}
+
+const channels = {
+  human: AnswerChannel.HUMAN,
+  api: AnswerChannel.API,
+  prefill: AnswerChannel.PREFILL,
+  default: AnswerChannel.DEFAULT,
+} satisfies Record<(typeof answerChannels)[number], AnswerChannel>;

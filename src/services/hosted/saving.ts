@@ -1,4 +1,10 @@
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import {
+  changedOrigins,
+  heldBy,
+  originOnPage,
+  type SessionOrigins,
+} from '../../domain/answers/provenance.ts';
 import { violationToMessage } from '../../domain/violation-message.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
@@ -53,7 +59,7 @@ async function separateFitting(context: ServiceContext, { version, given }: Savi
 
 async function keep(
   context: ServiceContext,
-  { form, session: { id } }: Saving,
+  { form, version, session: { id } }: Saving,
   fitting: Answers,
 ): Promise<Session> {
   return context.database.transaction(async (tx) => {
@@ -62,8 +68,29 @@ async function keep(
     refuseIfEnded(locked);
     const partialAnswers = mergeAnswers(locked.partialAnswers ?? {}, fitting);
     checkSize(form, partialAnswers);
-    return updateSession(tx, id, { partialAnswers });
+    return updateSession(tx, id, { partialAnswers, provenance: originsAfter(locked, version, fitting) });
   });
+}
+
+function originsAfter(session: Session, { definition }: LiveVersion, fitting: Answers): SessionOrigins {
+  const { createdAt, readAt, provenance, partialAnswers } = session;
+  const held = heldBy(session);
+  const fields = new Map(definition.fields.map((field) => [field.id, field]));
+  const before = partialAnswers ?? {};
+  return {
+    prefill: provenance?.prefill ?? [{ by: 'prefill' }],
+    partial: changedOrigins({
+      stored: provenance?.partial,
+      before,
+      change: fitting,
+      after: mergeAnswers(before, fitting),
+      createdAt,
+      originOf: (id, answer) => {
+        const field = fields.get(id);
+        return field && originOnPage(field, answer, held, readAt.toISOString());
+      },
+    }),
+  };
 }
 
 function without(answers: Answers, violations: Violation[]): Answers {

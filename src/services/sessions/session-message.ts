@@ -1,9 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type SessionSchema, SessionStatus } from '../../../gen/forms/v1/sessions_pb.js';
+import { heldBy } from '../../domain/answers/provenance.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
+import { provenanceToMessage } from '../submissions/submission-message.ts';
 
 /** A session as its maker sees it. Partial answers are shown only while the form allows them. */
 export function sessionToMessage(
@@ -26,6 +28,9 @@ export function sessionToMessage(
     submissionId: session.submissionId ?? '',
     returnUrl: session.returnUrl ?? '',
     ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
+    provenance: provenanceToMessage(
+      heldBy(allowPartial ? session : { ...session, partialAnswers: null }).provenance,
+    ),
   };
 }
 

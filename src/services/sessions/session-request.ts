@@ -1,6 +1,7 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
 import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
+import { changedOrigins, type Origin, type SessionOrigins } from '../../domain/answers/provenance.ts';
 import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isHttpsUrl } from '../../domain/https-url.ts';
@@ -80,6 +81,34 @@ export function toSessionChange(
     ...(request.prefill !== undefined && { prefill: prefilled }),
     ...(request.metadata !== undefined && { metadata }),
     ...(request.answers !== undefined && { partialAnswers }),
+    ...(given && { provenance: originsAfter(session, { prefill: prefilled, partialAnswers }, view) }),
+  };
+}
+
+/** Where what a session holds comes from after an update. Of partial answers that an older session held it is not known. */
+function originsAfter(session: Session, after: Held, view: UpdateView): SessionOrigins {
+  const { createdAt, readAt, provenance } = session;
+  const { prefill, answers, keyId } = view;
+  const at = readAt.toISOString();
+  const origin = (by: Origin['by']): Origin => ({ by, at, ...(keyId !== undefined && { keyId }) });
+  const byCall = { prefill: origin('prefill'), partial: origin('api') };
+  return {
+    prefill: changedOrigins({
+      stored: provenance?.prefill ?? [{ by: 'prefill' }],
+      before: session.prefill,
+      change: prefill.ok ? prefill.answers : {},
+      after: after.prefill,
+      createdAt,
+      originOf: () => byCall.prefill,
+    }),
+    partial: changedOrigins({
+      stored: provenance?.partial,
+      before: session.partialAnswers ?? {},
+      change: answers.ok ? answers.answers : {},
+      after: after.partialAnswers,
+      createdAt,
+      originOf: () => byCall.partial,
+    }),
   };
 }
 
@@ -127,4 +156,8 @@ export type UpdateView = {
   answers: AnswersResult;
   definition: FormDefinition;
   allowPartial: boolean;
+  /** The key that the update comes with. */
+  keyId: string | undefined;
 };
+
+type Held = { prefill: Answers; partialAnswers: Answers };

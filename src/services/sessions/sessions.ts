@@ -72,7 +72,7 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
   });
   const session = await onceByKey(
     idempotency,
-    () => openNewSession(context, form, request, idempotency),
+    () => openNewSession(context, form, request, { idempotency, keyId: callerOf(call).keyId }),
     async (key) => {
       const first = await findRepeatedSession(context.database, form.id, key);
       return first && firstOf(first);
@@ -85,7 +85,7 @@ async function openNewSession(
   context: ServiceContext,
   form: PublishedForm,
   request: CreateSessionRequest,
-  idempotency: Idempotency | undefined,
+  { idempotency, keyId }: { idempotency: Idempotency | undefined; keyId: string | undefined },
 ): Promise<Session> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
@@ -110,6 +110,7 @@ async function openNewSession(
     versionId: form.version.id,
     prefill: withoutNulls(prefill.answers),
     metadata: request.metadata ?? {},
+    provenance: { prefill: [{ by: 'prefill', ...(keyId !== undefined && { key: keyId }) }], partial: [] },
     expiresIn: lifeOf(request),
     ...(request.returnUrl !== '' && { returnUrl: request.returnUrl }),
     idempotency,
@@ -185,6 +186,7 @@ async function changeSession(context: ServiceContext, request: UpdateSessionRequ
       answers,
       definition: version.definition,
       allowPartial,
+      keyId: callerOf(call).keyId,
     });
     return updateSession(tx, locked.id, change);
   });

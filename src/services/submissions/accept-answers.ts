@@ -1,10 +1,12 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
+import { heldBy, originsOf, provenanceJson } from '../../domain/answers/provenance.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
+import { callerIfAny } from '../../rpc/context.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions.ts';
@@ -79,6 +81,18 @@ export function checkSize(form: PublishedForm, content: object): void {
 function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: number): NewSubmission {
   const { form, version, session, source, byHuman = false, spam = false, idempotency } = entry;
   const createdAt = new Date(at);
+  const time = createdAt.toISOString();
+  const provenance = originsOf(
+    {
+      definition: version.definition,
+      answers,
+      given: entry.answers ?? {},
+      by: byHuman ? 'human' : 'api',
+      keyId: keyOf(entry),
+      at: time,
+    },
+    session && heldBy(session),
+  );
   const facts = {
     id: newId('sub', at),
     formId: form.id,
@@ -90,9 +104,12 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   const type = byHuman ? 'submission.completed' : 'submission.created';
   const event = { id: newId('evt', at), at: createdAt };
   const announced = { ...facts, formVersionId: version.id, formCreatedBy: form.createdBy };
+  const body = () =>
+    eventTypes[type].body(event, { ...announced, provenance: provenanceJson(provenance, answers, time) });
   return {
     ...facts,
     answers,
+    provenance,
     projectId: form.projectId,
     versionId: version.id,
     status: spam ? 'spam' : 'accepted',
@@ -101,8 +118,14 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     uploadIds,
     event: spam
       ? { id: event.id, type: 'submission.spam', body: null }
-      : { id: event.id, type, body: eventTypes[type].body(event, announced), noMailsBy: noMailsBy(form) },
+      : { id: event.id, type, body: body(), noMailsBy: noMailsBy(form) },
   };
+}
+
+/** The key that brings a submission, if it is one of the form's project. */
+function keyOf({ call, form }: Entry): string | undefined {
+  const caller = callerIfAny(call);
+  return caller?.projectId === form.projectId ? caller.keyId : undefined;
 }
 
 /** Submissions of forms that are delivered to webhooks cause no mails, unless another version is published. */

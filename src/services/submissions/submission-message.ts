@@ -1,6 +1,13 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type SubmissionSchema, SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import {
+  AnswerChannel,
+  type AnswerOrigin,
+  AnswerOriginSchema,
+  type SubmissionSchema,
+  SubmissionStatus,
+} from '../../../gen/forms/v1/submissions_pb.js';
+import { expand, type Origin, type Provenance, type StoredOrigin } from '../../domain/answers/provenance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 
 /** A stored submission as the RPCs return it. */
@@ -15,7 +22,34 @@ export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof
     status: row.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.ACCEPTED,
     createTime: timestampFromDate(row.createdAt),
     metadata: row.metadata,
+    provenance: provenanceToMessage(provenanceOf(row)),
   };
+}
+
+/** Where answers come from, as the RPCs return it. Answers of one origin share a message. */
+export function provenanceToMessage(provenance: Provenance): Record<string, AnswerOrigin> {
+  const known = new Map<Origin, AnswerOrigin>();
+  const entries = [...provenance].map(([id, origin]): [string, AnswerOrigin] => {
+    const message = known.get(origin) ?? originToMessage(origin);
+    known.set(origin, message);
+    return [id, message];
+  });
+  return Object.fromEntries(entries);
+}
+
+function originToMessage({ by, at, keyId = '' }: Origin): AnswerOrigin {
+  return create(AnswerOriginSchema, { by: channels[by], answerTime: timestampFromMs(Date.parse(at)), keyId });
+}
+
+const channels: Record<Origin['by'], AnswerChannel> = {
+  human: AnswerChannel.HUMAN,
+  api: AnswerChannel.API,
+  prefill: AnswerChannel.PREFILL,
+  default: AnswerChannel.DEFAULT,
+};
+
+function provenanceOf({ provenance, answers, createdAt }: SubmissionRow): Provenance {
+  return provenance === null ? new Map() : expand(provenance, Object.keys(answers), createdAt.toISOString());
 }
 
 /** A stored submission as the REST interface and the NDJSON export show it. */
@@ -30,7 +64,17 @@ export function submissionToJson(row: SubmissionRow): JsonObject {
     status: row.status,
     created_at: row.createdAt.toISOString(),
     metadata: row.metadata,
+    ...(row.provenance !== null && { provenance: provenanceToJson(row) }),
   };
+}
+
+function provenanceToJson(row: SubmissionRow): JsonObject {
+  return Object.fromEntries(
+    [...provenanceOf(row)].map(([id, { by, at, keyId }]) => [
+      id,
+      { by, at, ...(keyId !== undefined && { key_id: keyId }) },
+    ]),
+  );
 }
 
 /** What callers see of a stored submission. */
@@ -44,4 +88,6 @@ export type SubmissionRow = {
   status: 'accepted' | 'spam';
   createdAt: Date;
   metadata: JsonObject;
+  /** Null if it is older than the record. */
+  provenance: StoredOrigin[] | null;
 };

@@ -30,6 +30,11 @@ export function objectOrNull(value: unknown): JsonObject | null {
   return value === null || value === undefined ? null : objectOf(value);
 }
 
+/** The list in a `json` column of a statement's row that may be null. The column holds nothing else. */
+export function listOrNull<Item>(value: unknown): Item[] | null {
+  return Array.isArray(value) ? value : null;
+}
+
 /** A time out of a statement's row, which gives times as text. */
 export function timeOf(value: unknown): Date {
   if (value instanceof Date) return value;

@@ -8,6 +8,7 @@ import { DeliveryQueue } from './2026-11-22-delivery-queue.ts';
 import { IdempotencyKeys } from './2026-11-22-idempotency-keys.ts';
 import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
 import { MailAllowances } from './2026-11-22-mail-allowances.ts';
+import { ProvenanceOfAnswers } from './2026-11-22-provenance.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
@@ -21,4 +22,5 @@ export const migrations = [
   { name: '2026-11-22-delivery-queue', class: DeliveryQueue },
   { name: '2026-11-22-keyless-storage', class: KeylessStorage },
   { name: '2026-11-22-idempotency-keys', class: IdempotencyKeys },
+  { name: '2026-11-22-provenance', class: ProvenanceOfAnswers },
 ];

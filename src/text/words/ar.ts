@@ -137,4 +137,9 @@ export const ar: Words = {
   doneTitle: 'تم',
   linkInvalidTitle: 'لا يمكن استخدام هذا الرابط',
   linkInvalidText: 'الرابط خاطئ أو منتهي الصلاحية.',
+
+  answeredByPerson: 'ملأه شخص',
+  answeredByApi: 'عبر واجهة برمجة التطبيقات (API)',
+  answeredByPrefill: 'معبأ مسبقًا ولم يتغير',
+  answeredByDefault: 'القيمة الافتراضية',
 };

@@ -139,4 +139,9 @@ export const de: Words = {
   doneTitle: 'Erledigt',
   linkInvalidTitle: 'Dieser Link kann nicht verwendet werden',
   linkInvalidText: 'Er ist falsch oder abgelaufen.',
+
+  answeredByPerson: 'Von einem Menschen ausgefüllt',
+  answeredByApi: 'Per API',
+  answeredByPrefill: 'Vorausgefüllt und so belassen',
+  answeredByDefault: 'Vorgabe',
 };

@@ -1,4 +1,4 @@
-/** The words of the pages. `{…}` is a placeholder; every language has the same ones. */
+/** The words of the pages, and what mails say of answers. `{…}` is a placeholder; every language has the same ones. */
 export const en = {
   back: 'Back',
   next: 'Continue',
@@ -135,6 +135,11 @@ export const en = {
   doneTitle: 'Done',
   linkInvalidTitle: 'This link cannot be used',
   linkInvalidText: 'It is wrong or has expired.',
+
+  answeredByPerson: 'Filled in by a person',
+  answeredByApi: 'By API',
+  answeredByPrefill: 'Prefilled, and left so',
+  answeredByDefault: 'Default',
 };
 
 /** The words of the pages in one language. */

@@ -138,4 +138,9 @@ export const es: Words = {
   doneTitle: 'Hecho',
   linkInvalidTitle: 'Este enlace no se puede usar',
   linkInvalidText: 'Es incorrecto o ha caducado.',
+
+  answeredByPerson: 'Rellenado por una persona',
+  answeredByApi: 'Por API',
+  answeredByPrefill: 'Prerrellenado y sin cambios',
+  answeredByDefault: 'Valor predeterminado',
 };

@@ -138,4 +138,9 @@ export const fr: Words = {
   doneTitle: 'C’est fait',
   linkInvalidTitle: 'Ce lien ne peut pas être utilisé',
   linkInvalidText: 'Il est erroné ou a expiré.',
+
+  answeredByPerson: 'Rempli par une personne',
+  answeredByApi: 'Par API',
+  answeredByPrefill: 'Prérempli et laissé tel quel',
+  answeredByDefault: 'Valeur par défaut',
 };

@@ -137,4 +137,9 @@ export const ja: Words = {
   doneTitle: '完了しました',
   linkInvalidTitle: 'このリンクは使えません',
   linkInvalidText: '間違っているか、期限が切れています。',
+
+  answeredByPerson: '人が入力',
+  answeredByApi: 'APIによる入力',
+  answeredByPrefill: '事前入力のまま',
+  answeredByDefault: '既定値',
 };

@@ -137,4 +137,9 @@ export const pt: Words = {
   doneTitle: 'Feito',
   linkInvalidTitle: 'Esta ligação não pode ser usada',
   linkInvalidText: 'Está errada ou expirou.',
+
+  answeredByPerson: 'Preenchido por uma pessoa',
+  answeredByApi: 'Por API',
+  answeredByPrefill: 'Pré-preenchido e mantido',
+  answeredByDefault: 'Valor predefinido',
 };

@@ -137,4 +137,9 @@ export const zh: Words = {
   doneTitle: '完成',
   linkInvalidTitle: '此链接无法使用',
   linkInvalidText: '链接有误或已过期。',
+
+  answeredByPerson: '由人填写',
+  answeredByApi: '通过 API',
+  answeredByPrefill: '预先填写，未作更改',
+  answeredByDefault: '默认值',
 };

@@ -19,6 +19,7 @@ const submission = {
   source: 'api',
   metadata: {},
   createdAt: new Date('2026-11-21T10:00:00.000Z'),
+  provenance: '{"name":{"by":"api","at":"2026-11-21T10:00:00.000Z"}}',
 };
 
 describe('the body of a submission', () => {
@@ -41,6 +42,7 @@ describe('the body of a submission', () => {
         source: 'api',
         status: 'accepted',
         answers: { name: 'Jo' },
+        provenance: { name: { by: 'api', at: '2026-11-21T10:00:00.000Z' } },
         metadata: {},
         createdAt: '2026-11-21T10:00:00.000Z',
       },
