@@ -117,7 +117,7 @@ describe('npm start --', () => {
     const { code, output, errors } = await service.ended;
 
     expect({ code, errors }).toEqual({ code: 0, errors: '' });
-    expect(output).toContain('  PORT=8080\n      HTTP/1.1: REST, pages, Connect, gRPC-Web\n');
+    expect(output).toContain('  PORT=8080\n      HTTP/1.1: REST, pages, Connect, gRPC-Web; HTTP/2');
     expect(output).toContain('  DATABASE_URL\n      postgres://');
     expect(output.match(/^ {2}[A-Z_]+(=.*)?$/gm)).toHaveLength(described.length);
   });

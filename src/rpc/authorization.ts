@@ -8,6 +8,8 @@ import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
 import type { Scope } from '../domain/scopes.ts';
 
 /** Who may call an RPC, and how often. Throws for an RPC that no table names: there is no default. */
@@ -110,7 +112,9 @@ const uploads: AccessTable<typeof UploadsService> = {
 
 const mail: AccessTable<typeof MailService> = { getMailLink: open, followMailLink: open };
 
-const health: AccessTable<typeof Health> = { check: open };
+const health: AccessTable<typeof Health> = { check: open, watch: open };
+
+const reflection: AccessTable<typeof ServerReflection> = { serverReflectionInfo: open };
 
 const accessByMethod = new Map<DescMethod, Access>([
   ...entries(FormsService, forms),
@@ -122,6 +126,8 @@ const accessByMethod = new Map<DescMethod, Access>([
   ...entries(UploadsService, uploads),
   ...entries(MailService, mail),
   ...entries(Health, health),
+  ...entries(ServerReflection, reflection),
+  ...entries(ServerReflectionAlpha, reflection),
 ]);
 
 function entries(service: DescService, table: Record<string, Access>): [DescMethod, Access][] {

@@ -1,24 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import type { ServiceOptions } from './context.ts';
+import { networkOf } from '../domain/client-network.ts';
+import { clientAddressOf } from '../rpc/context.ts';
+import { failed, notFound } from '../rpc/errors.ts';
+import type { ServiceContext } from './context.ts';
+import { createFreshCache } from './fresh-cache.ts';
 
 /**
  * The health protocol of gRPC: the service serves while its database answers and it can store what comes.
  *
- * Asked about one service by name, it answers for all of them: all need the same database. The name `disk` asks
- * whether there is enough free space, also where that does not decide the rest.
+ * Asked about one of `services` by name, it answers for all of them: all need the same database. The name `disk`
+ * asks whether there is enough free space, also where that does not decide the rest.
  */
-export function healthService({ database, disk }: HealthOptions): ServiceImpl<typeof Health> {
+export function healthService(
+  { database, disk, now, stopping }: HealthOptions,
+  services: readonly DescService[],
+): ServiceImpl<typeof Health> {
+  const names = new Set(['', 'disk', ...services.map(({ typeName }) => typeName)]);
+  const isReady = () => database.isReady();
+  const lately = createFreshCache({ load: isReady, now, capacity: 1 });
+  const watches = new Map<string, number>();
+  let allWatches = 0;
+
+  async function statusOf(service: string, ready: () => boolean | Promise<boolean>): Promise<Status> {
+    if (service === 'disk') return disk.isLow() ? Status.NOT_SERVING : Status.SERVING;
+    const canStore = database.engine === 'postgres' || !disk.isLow();
+    return canStore && (await ready()) ? Status.SERVING : Status.NOT_SERVING;
+  }
+
+  /** Counts a watch until it is disposed of. */
+  function enter(client: string): Disposable {
+    const open = watches.get(client) ?? 0;
+    if (open >= MAX_WATCHES_PER_CLIENT || allWatches >= MAX_WATCHES) {
+      throw failed(Reason.RATE_LIMITED, 'Too many watch the health already', { retryAfter: 10 });
+    }
+    watches.set(client, open + 1);
+    allWatches += 1;
+    return {
+      [Symbol.dispose]() {
+        const left = (watches.get(client) ?? 0) - 1;
+        if (left === 0) watches.delete(client);
+        else watches.set(client, left);
+        allWatches -= 1;
+      },
+    };
+  }
+
   return {
     async check({ service }) {
-      if (service === 'disk') return { status: disk.isLow() ? Status.NOT_SERVING : Status.SERVING };
-      const canStore = database.engine === 'postgres' || !disk.isLow();
-      return { status: canStore && (await database.isReady()) ? Status.SERVING : Status.NOT_SERVING };
+      if (!names.has(service)) throw notFound('service');
+      return { status: await statusOf(service, isReady) };
+    },
+
+    async *watch({ service }, call) {
+      using _ = enter(networkOf(clientAddressOf(call)));
+      const ended = AbortSignal.any([call.signal, stopping]);
+      let said: Status | undefined;
+      while (!ended.aborted) {
+        const status = names.has(service)
+          ? await statusOf(service, () => lately.get(''))
+          : Status.SERVICE_UNKNOWN;
+        if (status !== said) yield { status };
+        said = status;
+        await sleep(CHECK_EVERY_MS, undefined, { signal: ended }).catch(() => undefined);
+      }
+      if (!call.signal.aborted && said === Status.SERVING) yield { status: Status.NOT_SERVING };
     },
   };
 }
 
-type HealthOptions = Pick<ServiceOptions, 'database' | 'disk'>;
+const CHECK_EVERY_MS = 1_000;
+
+/** Anybody may watch: a client of gRPC has one for each service that it calls. */
+const MAX_WATCHES = 1_000;
+const MAX_WATCHES_PER_CLIENT = 100;
+
+type HealthOptions = Pick<ServiceContext, 'database' | 'disk' | 'now' | 'stopping'>;

@@ -9,6 +9,8 @@ import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { limitConcurrency } from './concurrency.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
@@ -19,6 +21,7 @@ import { hostedService } from './hosted/hosted.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
 import { ensureFirstKey, keysService } from './keys/keys.ts';
 import { mailService } from './mail/mail.ts';
+import { reflectionServices } from './reflection.ts';
 import { sessionsService } from './sessions/sessions.ts';
 import { submissionsService } from './submissions/submissions.ts';
 import { removeLeftFiles } from './uploads/left-files.ts';
@@ -41,17 +44,24 @@ export function createServices(options: ServiceOptions): Services {
     }),
     waits: limitConcurrency('waits', { perKey: settings.maxWaitsPerKey, total: settings.maxWaitsTotal }),
   };
+  const contract = [
+    service(FormsService, formsService(context)),
+    service(SubmissionsService, submissionsService(context)),
+    service(SessionsService, sessionsService(context)),
+    service(HostedService, hostedService(context)),
+    service(UploadsService, uploadsService(context)),
+    service(KeysService, keysService(context)),
+    service(WebhooksService, webhooksService(context)),
+    service(MailService, mailService(context)),
+  ];
+  const descriptors = [...contract.map(({ descriptor }) => descriptor), ...ofGrpc];
+  const reflection = reflectionServices(descriptors);
   return {
     list: [
-      service(FormsService, formsService(context)),
-      service(SubmissionsService, submissionsService(context)),
-      service(SessionsService, sessionsService(context)),
-      service(HostedService, hostedService(context)),
-      service(UploadsService, uploadsService(context)),
-      service(KeysService, keysService(context)),
-      service(WebhooksService, webhooksService(context)),
-      service(MailService, mailService(context)),
-      service(Health, healthService(context)),
+      ...contract,
+      service(Health, healthService(context, descriptors)),
+      service(ServerReflection, reflection.v1),
+      service(ServerReflectionAlpha, reflection.v1alpha),
     ],
     keys: context.keys,
     async prepare(bootstrapKey) {
@@ -62,6 +72,9 @@ export function createServices(options: ServiceOptions): Services {
     endStreams: () => stopping.abort(),
   };
 }
+
+/** What every server of gRPC has beside its own services. */
+const ofGrpc = [Health, ServerReflection, ServerReflectionAlpha];
 
 function service<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
   return { descriptor, implementation };

@@ -315,6 +315,24 @@ describe.each(engines)('every call on %s', (engine) => {
     await services.close();
   });
 
+  it('tells who watches its health when the database goes and comes back', async () => {
+    let reachable = true;
+    const database: Database = { ...rpc.database, isReady: async () => reachable };
+    const services = await servicesOn(database, { now: Date.now });
+    const answers = createClient(Health, services.as()).watch({})[Symbol.asyncIterator]();
+    const next = async () => (await answers.next()).value?.status;
+
+    const seen = [await next()];
+    reachable = false;
+    seen.push(await next());
+    reachable = true;
+    seen.push(await next());
+
+    expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING, Status.SERVING]);
+    await answers.return?.();
+    await services.close();
+  });
+
   it('reports its health by the protocol of gRPC', async () => {
     const { status } = await createClient(Health, rpc.as()).check({});
 

@@ -100,12 +100,24 @@ export declare const HealthCheckResponse_ServingStatusSchema: GenEnum<HealthChec
  */
 export declare const Health: GenService<{
   /**
-   * Answers `SERVING` while the database is in reach. An empty service name asks about all.
+   * Answers `SERVING` while the database is in reach. An empty service name asks about all. Fails with `NOT_FOUND`
+   * if there is no such service.
    *
    * @generated from rpc grpc.health.v1.Health.Check
    */
   check: {
     methodKind: "unary";
+    input: typeof HealthCheckRequestSchema;
+    output: typeof HealthCheckResponseSchema;
+  },
+  /**
+   * Answers as `Check` does at once, and again whenever the answer is another, with `SERVICE_UNKNOWN` if there is
+   * no such service. Ends, after `NOT_SERVING`, when the process stops.
+   *
+   * @generated from rpc grpc.health.v1.Health.Watch
+   */
+  watch: {
+    methodKind: "server_streaming";
     input: typeof HealthCheckRequestSchema;
     output: typeof HealthCheckResponseSchema;
   },

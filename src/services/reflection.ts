@@ -1,0 +1,149 @@
+import {
+  create,
+  createRegistry,
+  type DescFile,
+  type DescService,
+  fromBinary,
+  type MessageInitShape,
+  type Registry,
+  toBinary,
+} from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
+import {
+  type ServerReflection,
+  type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
+  type ServerReflectionResponse,
+  ServerReflectionResponseSchema,
+} from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import {
+  type ServerReflectionRequest as AlphaRequest,
+  ServerReflectionRequestSchema as AlphaRequestSchema,
+  ServerReflectionResponseSchema as AlphaResponseSchema,
+  type ServerReflection as ServerReflectionAlpha,
+} from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+
+/**
+ * The reflection protocol of gRPC, of `services`: tools such as grpcurl learn from it what can be called, without
+ * the proto files. `v1alpha`, which older tools speak, has the same messages under other names.
+ */
+export function reflectionServices(services: readonly DescService[]): ReflectionServices {
+  const answerAll = createReflection(services);
+  return {
+    v1: { serverReflectionInfo: answerAll },
+    v1alpha: {
+      async *serverReflectionInfo(requests) {
+        for await (const answer of answerAll(fromAlpha(requests))) {
+          yield fromBinary(AlphaResponseSchema, toBinary(ServerReflectionResponseSchema, answer));
+        }
+      },
+    },
+  };
+}
+
+async function* fromAlpha(requests: AsyncIterable<AlphaRequest>): AsyncGenerator<ServerReflectionRequest> {
+  for await (const request of requests) {
+    yield fromBinary(ServerReflectionRequestSchema, toBinary(AlphaRequestSchema, request));
+  }
+}
+
+/** Answers the requests of one stream each time it is called. */
+function createReflection(services: readonly DescService[]) {
+  const files = filesOf(services.map(({ file }) => file));
+  const registry = createRegistry(...files.values());
+  const bytes = new Map<DescFile, Uint8Array>();
+
+  /** The file, and after it what it imports but what has been sent. */
+  function unsent(file: DescFile, sent: Set<DescFile>): Uint8Array[] {
+    if (sent.has(file)) return [];
+    sent.add(file);
+    const imported = file.dependencies.flatMap((dependency) => unsent(dependency, sent));
+    const encoded = bytes.get(file) ?? toBinary(FileDescriptorProtoSchema, file.proto);
+    bytes.set(file, encoded);
+    return [encoded, ...imported];
+  }
+
+  function answer({ messageRequest }: ServerReflectionRequest, sent: Set<DescFile>): Answer {
+    const sendFile = (file: DescFile | undefined): Answer => {
+      if (file === undefined) return notFound;
+      // Asked for again, it is sent again; what it imports is not.
+      sent.delete(file);
+      return { case: 'fileDescriptorResponse', value: { fileDescriptorProto: unsent(file, sent) } };
+    };
+    switch (messageRequest.case) {
+      case 'fileByFilename':
+        return sendFile(files.get(messageRequest.value));
+      case 'fileContainingSymbol':
+        return sendFile(fileOf(messageRequest.value, registry));
+      case 'fileContainingExtension': {
+        const { containingType, extensionNumber } = messageRequest.value;
+        const extendee = registry.getMessage(containingType);
+        return sendFile(extendee && registry.getExtensionFor(extendee, extensionNumber)?.file);
+      }
+      case 'allExtensionNumbersOfType': {
+        const { value: baseTypeName } = messageRequest;
+        if (registry.getMessage(baseTypeName) === undefined) return notFound;
+        const extensionNumber = [...registry].flatMap((type) =>
+          type.kind === 'extension' && type.extendee.typeName === baseTypeName ? [type.number] : [],
+        );
+        return { case: 'allExtensionNumbersResponse', value: { baseTypeName, extensionNumber } };
+      }
+      case 'listServices':
+        return {
+          case: 'listServicesResponse',
+          value: { service: services.map(({ typeName: name }) => ({ name })) },
+        };
+      case undefined:
+        throw new ConnectError('Expected one of the requests', Code.InvalidArgument);
+      default:
+        return messageRequest satisfies never;
+    }
+  }
+
+  return async function* (
+    requests: AsyncIterable<ServerReflectionRequest>,
+  ): AsyncGenerator<ServerReflectionResponse> {
+    const sent = new Set<DescFile>();
+    for await (const request of requests) {
+      const { host: validHost } = request;
+      const messageResponse = answer(request, sent);
+      yield create(ServerReflectionResponseSchema, { validHost, originalRequest: request, messageResponse });
+    }
+  };
+}
+
+/** The files, and all that they import, by their names in imports. */
+function filesOf(roots: readonly DescFile[], found = new Map<string, DescFile>()): Map<string, DescFile> {
+  for (const file of roots) {
+    if (found.has(file.proto.name)) continue;
+    found.set(file.proto.name, file);
+    filesOf(file.dependencies, found);
+  }
+  return found;
+}
+
+/** The file that declares a type, or the method, field or value of one. */
+function fileOf(symbol: string, registry: Registry): DescFile | undefined {
+  const type = registry.get(symbol);
+  if (type !== undefined) return type.file;
+  const dot = symbol.lastIndexOf('.');
+  const [parent, name] = [registry.get(symbol.slice(0, dot)), symbol.slice(dot + 1)];
+  const isPart =
+    (parent?.kind === 'service' && parent.methods.some((method) => method.name === name)) ||
+    (parent?.kind === 'message' && parent.members.some((member) => member.name === name));
+  return isPart ? parent.file : undefined;
+}
+
+const notFound: Answer = {
+  case: 'errorResponse',
+  value: { errorCode: Code.NotFound, errorMessage: 'There is no such file, type or extension' },
+};
+
+type Response = MessageInitShape<typeof ServerReflectionResponseSchema>;
+type Answer = NonNullable<Exclude<Response, ServerReflectionResponse>['messageResponse']>;
+
+export type ReflectionServices = {
+  v1: ServiceImpl<typeof ServerReflection>;
+  v1alpha: ServiceImpl<typeof ServerReflectionAlpha>;
+};
