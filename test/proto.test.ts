@@ -1,11 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-const folder = new URL('../proto/forms/v1/', import.meta.url);
-const files = readdirSync(folder).map((name) => ({
-  name,
-  text: readFileSync(new URL(name, folder), 'utf8'),
-}));
+const files = ['proto/forms/v1/', 'internal/proto/forms/internal/v1/'].flatMap((path) => {
+  const folder = new URL(`../${path}`, import.meta.url);
+  return readdirSync(folder).map((name) => ({ name, text: readFileSync(new URL(name, folder), 'utf8') }));
+});
 
 it.each(files)('$name marks as required what its comments call so, and nothing else', ({ text }) => {
   const fields = [...text.matchAll(field)].map(({ groups }) => ({

@@ -8,7 +8,7 @@ import type {
 } from '@bufbuild/protobuf';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
-import type { Ending } from '../../gen/forms/v1/submissions_pb.js';
+import type { Ending } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';

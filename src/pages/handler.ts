@@ -1,6 +1,6 @@
 import type { Transport } from '@connectrpc/connect';
 import type { Request, RequestHandler, Response } from 'express';
-import type { HostedSession } from '../../gen/forms/v1/hosted_pb.js';
+import type { HostedSession } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { type Call, callsFor, requestIdOf, type Stream, streamsFor } from '../http/call.ts';
 import type { HttpError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';

@@ -1,6 +1,6 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
@@ -97,6 +97,7 @@ const hosted: AccessTable<typeof HostedService> = {
   getHostedSession: open,
   saveHostedAnswers: open,
   submitHostedSession: open,
+  submitPostedForm: submit,
 };
 
 const upload: Access = {

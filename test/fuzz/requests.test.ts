@@ -1,7 +1,7 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
+import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { HostedService } from '../../gen/forms/v1/hosted_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
@@ -207,7 +207,9 @@ function rpcBody(ids: Ids, random: () => number): [string, Buffer] {
     definition: {
       name: 'Contact',
       slug: 'contact',
-      fields: [{ id: 'email', type: 'FIELD_TYPE_EMAIL', visibleWhen: { not: { all: { conditions: [] } } } }],
+      fields: [
+        { id: 'email', type: 'FIELD_TYPE_EMAIL', visibleWhen: { negation: { all: { conditions: [] } } } },
+      ],
       delivery: { email: {} },
     },
     answers: sampleBody.answers,

@@ -74,7 +74,7 @@ describe.each(protocols)('by %s', (protocol) => {
           'min: invalid_type',
           'max: invalid_type',
           'step: invalid_type',
-          'defaultValue: invalid_type',
+          'default_value: invalid_type',
         ]),
       );
     }
@@ -90,7 +90,7 @@ describe.each(protocols)('by %s', (protocol) => {
     const call = service.client(FormsService, protocol).createForm({ definition: { ...contact, settings } });
 
     const { violations } = await expectFailure(call, Reason.INVALID);
-    expect(violations).toEqual([expect.stringMatching(/closesAt: invalid_date$/)]);
+    expect(violations).toEqual([expect.stringMatching(/closes_at: invalid_date$/)]);
   });
 
   it('a list by a status that is none is refused, as it is by REST', async () => {

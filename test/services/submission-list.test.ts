@@ -64,7 +64,7 @@ describe.each(engines)('ListSubmissions on %s', (engine) => {
     services.clock.ms += 1000;
     const middle = services.clock.ms;
     const site = await services.submissions.createSubmission({ formId, answers: {}, source: 'site' });
-    const spam = await services.submissions.createSubmission({ formId, answers: {}, honeypot: 'x' });
+    const spam = await services.hosted.submitPostedForm({ formId, inputs: [{ name: 'x' }], honeypot: 'x' });
     const list = async (request: object) => {
       const page = await services.submissions.listSubmissions({ formId, ...request }, services.owner);
       return page.submissions.map(({ id }) => id);
@@ -126,7 +126,11 @@ describe.each(engines)('ExportSubmissions on %s', (engine) => {
   it('streams every accepted submission once, oldest first, in pieces that end with a line', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
-    await services.submissions.createSubmission({ formId, answers: { n: 'spam' }, honeypot: 'x' });
+    await services.hosted.submitPostedForm({
+      formId,
+      inputs: [{ name: 'n', values: ['spam'] }],
+      honeypot: 'x',
+    });
     const ids = await givenSubmissions(services, formId, 45);
 
     const csv = await exported(services, formId, ExportFormat.CSV);

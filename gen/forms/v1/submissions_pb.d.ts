@@ -7,7 +7,6 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Theme } from "./definition_pb.js";
 import type { Violation } from "./errors_pb.js";
 
 /**
@@ -133,122 +132,6 @@ export declare type AnswerOrigin = Message<"forms.v1.AnswerOrigin"> & {
 export declare const AnswerOriginSchema: GenMessage<AnswerOrigin>;
 
 /**
- * One input of an HTML form, as a browser sends it.
- *
- * @generated from message forms.v1.Input
- */
-export declare type Input = Message<"forms.v1.Input"> & {
-  /**
-   * The input's name.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * Its values, several for a repeated name.
-   *
-   * @generated from field: repeated string values = 2;
-   */
-  values: string[];
-};
-
-/**
- * Describes the message forms.v1.Input.
- * Use `create(InputSchema)` to create a new message.
- */
-export declare const InputSchema: GenMessage<Input>;
-
-/**
- * What a person sees after submitting.
- *
- * @generated from message forms.v1.Ending
- */
-export declare type Ending = Message<"forms.v1.Ending"> & {
-  /**
-   * The form's own words of thanks; empty: the page's.
-   *
-   * @generated from field: string success_message = 1;
-   */
-  successMessage: string;
-
-  /**
-   * Where to send the person instead of showing a page; empty: nowhere.
-   *
-   * @generated from field: string redirect_url = 2;
-   */
-  redirectUrl: string;
-
-  /**
-   * The name of the form.
-   *
-   * @generated from field: string form_name = 3;
-   */
-  formName: string;
-
-  /**
-   * The form's locale, as a BCP 47 tag; empty: the person's.
-   *
-   * @generated from field: string locale = 4;
-   */
-  locale: string;
-
-  /**
-   * The looks of the page.
-   *
-   * @generated from field: forms.v1.Theme theme = 5;
-   */
-  theme?: Theme | undefined;
-
-  /**
-   * A copy of what the person answered, in the order of the fields, for them to keep.
-   *
-   * @generated from field: repeated forms.v1.AnsweredField answers = 6;
-   */
-  answers: AnsweredField[];
-
-  /**
-   * Where a link on the page leads back to; empty: no link.
-   *
-   * @generated from field: string return_url = 7;
-   */
-  returnUrl: string;
-};
-
-/**
- * Describes the message forms.v1.Ending.
- * Use `create(EndingSchema)` to create a new message.
- */
-export declare const EndingSchema: GenMessage<Ending>;
-
-/**
- * One answer in words.
- *
- * @generated from message forms.v1.AnsweredField
- */
-export declare type AnsweredField = Message<"forms.v1.AnsweredField"> & {
-  /**
-   * The field's label.
-   *
-   * @generated from field: string label = 1;
-   */
-  label: string;
-
-  /**
-   * The answer as people read it, such as the labels of the choices.
-   *
-   * @generated from field: string text = 2;
-   */
-  text: string;
-};
-
-/**
- * Describes the message forms.v1.AnsweredField.
- * Use `create(AnsweredFieldSchema)` to create a new message.
- */
-export declare const AnsweredFieldSchema: GenMessage<AnsweredField>;
-
-/**
  * The request message for `CreateSubmission`.
  *
  * @generated from message forms.v1.CreateSubmissionRequest
@@ -262,7 +145,7 @@ export declare type CreateSubmissionRequest = Message<"forms.v1.CreateSubmission
   formId: string;
 
   /**
-   * The answers by field id. Not together with `inputs`.
+   * Required. The answers by field id.
    *
    * @generated from field: google.protobuf.Struct answers = 2;
    */
@@ -281,29 +164,6 @@ export declare type CreateSubmissionRequest = Message<"forms.v1.CreateSubmission
    * @generated from field: string idempotency_key = 4;
    */
   idempotencyKey: string;
-
-  /**
-   * The inputs of an HTML form, read by the type of the field each names. Inputs that name no
-   * field are dropped. Not together with `answers`.
-   *
-   * @generated from field: repeated forms.v1.Input inputs = 5;
-   */
-  inputs: Input[];
-
-  /**
-   * The value of an input that people do not see: any text marks the submission as spam.
-   *
-   * @generated from field: string honeypot = 6;
-   */
-  honeypot: string;
-
-  /**
-   * Where the HTML form wants its user sent. Followed only to the page's own origin or one of the
-   * form's allowed origins.
-   *
-   * @generated from field: string next_url = 7;
-   */
-  nextUrl: string;
 };
 
 /**
@@ -324,13 +184,6 @@ export declare type CreateSubmissionResponse = Message<"forms.v1.CreateSubmissio
    * @generated from field: string submission_id = 1;
    */
   submissionId: string;
-
-  /**
-   * What to show the person. Set if the request had `inputs`.
-   *
-   * @generated from field: forms.v1.Ending ending = 2;
-   */
-  ending?: Ending | undefined;
 };
 
 /**

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { EndingSchema, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { EndingSchema, HostedService } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
 import { HttpError, httpErrorOf } from '../../http/errors.ts';
 import { fileParts } from '../../http/file-parts.ts';
@@ -23,7 +23,7 @@ export async function acceptFormPost({ call, stream, request, response, pages }:
     });
     return stored.upload?.id;
   });
-  const { submissionId, ending } = await call(SubmissionsService.method.createSubmission, {
+  const { submissionId, ending } = await call(HostedService.method.submitPostedForm, {
     formId,
     inputs: [...inputs].filter(([name]) => !controls.has(name)).map(([name, values]) => ({ name, values })),
     source: inputs.get('_source')?.[0] ?? '',

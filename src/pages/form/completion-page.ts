@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Ending } from '../../../gen/forms/v1/submissions_pb.js';
+import type { Ending } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Page } from '../../http/reply.ts';
 import { html } from '../../text/html.ts';
 import { renderPage, rootOf } from '../layout.ts';

@@ -1,4 +1,4 @@
-import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
+import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
 import type { Page } from '../../http/reply.ts';
 import { attributes, type Html, html } from '../../text/html.ts';

@@ -1,4 +1,4 @@
-import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
+import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { type ErrorReason, HttpError } from '../../http/errors.ts';
 import type { PageExchange } from '../handler.ts';
 import { isPreview } from './preview.ts';

@@ -1,5 +1,5 @@
 import { ConnectError } from '@connectrpc/connect';
-import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
+import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
 import { violationFromMessage } from '../../domain/violation-message.ts';
 import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';

@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf';
-import { type Input, InputSchema } from '../../../gen/forms/v1/submissions_pb.js';
+import { type Input, InputSchema } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { FormInputs } from '../../http/multipart.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
+import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
-import type { HostedSession } from '../../../gen/forms/v1/hosted_pb.js';
 import { evaluate, isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';

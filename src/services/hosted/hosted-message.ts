@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type HostedSessionSchema, HostedState } from '../../../gen/forms/v1/hosted_pb.js';
+import { type HostedSessionSchema, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';

@@ -5,7 +5,7 @@ import {
   HostedState,
   type SaveHostedAnswersRequest,
   type SubmitHostedSessionRequest,
-} from '../../../gen/forms/v1/hosted_pb.js';
+} from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
 import { markSessionOpened } from '../../store/sessions.ts';
@@ -23,15 +23,17 @@ import {
   visibleAnswers,
 } from './hosted-message.ts';
 import { issueToken, isTooQuick } from './page-token.ts';
+import { submitPostedForm } from './posted-form.ts';
 import { repeatedSubmission } from './repeated-submission.ts';
 import { saveAnswers } from './saving.ts';
 
-/** Shows a session to a person and takes their answers. The session id is the credential. */
+/** Shows a session to a person and takes their answers, of which the session id is the credential; and HTML forms' posts. */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
     getHostedSession: (request) => getHostedSession(context, request),
     saveHostedAnswers: (request, call) => saveHostedAnswers(context, request, call),
     submitHostedSession: (request, call) => submitHostedSession(context, request, call),
+    submitPostedForm: (request, call) => submitPostedForm(context, request, call),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { SubmitHostedSessionRequest } from '../../../gen/forms/v1/hosted_pb.js';
+import type { SubmitHostedSessionRequest } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { canonicalJson } from '../../domain/canonical.ts';

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { EndingSchema } from '../../../gen/forms/v1/submissions_pb.js';
+import type { EndingSchema } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { preferredLanguages } from '../../domain/accept-language.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';

@@ -1,6 +1,4 @@
-import type { CreateSubmissionRequest } from '../../../gen/forms/v1/submissions_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
-import { readInputs } from '../../domain/answers/form-inputs.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { textProblem } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
@@ -12,17 +10,13 @@ import { type Idempotency, onceByKey, readIdempotency } from '../idempotency.ts'
 import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
 
 /**
- * Reads what a request says, whether it brings answers or the inputs of an HTML form.
+ * Reads what a request says.
  *
  * Throws `INVALID_ARGUMENT` for what could not be stored, and `RESOURCE_EXHAUSTED` for more than a
  * form made without a key takes. Whether the answers fit the form is checked later.
  */
 export function readRequest(request: SubmittedContent, form: PublishedForm): ReadRequest {
-  const { inputs = [], source = '', honeypot = '', idempotencyKey = '' } = request;
-  if (inputs.length > 0 && request.answers !== undefined) {
-    throw invalid([{ path: 'answers', code: 'custom', message: 'Expected either answers or inputs' }]);
-  }
-  const answers = inputs.length > 0 ? readInputs(form.version.definition, inputs) : request.answers;
+  const { answers, source = '', honeypot = '', idempotencyKey = '' } = request;
   const violations = sourceProblems(source);
   if (violations.length > 0) throw invalid(violations);
   checkSize(form, { source, answers });
@@ -65,7 +59,12 @@ const DEFAULT_SOURCE = 'api';
 const MAX_SOURCE = 200;
 
 /** What the requests that submit answers to a form have in common, and what some of them have. */
-type SubmittedContent = Partial<Omit<CreateSubmissionRequest, '$typeName' | '$unknown'>>;
+type SubmittedContent = {
+  answers?: JsonObject | undefined;
+  source?: string;
+  honeypot?: string;
+  idempotencyKey?: string;
+};
 
 /** A request as it is to be checked: the answers are as they came. */
 export type ReadRequest = {

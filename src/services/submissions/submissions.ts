@@ -22,9 +22,8 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { checkedAnswers, checkSize } from './accept-answers.ts';
-import { completionOf } from './completion.ts';
 import { exportSubmissions } from './export.ts';
-import { allowedRedirect, checkOrigin } from './origins.ts';
+import { checkOrigin } from './origins.ts';
 import { submissionToMessage } from './submission-message.ts';
 import { acceptRequest, readRequest } from './submission-request.ts';
 import { submissionStatusOf, watchSubmissions } from './watch.ts';
@@ -62,18 +61,8 @@ async function createSubmission(
   call: HandlerContext,
 ) {
   const form = await answerableForm(context, request, call);
-  const { definition } = form.version;
-  const { submissionId, answers } = await acceptRequest(context, form, readRequest(request, form), call);
-  if (request.inputs.length === 0) return { submissionId };
-  const redirectUrl = allowedRedirect(
-    request.nextUrl,
-    call.requestHeader,
-    definition.settings.allowedOrigins,
-  );
-  return {
-    submissionId,
-    ending: completionOf(definition, answers, { redirectUrl, requestHeader: call.requestHeader }),
-  };
+  const { submissionId } = await acceptRequest(context, form, readRequest(request, form), call);
+  return { submissionId };
 }
 
 /** The form that a request names, of `projectId` if one is given, if it takes answers from this caller. */
