@@ -240,7 +240,7 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
     const { submissions, events } = await stored(services);
     expect(submissionId).toMatch(/^sub_/);
     expect(submissions).toMatchObject([{ status: 'spam' }]);
-    expect(events).toEqual([{ type: 'submission.spam', body: null }]);
+    expect(events).toMatchObject([{ type: 'submission.spam' }]);
   });
 });
 

@@ -346,7 +346,7 @@ export declare type ListSessionsResponse = Message<"forms.v1.ListSessionsRespons
   sessions: Session[];
 
   /**
-   * Empty on the last page.
+   * The token of the next page, or empty if there is none.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -400,7 +400,10 @@ export declare type CancelSessionResponse = Message<"forms.v1.CancelSessionRespo
 export declare const CancelSessionResponseSchema: GenMessage<CancelSessionResponse>;
 
 /**
- * The request message for `UpdateSession`.
+ * The request message for `UpdateSession`. What is not set stays.
+ *
+ * There is no update mask: nothing that can be changed has an unset state to return to. Times move the
+ * end, and the structs are merged by key, where null removes one.
  *
  * @generated from message forms.v1.UpdateSessionRequest
  */

@@ -450,6 +450,9 @@ export declare const GetWebhookResponseSchema: GenMessage<GetWebhookResponse>;
 /**
  * The request message for `UpdateWebhook`. What is not set stays.
  *
+ * There is no update mask: a webhook always has a URL and at least one event, and is on or off, so that
+ * absence says enough.
+ *
  * @generated from message forms.v1.UpdateWebhookRequest
  */
 export declare type UpdateWebhookRequest = Message<"forms.v1.UpdateWebhookRequest"> & {
