@@ -17,6 +17,7 @@ import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { describeProtos } from './descriptor.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
 import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
@@ -85,6 +86,14 @@ export function createGateway(options: GatewayOptions): Router {
       response.setHeader('access-control-allow-origin', '*');
       description ??= JSON.stringify(describeApi(routes, { baseUrl, version, accessOf }));
       response.type('application/json').end(description);
+    })
+    .all(otherMethod('GET, HEAD'));
+  router
+    .route('/descriptor.binpb')
+    .get((_request, response) => {
+      response.setHeader('access-control-allow-origin', '*');
+      response.setHeader('content-type', 'application/protobuf');
+      response.end(describeProtos());
     })
     .all(otherMethod('GET, HEAD'));
   router.use(() => {
