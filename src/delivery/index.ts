@@ -1,9 +1,10 @@
 import type { Commit } from '../store/submission-writer.ts';
-import { type LeasePlaces, NO_PLACES } from '../store/webhook-deliveries.ts';
+import { type LeasePlaces, NO_PLACES, timesOf } from '../store/webhook-deliveries.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
 import { createMailSender } from './mail/sender.ts';
 import type { DeliveryOptions } from './options.ts';
 import { createSweeps } from './sweeps/sweeps.ts';
+import { createCircuitBreaker } from './webhook/circuit-breaker.ts';
 import { createWebhookSender } from './webhook/sender.ts';
 import { turnOff } from './webhook/turn-off.ts';
 import { createAttempts } from './worker/attempt.ts';
@@ -31,14 +32,17 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     database,
     signal: graceOver.signal,
     log,
-    onFailing: async (failing) => {
-      for (const { id, cause } of failing) await turnOff(options, id, cause);
+    onChanges: async (changes) => {
+      for (const change of changes) {
+        if (change.change === 'failing') await turnOff(options, change.id, change.cause);
+        else breaker.onChange(change);
+      }
     },
   });
   const worker = createWorker({
     database,
     workers: settings.workers,
-    delaySeconds: settings.schedule[0] ?? 0,
+    times: timesOf(settings.schedule),
     attempt: createAttempts({ ...options, webhooks, mails }),
     settle,
     onGone: (webhookId) => turnOff(options, webhookId, 'gone'),
@@ -46,6 +50,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     now: options.now,
     log,
   });
+  const breaker = createCircuitBreaker(options, worker.wake);
   const fanOut = createFanOut(options);
   const fanOutWorker = createWorkerLoop(
     'fan-out',
@@ -76,6 +81,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     const deadline = setTimeout(() => graceOver.abort(), graceMs);
     // At the same time: while the database is away, each of them waits for its own time-outs.
     await Promise.all([poller.stop(), sweeps.stop(), fanOutWorker.stop(), worker.stop(), unlistened]);
+    await breaker.stop();
     clearTimeout(deadline);
     await webhooks.close();
     mails.close();
@@ -119,7 +125,7 @@ function createNotifier({ database, settings, log }: DeliveryOptions): Delivery 
   return {
     start() {},
     notify,
-    places: () => ({ ...NO_PLACES, delaySeconds: settings.schedule[0] ?? 0 }),
+    places: () => ({ ...NO_PLACES, ...timesOf(settings.schedule) }),
     onCommitted: ({ eventsWait, deliveriesWait }) => {
       if (eventsWait || deliveriesWait) notify();
     },

@@ -41,6 +41,8 @@ export const QueuedDeliveryEntity = defineEntity({
     createdAt: time(),
     /** When it was made or last replayed. */
     queuedAt: time(),
+    /** Put off by the circuit breaker of its webhook, once or more, since it was queued. */
+    postponed: p.boolean().default(false),
     lastAttemptAt: time().strictNullable(),
     /** Of the last attempt. */
     responseStatus: p.integer().strictNullable(),
@@ -94,8 +96,8 @@ export function shareOf(projectId: string, keyless: string): string {
 export function placesIn(parameter: string): string {
   return `
 places as materialized (
-  select * from json_to_record(${parameter}::json) as p("event" text, "delaySeconds" double precision, "total" int,
-    "perReceiver" int, "perShare" int, "perShareUnknown" int, "receivers" json, "shares" json)
+  select * from json_to_record(${parameter}::json) as p("event" text, "delaySeconds" double precision,
+    "totalSeconds" double precision, "total" int, "bytes" int, "perReceiver" int, "perShare" int, "perShareUnknown" int, "receivers" json, "shares" json)
 ), free_receivers as materialized (
   select r.* from places, json_to_recordset("receivers") as r(share text, receiver text, free int)
 ), free_shares as materialized (
@@ -108,6 +110,8 @@ export const LEASE_SECONDS = 60;
 
 /** How many deliveries a process can attempt beside those that it has. */
 export type FreePlaces = {
+  /** What their bodies may have together. */
+  bytes: number;
   /** For each receiver, and for each share, that is not named. */
   perReceiver: number;
   perShare: number;

@@ -52,7 +52,8 @@ export async function releaseAbandoned(db: Queries, limit: number): Promise<numb
 }
 
 /**
- * Claims due deliveries, oldest first, at most as many for each receiver and each share as `places` says.
+ * Claims due deliveries, oldest first, at most as many for each receiver and each share, and as many bytes, as
+ * `places` says.
  * Other workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
  *
  * A claim is one short statement: no lock is held while a receiver is called. It changes no indexed column,
@@ -81,16 +82,17 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
        where place <= coalesce(r.free, "perReceiver")
      ),
      picked as materialized (
-       select d.id from fitting cross join places join delivery_queue d on d.id = fitting.id
+       select d.id, fitting.place, fitting.due_at
+       from fitting cross join places join delivery_queue d on d.id = fitting.id
          left join free_shares s on s.share = fitting.share
        where ${fitsShare} and ${isFree} and d.due_at <= now()
        order by fitting.place, fitting.due_at limit $3
        for update of d skip locked
      ),
-     ${claimed}
-     select (select count(*) from page) as page_size,
+     ${takenInOrderOf('p.place, p.due_at')}
+     select (select count(*) from page) as page_size, (select count(*) from picked) as picked,
        coalesce(
-         (select min(due_at) from page where id not in (select id from picked)),
+         (select min(due_at) from page where id not in (select id from taken)),
          case when (select count(*) from page) < $5 then now() else (select max(due_at) from page) end
        ) as resume_at,
        ${claimColumns}
@@ -98,10 +100,12 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
     [options.since.toISOString(), JSON.stringify(options.places), options.limit, LEASE_SECONDS, options.page],
   );
   const [first] = rows;
+  const claims = claimsOf(rows);
   return {
-    claims: claimsOf(rows),
+    claims,
     resumeAt: timeOf(first?.resume_at),
     pageFull: Number(first?.page_size) >= options.page,
+    cut: claims.length === options.limit || claims.length < Number(first?.picked),
   };
 }
 
@@ -149,7 +153,7 @@ export async function claimInTurn(
          ) as due
      ),
      picked as materialized (
-       select ranked.id from (
+       select ranked.id, share_place from (
          select found.*, row_number() over (partition by share order by due_at) as share_place,
            row_number() over (partition by share, is_unknown order by due_at) as unknown_place
          from found
@@ -157,7 +161,7 @@ export async function claimInTurn(
        where ${fitsShare}
        order by share_place limit $3
      ),
-     ${claimed}
+     ${takenInOrderOf('p.share_place')}
      select (select count(*) from turn) as receivers,
        (select share from turn order by share desc limit 1) as last_share,
        (select receiver from turn order by share desc, receiver desc limit 1) as last_receiver,
@@ -196,16 +200,30 @@ const isFull = '(s.free <= 0 or s.unknown <= 0)';
 const fitsShare = `share_place <= coalesce(s.free, "perShare")
   and (not is_unknown or unknown_place <= coalesce(s.unknown, "perShareUnknown"))`;
 
-/** By an array, since a join is planned as a scan of the whole table while that is small. */
-const claimed = `claimed as (
+/**
+ * Takes the first of the `picked` ones, as many as have no more bytes together than there is room for, and at
+ * least one. By an array, since a join is planned as a scan of the whole table while that is small.
+ */
+function takenInOrderOf(order: string): string {
+  return `taken as materialized (
+  select id from places, (
+    select p.id, row_number() over in_order as number,
+      sum(coalesce(octet_length(e.body), octet_length(q.mail::text), 0)) over in_order as total_bytes
+    from picked p join delivery_queue q on q.id = p.id
+      left join events e on e.id = q.event_id and q.channel = 'webhook'
+    window in_order as (order by ${order}, p.id)
+  ) as sized
+  where number = 1 or total_bytes <= places.bytes
+), claimed as (
   update delivery_queue d
   set leased_until = now() + $4 * interval '1 second'
-  where d.id = any (array(select id from picked))
+  where d.id = any (array(select id from taken))
   returning d.*
 )`;
+}
 
 const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.share, c.channel, c.kind, c.receiver,
-  c.url, c.mail, c.step, c.leased_until, e.body, ${webhookColumns}`;
+  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from, e.body, ${webhookColumns}`;
 
 const claimJoins = `left join events e on e.id = c.event_id and c.channel = 'webhook'
   left join webhooks w on w.id = c.webhook_id and w.deleted_at is null`;
@@ -222,6 +240,7 @@ function claimsOf(rows: Row[]): Claim[] {
       kind: String(row.kind),
       receiver: String(row.receiver),
       step: Number(row.step),
+      postponedFrom: timeOrNull(row.postponed_from),
       content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
     };
   });
@@ -265,7 +284,8 @@ export type WorkSince = { event: string; due: Date; lease: Date };
 
 export type ClaimOptions = { since: Date; places: FreePlaces; limit: number };
 
-export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean };
+/** `cut`: the limit, or the bytes that there is room for, ended the claim. */
+export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean; cut: boolean };
 export type ClaimedTurn = { claims: Claim[]; last: Turn | null };
 export type Turn = { share: string; receiver: string };
 
@@ -282,6 +302,8 @@ export type Claim = {
   receiver: string;
   /** Attempts since it was made or replayed. */
   step: number;
+  /** When it was made or last replayed, if its webhook's circuit breaker has put it off since; else null. */
+  postponedFrom: Date | null;
   content: WebhookContent | { channel: 'mail'; mail: unknown };
 };
 

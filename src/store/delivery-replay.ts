@@ -70,7 +70,10 @@ export async function insertTestDelivery(
   });
 }
 
-/** Attempts that the log kept with the delivery become rows, since further ones follow. */
+/**
+ * Attempts that the log kept with the delivery become rows, since further ones follow. Whoever replays means the
+ * receiver to be called: its circuit breaker is closed.
+ */
 function replayOf(ids: string): string {
   return `with chosen as materialized (${ids}),
     taken as (delete from deliveries where id = any(array(select id from chosen)) returning *),
@@ -80,6 +83,10 @@ function replayOf(ids: string): string {
       select attempt_id, id, attempt_count, 'delivered', response_status, null, response_body, duration_ms,
         last_attempt_at
       from taken where attempt_id is not null
+    ),
+    closed as (
+      update webhooks set failures_in_row = 0, open_until = null
+      where id in (select webhook_id from taken) and failures_in_row > 0
     )
     insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
       attempt_count, due_at, created_at, queued_at, last_attempt_at, response_status)

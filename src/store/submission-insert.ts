@@ -136,7 +136,7 @@ union all
 select null, null, null, null, json_build_object(
   'lease', (select first_lease_until::text from queued where first_lease_until is not null limit 1),
   'eventsWait', exists (select from announced where fanned_out_at is null),
-  'deliveriesWait', exists (select from queued where first_lease_until is null),
+  'deliveriesWait', exists (select from queued where first_lease_until is null and not postponed),
   'webhooks', (
     select json_agg(row_to_json(found)) from (
       select w.url, q.share, ${webhookColumns} from webhooks w join (
@@ -188,6 +188,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
         kind: type,
         receiver: String(webhookId),
         step: 0,
+        postponedFrom: null,
         content: {
           channel: 'webhook',
           url: String(webhook.url),

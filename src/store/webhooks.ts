@@ -35,6 +35,10 @@ export const WebhookEntity = defineEntity({
     lastSuccessAt: time().strictNullable(),
     /** Counts until the first success, then stays. */
     failuresBeforeSuccess: p.integer().default(0),
+    /** Since the last success, or since it was turned on, or a delivery of it replayed. */
+    failuresInRow: p.integer().default(0),
+    /** While its circuit breaker is open: when the receiver is tried again. What is due before waits. */
+    openUntil: time().strictNullable(),
     createdAt: time(),
     /** Gone for every reader; its history is purged in the background. */
     deletedAt: time().strictNullable(),

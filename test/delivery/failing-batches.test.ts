@@ -88,7 +88,14 @@ describe.each(engines)('a batch on %s', (engine) => {
     const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form);
     await givenSubmissions(database, form, [{}, {}, {}]);
-    const places = { perReceiver: 100, perShare: 100, perShareUnknown: 100, receivers: [], shares: [] };
+    const places = {
+      bytes: 1e9,
+      perReceiver: 100,
+      perShare: 100,
+      perShareUnknown: 100,
+      receivers: [],
+      shares: [],
+    };
     const { claims } = await claimDue(database, { since: new Date(0), places, limit: 100, page: 100 });
     const options = startDelivery(database);
     await options.stop(0);
@@ -96,7 +103,7 @@ describe.each(engines)('a batch on %s', (engine) => {
       database,
       signal: new AbortController().signal,
       log: options.options.log,
-      onFailing: async () => undefined,
+      onChanges: async () => undefined,
     });
 
     await Promise.all(

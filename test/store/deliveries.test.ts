@@ -113,7 +113,14 @@ async function givenMail(db: Queries): Promise<string> {
 /** Attempts each due delivery in vain; the next attempt is due at once. */
 async function attempt(db: Queries): Promise<void> {
   const since = new Date(0);
-  const places = { perReceiver: 100, perShare: 100, perShareUnknown: 100, receivers: [], shares: [] };
+  const places = {
+    bytes: 1e9,
+    perReceiver: 100,
+    perShare: 100,
+    perShareUnknown: 100,
+    receivers: [],
+    shares: [],
+  };
   const { claims } = await claimDue(db, { since, places, limit: 100, page: 100 });
   await settleDeliveries(
     db,

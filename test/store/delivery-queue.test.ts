@@ -9,12 +9,25 @@ import { settleDeliveries } from '../../src/store/delivery-results.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../support/delivery.ts';
 
-const places = { perReceiver: 100, perShare: 100, perShareUnknown: 100, receivers: [], shares: [] };
+const places = {
+  bytes: 1e9,
+  perReceiver: 100,
+  perShare: 100,
+  perShareUnknown: 100,
+  receivers: [],
+  shares: [],
+};
 const start = { since: new Date(0), places, limit: 100 };
 
-const ways: [string, (queries: Queries) => Promise<{ claims: Claim[] }>][] = [
-  ['by their time', (queries) => claimDue(queries, { ...start, page: 100 })],
-  ['by their receivers', (queries) => claimInTurn(queries, { ...start, after: null })],
+const ways: [string, (queries: Queries, bytes?: number) => Promise<{ claims: Claim[] }>][] = [
+  [
+    'by their time',
+    (queries, bytes = 1e9) => claimDue(queries, { ...start, places: { ...places, bytes }, page: 100 }),
+  ],
+  [
+    'by their receivers',
+    (queries, bytes = 1e9) => claimInTurn(queries, { ...start, places: { ...places, bytes }, after: null }),
+  ],
 ];
 
 describe.each(engines)('due deliveries on %s', (engine) => {
@@ -56,6 +69,23 @@ describe.each(engines)('due deliveries on %s', (engine) => {
     });
 
     expect(written).toEqual({ claims: 40, updated: 40, besideIndexes: 40 });
+  });
+
+  it.each(ways)('are claimed %s, no more than there is room for their bodies', async (_way, claim) => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database);
+    await givenWebhook(database, form);
+    await givenSubmissions(
+      database,
+      form,
+      Array.from({ length: 8 }, () => ({ name: 'x'.repeat(10_000) })),
+    );
+
+    const counts: number[] = [];
+    for (const bytes of [35_000, 1, 1e9]) counts.push((await claim(database, bytes)).claims.length);
+
+    // At least one, however large it is; those that did not fit are free for the next claim.
+    expect(counts).toEqual([3, 1, 4]);
   });
 
   it.each(ways)('are claimed %s in the very moment that they become due in', async (_way, claim) => {

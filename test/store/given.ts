@@ -101,6 +101,8 @@ export async function givenWebhook(db: Queries, given: Partial<Webhook> = {}): P
     failingSince: null,
     lastSuccessAt: null,
     failuresBeforeSuccess: 0,
+    failuresInRow: 0,
+    openUntil: null,
     createdAt: now,
     deletedAt: null,
     ...given,

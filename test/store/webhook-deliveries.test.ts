@@ -11,7 +11,9 @@ import { aSubmission, givenForm, givenWebhook } from './given.ts';
 
 const places: LeasePlaces = {
   delaySeconds: 0,
+  totalSeconds: 100_000,
   total: 100,
+  bytes: 1e9,
   perReceiver: 4,
   perShare: 100,
   perShareUnknown: 100,
@@ -157,7 +159,7 @@ async function store(database: Database, rows: Parameters<Writer['write']>[0][],
 }
 
 async function claimAll(database: Database): Promise<Claim[]> {
-  const all = { ...places, perReceiver: 100 };
+  const all = { ...places, bytes: 1e9, perReceiver: 100 };
   const { claims } = await claimDue(database, { since: new Date(0), places: all, limit: 100, page: 100 });
   return claims;
 }

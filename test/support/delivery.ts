@@ -151,6 +151,8 @@ export async function givenWebhook(
     failingSince: null,
     lastSuccessAt: null,
     failuresBeforeSuccess: 0,
+    failuresInRow: 0,
+    openUntil: null,
     createdAt: new Date(),
     deletedAt: null,
     ...given,

@@ -1,4 +1,4 @@
-import { nextAttempt } from '../../domain/delivery/retry.ts';
+import { longestTotal, nextAttempt } from '../../domain/delivery/retry.ts';
 import { newId } from '../../domain/ids.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import type { Claim, WebhookContent } from '../../store/delivery-queue.ts';
@@ -80,6 +80,9 @@ function delayAfter(
 ): number | null {
   const at = new Date(now());
   const schedule = scheduleOf(claim, settings.schedule);
+  const { postponedFrom } = claim;
+  if (postponedFrom !== null && at.getTime() - postponedFrom.getTime() >= longestTotal(schedule) * 1_000)
+    return null;
   const next = nextAttempt({ attempt: claim.step + 1, schedule, retryAfter, now: at, random });
   return next === null ? null : next.getTime() - at.getTime();
 }

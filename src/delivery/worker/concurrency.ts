@@ -1,26 +1,40 @@
 /**
  * Keeps how many deliveries each receiver may have claimed at a time: a few at first, one more with each
  * quick answer up to `max`, and one after a slow answer or none.
+ *
+ * Keeps as well how many places the receivers of a share have that are not known to be quick: `unproven` at
+ * first and after each of them that was slow, and one more with each that was quick, up to twice as many.
  */
-export function createConcurrency(max: number): Concurrency {
+export function createConcurrency({ max, unproven }: ConcurrencyOptions): Concurrency {
   const initial = Math.min(max, INITIAL_CONCURRENCY);
   /** The receiver that answered last is at the end. */
   const limits = new Map<string, { share: string; limit: number }>();
+  const shares = new Map<string, number>();
+  const isQuick = (receiver: string) => (limits.get(receiver)?.limit ?? 0) > 1;
   return {
     initial,
     of: (receiver) => limits.get(receiver)?.limit ?? initial,
-    isQuick: (receiver) => (limits.get(receiver)?.limit ?? 0) > 1,
+    ofUnproven: (share) => shares.get(share) ?? unproven,
+    isQuick,
     known: () => [...limits].map(([receiver, { share }]) => ({ share, receiver })),
     adjust({ share, receiver }, tookMs) {
       const slow = tookMs >= SLOW_MS;
       const before = limits.get(receiver)?.limit ?? initial;
-      limits.delete(receiver);
-      limits.set(receiver, { share, limit: slow ? 1 : Math.min(max, before + 1) });
-      const [oldest] = limits.keys();
-      if (limits.size > MAX_KNOWN && oldest !== undefined) limits.delete(oldest);
+      const places = shares.get(share) ?? unproven;
+      if (slow) shares.delete(share);
+      else if (!isQuick(receiver)) putLast(shares, share, Math.min(2 * unproven, places + 1));
+      putLast(limits, receiver, { share, limit: slow ? 1 : Math.min(max, before + 1) });
       return slow;
     },
   };
+}
+
+/** Puts an entry to the end of a map, which loses its first one if it is full. */
+function putLast<T>(map: Map<string, T>, key: string, value: T): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > MAX_KNOWN && oldest !== undefined) map.delete(oldest);
 }
 
 const INITIAL_CONCURRENCY = 4;
@@ -31,14 +45,23 @@ const SLOW_MS = 2_000;
 /** Their names are parameters of each claim. */
 const MAX_KNOWN = 200;
 
+export type ConcurrencyOptions = {
+  /** For one receiver. */
+  max: number;
+  /** For all receivers of a share together that are not known to be quick. */
+  unproven: number;
+};
+
 export type Concurrency = {
   /** The limit of a receiver that is not known. */
   initial: number;
   of(receiver: string): number;
+  /** How many places a share has for receivers that are not known to be quick. */
+  ofUnproven(share: string): number;
   /** Whether its last answer was quick. */
   isQuick(receiver: string): boolean;
   known(): Receiver[];
-  /** Adjusts the limit to how long an answer, or the lack of one, took. True if that was slow. */
+  /** Adjusts the limits to how long an answer, or the lack of one, took. True if that was slow. */
   adjust(receiver: Receiver, tookMs: number): boolean;
 };
 

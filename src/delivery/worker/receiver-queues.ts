@@ -3,38 +3,41 @@ import { type FreePlaces, LEASE_SECONDS } from '../../store/delivery-queue-table
 import { createConcurrency } from './concurrency.ts';
 
 /**
- * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: `workers` are sent at
- * once in all, at most half of them to one receiver, and the receivers take turns.
+ * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: as many are sent at once
+ * as `workers` says, at most half of them to one receiver, and the receivers take turns.
  *
  * It is fair to shares (projects, and apart from them their forms made without a key), then to receivers:
  *
  * - A share has at most half of the places while others have deliveries too.
  * - Receivers whose last answer was not quick, or that are not known, have at most half of the places, and
- *   those of one share a quarter. The rest is free for receivers that have just answered.
+ *   those of one share a quarter, or up to half while they answer quickly. The rest is free for receivers that
+ *   have just answered.
  * - How many deliveries a receiver may have claimed depends on how fast it answers (see `createConcurrency`).
  *   When it turns slow, what still waits in its queue is released, so that no lease runs out there.
  */
-export function createReceiverQueues({ workers, send, release, onCapacity }: QueueOptions): ReceiverQueues {
-  const maxClaimed = workers * CLAIMED_PER_WORKER;
-  const half = Math.max(1, Math.floor(workers / 2));
-  const quarter = Math.max(1, Math.floor(workers / 4));
-  const concurrency = createConcurrency(maxClaimed);
+export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
+  const { maxWorkers, workers, send, release, onCapacity } = options;
+  const concurrency = createConcurrency({
+    max: maxWorkers * CLAIMED_PER_WORKER,
+    unproven: partOf(maxWorkers, 4),
+  });
   const queues = new Map<string, Queue>();
   const shares = new Map<string, Share>();
   /** Those with something waiting, in the order of their turns. */
   const ready = new Set<Queue>();
   const underWay = new Set<Promise<void>>();
   let claimed = 0;
+  let claimedBytes = 0;
   let sending = 0;
   let sendingUnproven = 0;
 
   function dispatch(): void {
     for (const queue of ready) {
-      if (sending >= workers) return;
+      if (sending >= workers()) return;
       while (mayStart(queue)) {
         const next = queue.waiting.shift();
         if (next === undefined) break;
-        if (performance.now() - next.since > LONGEST_WAIT_MS) track(queue, release(next.claim));
+        if (performance.now() - next.since > LONGEST_WAIT_MS) track(queue, next.claim, release(next.claim));
         else start(queue, next.claim);
         if (ready.size > 1) break;
       }
@@ -47,13 +50,15 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
 
   function mayStart(queue: Queue): boolean {
     const { share } = queue;
-    if (sending >= workers || queue.sending >= limitOf(queue)) return false;
+    if (sending >= workers() || queue.sending >= limitOf(queue)) return false;
+    const half = partOf(workers(), 2);
     if (shares.size > 1 && share.sending >= half) return false;
-    return concurrency.isQuick(queue.receiver) || (sendingUnproven < half && share.sendingUnproven < quarter);
+    if (concurrency.isQuick(queue.receiver)) return true;
+    return sendingUnproven < half && share.sendingUnproven < concurrency.ofUnproven(share.name);
   }
 
   function limitOf({ receiver }: Queue): number {
-    return Math.min(half, concurrency.of(receiver));
+    return Math.min(partOf(workers(), 2), concurrency.of(receiver));
   }
 
   function start(queue: Queue, claim: Claim): void {
@@ -74,23 +79,24 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
       if (queue.waiting.length > 0) ready.add(queue);
       dispatch();
     };
-    track(queue, send(claim, onSent));
+    track(queue, claim, send(claim, onSent));
   }
 
   function releaseWaiting(queue: Queue): void {
-    for (const { claim } of queue.waiting.splice(0)) track(queue, release(claim));
+    for (const { claim } of queue.waiting.splice(0)) track(queue, claim, release(claim));
   }
 
-  function track(queue: Queue, work: Promise<void>): void {
+  function track(queue: Queue, claim: Claim, work: Promise<void>): void {
     const done = work.finally(() => {
       underWay.delete(done);
       claimed -= 1;
+      claimedBytes -= bytesOf(claim);
       queue.claimed -= 1;
       queue.share.claimed -= 1;
       if (queue.claimed === 0) queues.delete(queue.receiver);
       if (queue.share.claimed === 0) shares.delete(queue.share.name);
       const enough = concurrency.of(queue.receiver) / 2;
-      if (claimed <= maxClaimed / 2 && queue.claimed <= enough) onCapacity();
+      if (claimed <= maxClaimed() / 2 && queue.claimed <= enough) onCapacity();
     });
     underWay.add(done);
   }
@@ -101,9 +107,15 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
     return share;
   }
 
+  /** How many may be claimed, so that the workers are busy while further ones are. */
+  function maxClaimed(): number {
+    return workers() * CLAIMED_PER_WORKER;
+  }
+
   /** How many more deliveries to receivers that are not known to be quick a share may have claimed. */
   function unprovenFree(): Map<Share, number> {
-    const free = new Map([...shares.values()].map((share) => [share, quarter * UNPROVEN_PER_PLACE]));
+    const placesOf = ({ name }: Share) => concurrency.ofUnproven(name) * UNPROVEN_PER_PLACE;
+    const free = new Map([...shares.values()].map((share) => [share, placesOf(share)]));
     for (const { share, receiver, claimed: ofReceiver } of queues.values()) {
       if (!concurrency.isQuick(receiver)) free.set(share, Math.max(0, (free.get(share) ?? 0) - ofReceiver));
     }
@@ -121,7 +133,8 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
   return {
     places() {
       const free = unprovenFree();
-      const perShare = maxClaimed / 2;
+      const perShare = maxClaimed() / 2;
+      const bytes = Math.max(0, MAX_CLAIMED_BYTES - claimedBytes);
       const perReceiver = (receiver: string) => {
         const queue = queues.get(receiver);
         const most = concurrency.of(receiver) - (queue?.claimed ?? 0);
@@ -130,10 +143,11 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
         return Math.max(0, Math.min(most, bound));
       };
       return {
-        total: maxClaimed - claimed,
+        total: bytes === 0 ? 0 : Math.max(0, maxClaimed() - claimed),
+        bytes,
         perReceiver: concurrency.initial,
         perShare,
-        perShareUnknown: quarter * UNPROVEN_PER_PLACE,
+        perShareUnknown: concurrency.ofUnproven('') * UNPROVEN_PER_PLACE,
         receivers: [...known()].map(([receiver, share]) => ({
           share,
           receiver,
@@ -157,11 +171,16 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
           claimed: 0,
         };
         queues.set(receiver, queue);
-        queue.waiting.push({ claim, since: performance.now() });
         queue.claimed += 1;
         queue.share.claimed += 1;
         claimed += 1;
-        ready.add(queue);
+        claimedBytes += bytesOf(claim);
+        if (claimedBytes > 2 * MAX_CLAIMED_BYTES) {
+          track(queue, claim, release(claim));
+        } else {
+          queue.waiting.push({ claim, since: performance.now() });
+          ready.add(queue);
+        }
       }
       dispatch();
     },
@@ -174,11 +193,23 @@ export function createReceiverQueues({ workers, send, release, onCapacity }: Que
   };
 }
 
-/**
- * Claims and results are written in batches: what is claimed beyond the workers keeps these busy meanwhile.
- * Bodies have up to 256 KiB each.
- */
+function partOf(workers: number, parts: number): number {
+  return Math.max(1, Math.floor(workers / parts));
+}
+
+/** The body in memory: of mails, what they are made of is small beside it. */
+function bytesOf({ content }: Claim): number {
+  return content.channel === 'webhook' ? (content.body?.length ?? 0) : 0;
+}
+
+/** Claims and results are written in batches: what is claimed beyond the workers keeps these busy meanwhile. */
 const CLAIMED_PER_WORKER = 8;
+
+/**
+ * Bodies have up to 256 KiB each. What this process stores under its own lease is not counted beforehand, and
+ * released beyond twice as much.
+ */
+const MAX_CLAIMED_BYTES = 16 * 1024 * 1024;
 
 /** As many time-outs in a row end well within a lease. */
 const UNPROVEN_PER_PLACE = 2;
@@ -197,7 +228,9 @@ export type ReceiverQueues = {
 };
 
 export type QueueOptions = {
-  workers: number;
+  maxWorkers: number;
+  /** How many deliveries may be sent at once now, up to `maxWorkers`. */
+  workers: () => number;
   /**
    * Sends a delivery, calls `onSent` with how long the answer took (for ever, if there was none), and resolves
    * when the result is stored. Must not throw.

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database/database.ts';
 import { isDataError } from '../../store/database/faults.ts';
-import { type DeliveryResult, type FailingWebhook, settleDeliveries } from '../../store/delivery-results.ts';
+import { type DeliveryResult, type HealthChange, settleDeliveries } from '../../store/delivery-results.ts';
 import type { Log } from '../../telemetry/log.ts';
 
 /**
@@ -11,7 +11,7 @@ import type { Log } from '../../telemetry/log.ts';
  * deliveries are made again when their leases end.
  */
 export function createSettler(options: SettlerOptions): (result: DeliveryResult) => Promise<void> {
-  const { onFailing } = options;
+  const { onChanges } = options;
   let waiting: Waiting[] = [];
   let writing = false;
 
@@ -21,12 +21,12 @@ export function createSettler(options: SettlerOptions): (result: DeliveryResult)
       await new Promise(setImmediate);
       const batch = waiting.slice(0, BATCH);
       waiting = waiting.slice(BATCH);
-      const failing = await settle(
+      const changes = await settle(
         options,
         batch.map(({ result }) => result),
       );
       for (const { done } of batch) done();
-      if (failing.length > 0) await onFailing(failing);
+      if (changes.length > 0) await onChanges(changes);
     }
     writing = false;
   };
@@ -47,7 +47,7 @@ const TRIES = 3;
 const PAUSE_MS = 1_000;
 
 /** A batch that fails for its data is split until the failing result is by itself. */
-async function settle(options: SettlerOptions, results: DeliveryResult[]): Promise<FailingWebhook[]> {
+async function settle(options: SettlerOptions, results: DeliveryResult[]): Promise<HealthChange[]> {
   try {
     return await store(options, results);
   } catch (error) {
@@ -70,7 +70,7 @@ async function settle(options: SettlerOptions, results: DeliveryResult[]): Promi
 async function store(
   { database, signal, log }: SettlerOptions,
   results: DeliveryResult[],
-): Promise<FailingWebhook[]> {
+): Promise<HealthChange[]> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await settleDeliveries(database, results);
@@ -96,5 +96,5 @@ type SettlerOptions = {
   signal: AbortSignal;
   log: Log;
   /** Must not throw. */
-  onFailing: (failing: FailingWebhook[]) => Promise<void>;
+  onChanges: (changes: HealthChange[]) => Promise<void>;
 };

@@ -3,6 +3,7 @@ import { type Claim, claimDue, claimInTurn, type Turn } from '../../store/delive
 import type { DeliveryResult } from '../../store/delivery-results.ts';
 import { type LeasePlaces, NO_PLACES } from '../../store/webhook-deliveries.ts';
 import type { Log } from '../../telemetry/log.ts';
+import { createAdaptiveWorkers } from './adaptive-workers.ts';
 import type { Attempted } from './attempt.ts';
 import { createReceiverQueues } from './receiver-queues.ts';
 import { createWatermark } from './watermark.ts';
@@ -16,11 +17,13 @@ import { createWorkerLoop } from './worker-loop.ts';
  * stored under a lease of its own it gets by `attempt`, without asking the database.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { database, workers, delaySeconds, attempt, settle, onGone, signal, log, now } = options;
+  const { database, workers, times, attempt, settle, onGone, signal, log, now } = options;
   const watermark = createWatermark(now);
   const loop = createWorkerLoop('claim', claim, log);
+  const adaptive = createAdaptiveWorkers(workers);
   const queues = createReceiverQueues({
-    workers,
+    maxWorkers: workers,
+    workers: () => adaptive.current(),
     send,
     release: ({ id, lease }) => settle({ id, lease, status: 'pending', delayMs: 0 }),
     onCapacity: () => moreDue && loop.wake(),
@@ -50,14 +53,15 @@ export function createWorker(options: WorkerOptions): Worker {
     }
     const since = new Date(watermark.since());
 
-    const due = await claimDue(database, { since, limit, places, page: PAGE });
+    const due = await adaptive.measure(() => claimDue(database, { since, limit, places, page: PAGE }));
     watermark.advance(due.resumeAt.getTime());
     queues.add(due.claims);
-    moreDue = due.pageFull;
+    moreDue = due.pageFull || due.cut;
     if (!due.pageFull || due.claims.length >= limit / 2) return false;
 
     // The page is full of receivers that are at their limits: claim for the others by their names.
-    const turn = await claimInTurn(database, { since, limit, places: queues.places(), after: turnAfter });
+    const next = { since, limit, places: queues.places(), after: turnAfter };
+    const turn = await adaptive.measure(() => claimInTurn(database, next));
     turnAfter = turn.last;
     queues.add(turn.claims);
     if (turnAfter !== null) return true;
@@ -69,14 +73,14 @@ export function createWorker(options: WorkerOptions): Worker {
     const startedAt = performance.now();
     const { result, gone } = await attempt(claimed, signal);
     onSent(isUnanswered(result) ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
-    await settle(result);
+    await adaptive.measure(() => settle(result));
     if (gone) await onGone(claimed.receiver);
     if (result.delayMs !== undefined && result.delayMs < POLLED_MS) setTimeout(loop.wake, result.delayMs);
   }
 
   return {
     wake: loop.wake,
-    places: () => ({ ...(stopped || delaySeconds > 0 ? NO_PLACES : queues.places()), delaySeconds }),
+    places: () => ({ ...(stopped || times.delaySeconds > 0 ? NO_PLACES : queues.places()), ...times }),
     attempt(claims) {
       queues.add(claims);
       if (stopped) queues.releaseWaiting();
@@ -87,6 +91,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await loop.stop();
       queues.releaseWaiting();
       await queues.whenEmpty();
+      adaptive.stop();
     },
   };
 }
@@ -122,8 +127,8 @@ export type Worker = {
 export type WorkerOptions = {
   database: Database;
   workers: number;
-  /** Before the first attempt of a delivery. */
-  delaySeconds: number;
+  /** Of the retry schedule. */
+  times: Pick<LeasePlaces, 'delaySeconds' | 'totalSeconds'>;
   /** Must not throw. */
   attempt: (claim: Claim, signal: AbortSignal) => Promise<Attempted>;
   /** Resolves when the result is stored or given up. Must not throw. */

@@ -19,6 +19,11 @@ export function nextAttempt({ attempt, schedule, retryAfter, now, random }: Retr
   return new Date(now.getTime() + Math.round(Math.max(jittered, asked) * 1000));
 }
 
+/** The most seconds that may pass from the first delay of a schedule to its last attempt, with jitter. */
+export function longestTotal(schedule: readonly number[]): number {
+  return schedule.reduce((sum, step) => sum + step, 0) * (1 + MAX_JITTER);
+}
+
 /** Reads a `Retry-After` header, seconds or an HTTP date, as seconds from now; undefined if it is neither. */
 export function parseRetryAfter(header: string | null | undefined, now: Date): number | undefined {
   const text = header?.trim() ?? '';

@@ -67,6 +67,8 @@ export const activeState = {
   disabledAt: null,
   disabledReason: null,
   failingSince: null,
+  failuresInRow: 0,
+  openUntil: null,
 } as const;
 
 /** What all webhooks begin with. */

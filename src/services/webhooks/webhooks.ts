@@ -129,7 +129,7 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
   ]);
   const before = await ownWebhook(database, caller, request.webhookId);
   const webhook = await updateWebhook(database, caller.projectId, before.id, {
-    ...(url !== undefined && { url }),
+    ...(url !== undefined && { url, failuresInRow: 0, openUntil: null }),
     ...(events.length > 0 && { events: eventNames(events) }),
     ...(active !== undefined && active !== before.active && switched(active, new Date(now()))),
   });

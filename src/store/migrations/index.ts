@@ -4,6 +4,7 @@ import { FirstTables } from './2026-11-21-first-tables.ts';
 import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
 import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
+import { CircuitBreaker } from './2026-11-22-circuit-breaker.ts';
 import { DeliveryQueue } from './2026-11-22-delivery-queue.ts';
 import { IdempotencyKeys } from './2026-11-22-idempotency-keys.ts';
 import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
@@ -23,4 +24,5 @@ export const migrations = [
   { name: '2026-11-22-keyless-storage', class: KeylessStorage },
   { name: '2026-11-22-idempotency-keys', class: IdempotencyKeys },
   { name: '2026-11-22-provenance', class: ProvenanceOfAnswers },
+  { name: '2026-11-22-circuit-breaker', class: CircuitBreaker },
 ];

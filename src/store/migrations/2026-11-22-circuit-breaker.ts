@@ -1,0 +1,12 @@
+import { Migration } from '@mikro-orm/migrations';
+
+/** Lets the deliveries of a webhook that keeps failing wait together. */
+export class CircuitBreaker extends Migration {
+  override up(): void {
+    this.addSql(
+      `alter table "webhooks" add column "failures_in_row" int not null default 0,
+         add column "open_until" timestamptz(3) null`,
+    );
+    this.addSql(`alter table "delivery_queue" add column "postponed" boolean not null default false`);
+  }
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest';
+import { timeOf } from '../../src/store/database/columns.ts';
+import type { Database } from '../../src/store/database/database.ts';
+import { replayFailedDeliveries } from '../../src/store/delivery-replay.ts';
+import { NO_PLACES, timesOf } from '../../src/store/webhook-deliveries.ts';
+import { findWebhook } from '../../src/store/webhooks.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import {
+  deliveredByWebhook,
+  expectFinished,
+  givenForm,
+  givenSubmissions,
+  givenWebhook,
+  startDelivery,
+} from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
+
+const answers = (count: number) => Array.from({ length: count }, () => ({}));
+
+describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
+  it('opens after five failures: what waits is postponed unattempted, and goes out once the receiver answers', async () => {
+    await using database = await openTestDatabase(engine);
+    let works = false;
+    await using receiver = await startReceiver(
+      (_, response) => void response.writeHead(works ? 204 : 500).end(),
+    );
+    const form = await givenForm(database, deliveredByWebhook);
+    const webhook = await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, answers(5));
+    const schedule = [0, 600, 600];
+    await using delivery = startDelivery(database, { settings: { schedule } });
+
+    const opened = await until(
+      async () => (await findWebhook(database, form.projectId, webhook.id))?.openUntil,
+    );
+    const tried = receiver.received.length;
+    await givenSubmissions(database, form, answers(3), delivery);
+    const another = { places: () => ({ ...NO_PLACES, ...timesOf(schedule) }) };
+    await givenSubmissions(database, form, answers(3), another);
+    const postponed = await listQueue(database);
+    works = true;
+    await makeDue(database);
+    delivery.notify();
+    // Those that were attempted keep the time of their schedule.
+    await until(async () => (await listQueue(database)).every((row) => row.attempts === 1));
+    const waiting = await listQueue(database);
+
+    expect(opened.getTime() - Date.now()).toBeGreaterThan(3_000);
+    expect(tried).toBe(5);
+    expect(postponed.filter((row) => row.postponed)).toHaveLength(6);
+    for (const row of postponed.filter((each) => each.postponed)) {
+      expect(row).toMatchObject({
+        error: 'Waits: the last attempts of its webhook failed.',
+        attempts: 0,
+      });
+      expect(row.dueAt).toBeGreaterThan(opened.getTime() + 10_000);
+      expect(row.dueAt).toBeLessThan(opened.getTime() + 35_000);
+    }
+    expect(receiver.received.length).toBe(5 + 7);
+    expect(waiting.map(({ postponed }) => postponed)).toEqual([false, false, false, false]);
+    expect(await findWebhook(database, form.projectId, webhook.id)).toMatchObject({
+      openUntil: null,
+      failuresInRow: 0,
+    });
+  });
+
+  it('tries the receiver with one delivery, and postpones the others again when that fails', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
+    const form = await givenForm(database, deliveredByWebhook);
+    const webhook = await givenWebhook(database, form, {
+      url: receiver.url,
+      failingSince: new Date(Date.now() - 60_000),
+      failuresInRow: 7,
+      openUntil: new Date(Date.now() - 1),
+    });
+    await givenSubmissions(database, form, answers(200));
+    await using _ = startDelivery(database, { settings: { schedule: [0, 600, 600], workers: 8 } });
+
+    await until(async () => (await listQueue(database)).every((row) => row.dueAt > Date.now() + 5_000));
+
+    const found = await findWebhook(database, form.projectId, webhook.id);
+    const opensMs = (found?.openUntil?.getTime() ?? 0) - Date.now();
+    // A quarter of the minute that it has been failing.
+    expect(opensMs).toBeGreaterThan(10_000);
+    expect(opensMs).toBeLessThan(17_000);
+    expect(receiver.received.length).toBeLessThanOrEqual(4);
+    const rows = await listQueue(database);
+    expect(rows.filter((row) => row.attempts === 0 && row.postponed).length).toBe(
+      200 - receiver.received.length,
+    );
+    expect(rows.filter((row) => row.dueAt === found?.openUntil?.getTime())).toHaveLength(1);
+  });
+
+  it('gives up what was postponed for the time of the whole schedule, after an attempt', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
+    const form = await givenForm(database, deliveredByWebhook);
+    await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, answers(1));
+    await database.execute(
+      `update delivery_queue set postponed = true, queued_at = now() - interval '1 hour' * 1.3`,
+    );
+
+    await using _ = startDelivery(database, { settings: { schedule: [0, 1_800, 1_800] } });
+    const [logged] = await expectFinished(database, form, 1);
+
+    expect(logged).toMatchObject({ delivery: { status: 'failed', attemptCount: 1, responseStatus: 500 } });
+  });
+
+  it('is closed by a replay, which is attempted at once', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver((_, response) => void response.writeHead(500).end());
+    const form = await givenForm(database, deliveredByWebhook);
+    const webhook = await givenWebhook(database, form, { url: receiver.url });
+    await givenSubmissions(database, form, answers(1));
+    await using delivery = startDelivery(database, { settings: { schedule: [0] } });
+    await expectFinished(database, form, 1);
+    await database.execute(
+      `update webhooks set failures_in_row = 9, open_until = now() + interval '5 minutes'`,
+    );
+
+    const count = await replayFailedDeliveries(database, { webhookId: webhook.id });
+    const closed = await findWebhook(database, form.projectId, webhook.id);
+    delivery.notify();
+    await receiver.expectRequests(2);
+
+    expect(count).toBe(1);
+    expect(closed).toMatchObject({ failuresInRow: 0, openUntil: null });
+  });
+});
+
+async function listQueue(database: Database) {
+  const rows = await database.select(
+    'select attempt_count, postponed, error, due_at from delivery_queue order by id',
+  );
+  return rows.map(({ attempt_count, error, postponed, due_at }) => ({
+    attempts: Number(attempt_count),
+    error,
+    postponed: postponed === true,
+    dueAt: timeOf(due_at).getTime(),
+  }));
+}
+
+/** As if the time had come. */
+async function makeDue(database: Database): Promise<void> {
+  await database.execute(`update webhooks set open_until = now()`);
+  await database.execute(
+    `update delivery_queue set due_at = now() where id = (select min(id) from delivery_queue)`,
+  );
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { createReceiverQueues } from '../../src/delivery/worker/receiver-queues.ts';
+import type { Claim } from '../../src/store/delivery-queue.ts';
+
+describe('the queues of receivers', () => {
+  it('give a share more places for receivers that are not known while those answer quickly, and fewer once one does not', () => {
+    const { queues, answer, sent } = openQueues();
+
+    queues.add(Array.from({ length: 100 }, (_, n) => aClaim(`wh_${n}`)));
+    const first = sent().length;
+    for (let n = 0; n < 40; n += 1) answer(1);
+    const trusted = sent().length;
+    answer(Number.POSITIVE_INFINITY);
+    const doubted = sent().length;
+
+    expect([first, trusted]).toEqual([16, 32]);
+    expect(doubted).toBe(31);
+  });
+
+  it('release what a process stored beyond the bytes it may hold', () => {
+    const { queues, released } = openQueues();
+    const large = (n: number) => aClaim('wh_1', `dlv_${n}`, 'x'.repeat(4 * 1024 * 1024));
+
+    queues.add(Array.from({ length: 10 }, (_, n) => large(n)));
+
+    expect(released()).toEqual(['dlv_8', 'dlv_9']);
+    expect(queues.places()).toMatchObject({ total: 0, bytes: 0 });
+  });
+});
+
+/** Queues whose sends end when the test answers them, the oldest first. */
+function openQueues() {
+  const underWay: { id: string; end: (tookMs: number) => void }[] = [];
+  const released: string[] = [];
+  const queues = createReceiverQueues({
+    maxWorkers: 64,
+    workers: () => 64,
+    send: (claim, onSent) =>
+      new Promise((resolve) => {
+        underWay.push({
+          id: claim.id,
+          end: (tookMs) => {
+            onSent(tookMs);
+            resolve();
+          },
+        });
+      }),
+    release: async ({ id }) => void released.push(id),
+    onCapacity: () => undefined,
+  });
+  return {
+    queues,
+    sent: () => underWay,
+    released: () => released,
+    answer: (tookMs: number) => underWay.shift()?.end(tookMs),
+  };
+}
+
+function aClaim(receiver: string, id = `dlv_${receiver}`, body = '{}'): Claim {
+  return {
+    id,
+    lease: 'lease',
+    projectId: 'prj_1',
+    share: 'prj_1',
+    formId: 'form_1',
+    kind: 'submission.created',
+    receiver,
+    step: 0,
+    postponedFrom: null,
+    content: { channel: 'webhook', url: 'https://example.com/', eventId: 'evt_1', body, webhook: null },
+  };
+}
