@@ -24,7 +24,7 @@ const scopeSchema = { type: 'string', enum: scopes } as const;
 
 const createKeyBody = z
   .strictObject({
-    name: z.string().describe('1 to 200 characters.'),
+    name: z.string().meta({ minLength: 1, maxLength: 200 }).describe('What to call it.'),
     scopes: z
       .array(z.string())
       .meta({
@@ -34,8 +34,14 @@ const createKeyBody = z
         uniqueItems: true,
       })
       .describe('What it may do, such as `forms:write`; `*` is everything.'),
-    project: z.string().min(1).exactOptional().describe('Absent: the caller’s own.'),
-    expires_in: seconds({ min: 1 }).exactOptional().describe('Seconds; absent: it never expires.'),
+    project: z
+      .string()
+      .min(1)
+      .exactOptional()
+      .meta({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Absent: the caller’s own.' }),
+    expires_in: seconds({ min: 1, max: 3_153_600_000 })
+      .exactOptional()
+      .describe('Seconds; absent: it never expires.'),
   })
   .meta({ id: 'CreateKeyInput' });
 

@@ -57,3 +57,15 @@ export const requestExamples: Readonly<Record<string, object>> = {
   testWebhook: {},
   createKey: { name: 'ci', scopes: ['forms:write', 'submissions:read'], expires_in: 31_536_000 },
 };
+
+/** The same for bodies that are an HTML form's. */
+export const formExamples: Readonly<Record<string, object>> = {
+  activateForm: { email: 'owner@example.com' },
+  submit: {
+    email: 'ada@example.com',
+    message: 'Hello',
+    _source: 'website',
+    _next: 'https://example.com/thanks',
+  },
+  createUpload: { field: 'cv', file: 'the bytes of the file' },
+};

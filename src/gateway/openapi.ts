@@ -1,20 +1,23 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { z } from 'zod';
-import { requestExamples } from './openapi-examples.ts';
+import { formExamples, requestExamples } from './openapi-examples.ts';
 import { errorReplies, errorSchema, headers, replyHeaders } from './openapi-replies.ts';
+import { createSchemas, type Schemas } from './openapi-schemas.ts';
+import { type DescribedWebhook, describeWebhooks } from './openapi-webhooks.ts';
 import type { Operation, Route } from './route.ts';
 
 /** The API description (OpenAPI 3.1) of a table of routes, made of the schemas that serve. */
 export function describeApi(routes: readonly Route[], { baseUrl, version, accessOf }: ApiFacts): OpenApi {
-  const components = new Map<string, object>([['Error', errorSchema]]);
+  const schemas = createSchemas();
   const paths: OpenApi['paths'] = {};
   for (const { method, path, operation } of routes) {
     const template = path.replaceAll(/:(\w+)/g, '{$1}');
     paths[template] = {
       ...paths[template],
-      [method]: operationOf(path, operation, accessIn(operation, accessOf), components),
+      [method]: operationOf(path, operation, accessIn(operation, accessOf), schemas),
     };
   }
+  const described = { paths, webhooks: describeWebhooks(schemas) };
+  const { document, components } = schemas.withComponents(described, { Error: errorSchema });
   return {
     openapi: '3.1.1',
     info: {
@@ -26,19 +29,19 @@ export function describeApi(routes: readonly Route[], { baseUrl, version, access
     },
     servers: [{ url: baseUrl }],
     tags: [...new Set(routes.map(({ operation }) => operation.tag))].map(describeTag),
-    paths,
+    ...document,
     components: {
-      schemas: Object.fromEntries(components),
+      schemas: components,
       headers,
       securitySchemes: { key: { type: 'http', scheme: 'bearer', description: 'An API key, `hfs_…`.' } },
     },
   };
 }
 
-function operationOf(path: string, operation: Operation, access: Access, components: Components): object {
+function operationOf(path: string, operation: Operation, access: Access, schemas: Schemas): object {
   const { name, tag, summary, status = 200 } = operation;
-  const parameters = parametersOf(path, operation, components);
-  const body = bodyOf(operation, components);
+  const parameters = parametersOf(path, operation, schemas);
+  const body = bodyOf(operation, schemas);
   return {
     operationId: name,
     tags: [tag],
@@ -51,7 +54,7 @@ function operationOf(path: string, operation: Operation, access: Access, compone
       [status]: {
         description: summary,
         headers: replyHeaders(status, operation),
-        content: replyOf(operation, components),
+        content: replyOf(operation, schemas),
       },
       ...(operation.forms && status === 201 ? { 303: sentOn(operation) } : {}),
       ...errorReplies(path, operation),
@@ -73,14 +76,14 @@ function describeTag(name: string | undefined): object {
 function parametersOf(
   path: string,
   { segments = {}, query, headers = {} }: Operation,
-  components: Components,
+  schemas: Schemas,
 ): object[] {
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => {
     const schema = segments[name];
-    const described = schema === undefined ? { type: 'string' } : schemaOf(schema, components);
+    const described = schema === undefined ? { type: 'string' } : schemas.input(schema);
     return { name, in: 'path', required: true, schema: described };
   });
-  const { properties = {}, required = [] } = query ? schemaOf(query, components) : {};
+  const { properties = {}, required = [] } = query ? schemas.input(query) : {};
   const inQuery = Object.entries(properties).map(([name, { description, ...schema }]) => ({
     name,
     in: 'query',
@@ -91,62 +94,46 @@ function parametersOf(
   const inHeader = Object.entries(headers).map(([name, header]) => ({
     name,
     in: 'header',
-    schema: schemaOf(header, components),
+    schema: schemas.input(header),
   }));
   return [...inPath, ...inQuery, ...inHeader];
 }
 
-function bodyOf(operation: Operation, components: Components): object | undefined {
+function bodyOf(operation: Operation, schemas: Schemas): object | undefined {
   const { name, body, bodyOptional = false, bodyTypes = [], forms = [] } = operation;
   if (body === undefined && bodyTypes.length === 0) return undefined;
   const example = requestExamples[name];
-  const json =
-    body === undefined ? {} : { 'application/json': { schema: schemaOf(body, components), example } };
-  const others = [...bodyTypes, ...forms].map((type) => [type, { schema: schemaOfType(type, operation) }]);
+  const json = body === undefined ? {} : { 'application/json': { schema: schemas.input(body), example } };
+  const others = [...bodyTypes, ...forms].map((type) => [
+    type,
+    { schema: schemaOfType(type, operation), ...exampleOf(name, type) },
+  ]);
   return { required: !bodyOptional, content: { ...json, ...Object.fromEntries(others) } };
 }
 
 /** A file is the part `file` of a multipart body; the inputs of a form are its answers. */
 function schemaOfType(type: string, { body }: Operation): object {
-  if (!isForm(type)) return { description: 'The bytes of the file.' };
-  if (body !== undefined) return { type: 'object' };
-  const file = { type: 'string', contentMediaType: 'application/octet-stream' };
-  return { type: 'object', properties: { field: { type: 'string' }, file }, required: ['file'] };
+  if (!isForm(type)) return { ...bytes, description: 'The bytes of the file, whatever its media type.' };
+  if (body !== undefined) return { type: 'object', additionalProperties: true };
+  const field = { type: 'string', description: 'The id of the file field, unless the query has it.' };
+  const file = { ...bytes, description: 'The file, with its name.' };
+  return { type: 'object', properties: { field, file }, required: ['file'] };
 }
 
-function replyOf({ reply, replyTypes = [], forms }: Operation, components: Components): object {
+/** Generators know the bytes of a file by the format, newer ones by the media type. */
+const bytes = { type: 'string', format: 'binary', contentMediaType: 'application/octet-stream' };
+
+function exampleOf(name: string, type: string): object {
+  const example = formExamples[name];
+  return isForm(type) && example !== undefined ? { example } : {};
+}
+
+function replyOf({ reply, replyTypes = [], forms }: Operation, schemas: Schemas): object {
   return {
-    ...(reply === undefined ? {} : { 'application/json': { schema: schemaOf(reply, components) } }),
+    ...(reply === undefined ? {} : { 'application/json': { schema: schemas.output(reply) } }),
     ...Object.fromEntries(replyTypes.map((type) => [type, {}])),
     ...(forms === undefined ? {} : { 'text/html': {} }),
   };
-}
-
-/** A schema as the document shows it. One with an id becomes a component. */
-function schemaOf(schema: z.ZodType, components: Components): JsonSchema {
-  const made = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any', override: withoutNoise });
-  const {
-    $schema: _,
-    $defs = {},
-    ...own
-  } = JSON.parse(JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/'));
-  for (const [name, definition] of Object.entries<JsonSchema>($defs))
-    components.set(name, withoutId(definition));
-  if (typeof own.id !== 'string') return own;
-  components.set(own.id, withoutId(own));
-  return { $ref: `#/components/schemas/${own.id}` };
-}
-
-/** Leaves out long patterns that say no more than the format or the type beside them. */
-function withoutNoise({ jsonSchema }: { jsonSchema: { [key: string]: unknown } }): void {
-  const { format, type } = jsonSchema;
-  if (type === 'integer' || format === 'date' || format === 'date-time') delete jsonSchema.pattern;
-}
-
-function withoutId(schema: JsonSchema): JsonSchema {
-  const copy = { ...schema };
-  delete copy.id;
-  return copy;
 }
 
 function accessIn({ rpc }: Operation, accessOf: AccessOf): Access {
@@ -193,18 +180,12 @@ export type AccessOf = (rpc: DescMethod) => Access;
 /** The part of an entry of that table that the API description shows. */
 type Access = { key: 'none' | 'optional' | 'required'; scope?: string };
 
-type Components = Map<string, object>;
-type JsonSchema = {
-  [key: string]: unknown;
-  properties?: Record<string, JsonSchema>;
-  required?: string[];
-  id?: unknown;
-};
-
 /** An OpenAPI document. */
 export type OpenApi = {
   openapi: string;
   paths: Record<string, Record<string, object>>;
+  /** What the service sends, by event. */
+  webhooks: Record<string, DescribedWebhook>;
   components: { schemas: Record<string, object>; headers: object; securitySchemes: object };
   [key: string]: unknown;
 };

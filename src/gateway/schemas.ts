@@ -14,6 +14,11 @@ export const jsonObject = z
   })
   .meta({ type: 'object', additionalProperties: true });
 
+/** An address on the web. The service checks it; the API description says what it checks. */
+export const httpsUrl = z
+  .string()
+  .meta({ format: 'uri', pattern: '^https://', minLength: 1, maxLength: 2048 });
+
 /** An instant in a reply: ISO 8601 in UTC with milliseconds. */
 export const timeReply = z
   .string()

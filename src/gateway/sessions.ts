@@ -6,6 +6,7 @@ import { listRoute } from './list-route.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
 import {
   durationOf,
+  httpsUrl,
   idempotencyKey,
   idempotencyKeyOf,
   jsonObject,
@@ -34,8 +35,7 @@ const createSessionBody = z
         'Answers to begin with, by field id; all required ones of agents, and none that only a person may give.',
       ),
     metadata: metadata.exactOptional(),
-    return_url: z
-      .string()
+    return_url: httpsUrl
       .min(1)
       .exactOptional()
       .describe(
@@ -54,7 +54,10 @@ const updateSessionBody = z
       .exactOptional()
       .describe('Partial answers, merged into what is there; only with `allowPartial`.'),
   })
-  .meta({ id: 'UpdateSessionInput' });
+  .meta({
+    id: 'UpdateSessionInput',
+    not: { properties: { expires_in: {}, extend_by: {} }, required: ['expires_in', 'extend_by'] },
+  });
 
 const submitSessionBody = z
   .strictObject({

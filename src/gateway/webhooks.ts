@@ -6,6 +6,7 @@ import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
 import {
   durationOf,
+  httpsUrl,
   idempotencyKey,
   idempotencyKeyOf,
   largePageQuery,
@@ -21,15 +22,16 @@ import {
 const { method: rpcs } = WebhooksService;
 
 const event = z.enum(registrableNames);
-const url = z
-  .string()
-  .describe('An HTTPS URL of a public host, without credentials, at most 2,048 characters.');
+
+/** The services check these, with all else that is wrong; the API description says them. */
+const url = httpsUrl.describe('An HTTPS URL of a public host, without credentials.');
+const events = z.array(event).meta({ minItems: 1, maxItems: registrableNames.length, uniqueItems: true });
 const formId = z.string().min(1);
 
 const createWebhookBody = z
   .strictObject({
     url,
-    events: z.array(event).describe('At least one, each once.'),
+    events: events.describe('At least one, each once.'),
     secret: z
       .string()
       .min(secretLength.min)
@@ -43,7 +45,7 @@ const createWebhookBody = z
 const updateWebhookBody = z
   .strictObject({
     url: url.exactOptional(),
-    events: z.array(event).min(1).exactOptional(),
+    events: events.min(1).exactOptional(),
     active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
   })
   .meta({ id: 'UpdateWebhookInput' });

@@ -1,7 +1,9 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
 import { expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { emittedEvents } from '../../src/domain/events/index.ts';
 import { accessOf } from '../../src/rpc/authorization.ts';
 import { document } from '../support/openapi.ts';
 import { startGateway } from './given.ts';
@@ -43,7 +45,7 @@ it('takes the scope of each route from the authorization table of the RPCs', asy
 });
 
 it('has an example for every body in JSON, which its schema takes', () => {
-  const ajv = new Ajv2020({ strict: false, formats: { uri: true } });
+  const ajv = formats.default(new Ajv2020({ strict: false }));
   const missing: string[] = [];
   for (const [path, operations] of Object.entries(document.paths)) {
     for (const operation of Object.values(operations) as { requestBody?: { content: JsonContent } }[]) {
@@ -77,6 +79,63 @@ it('is served to any page', async () => {
 
   expect(reply.headers.get('access-control-allow-origin')).toBe('*');
   expect(await reply.json()).toMatchObject({ openapi: '3.1.1', servers: [{ url: 'https://forms.example' }] });
+});
+
+it('describes every event that leaves the service, with an example that fits', () => {
+  const ajv = formats.default(new Ajv2020({ strict: false }));
+  const { components, webhooks } = document;
+  const problems = Object.entries(webhooks).flatMap(([name, { post }]) => {
+    const { schema, example } = post.requestBody.content['application/json'];
+    return ajv.validate({ ...schema, components }, example) ? [] : [`${name}: ${ajv.errorsText()}`];
+  });
+
+  expect(Object.keys(webhooks).sort()).toEqual([...emittedEvents].sort());
+  expect(problems).toEqual([]);
+});
+
+it('refuses what the service refuses', () => {
+  const { components } = document;
+  const isTaken = (name: string, body: object) => {
+    const ajv = formats.default(new Ajv2020({ strict: false }));
+    return ajv.validate({ $ref: `#/components/schemas/${name}`, components }, body);
+  };
+  const hook = { url: 'https://example.com', events: ['submission.created'] };
+  const key = { name: 'ci', scopes: ['forms:read'] };
+
+  expect([
+    isTaken('CreateWebhookInput', hook),
+    isTaken('CreateKeyInput', key),
+    isTaken('DemoInput', { email: 'ann@example.com', message: 'Hello' }),
+    isTaken('UpdateSessionInput', { extend_by: 60 }),
+  ]).toEqual([true, true, true, true]);
+  const refused: [string, object][] = [
+    ['CreateWebhookInput', { ...hook, events: [] }],
+    ['CreateWebhookInput', { ...hook, events: ['submission.created', 'submission.created'] }],
+    ['CreateWebhookInput', { ...hook, events: ['submission.completed'] }],
+    ['CreateWebhookInput', { ...hook, url: 'ftp://example.com' }],
+    ['CreateWebhookInput', { ...hook, url: `https://example.com/${'x'.repeat(2048)}` }],
+    ['UpdateWebhookInput', { events: ['session.expired', 'session.expired'] }],
+    ['CreateKeyInput', { ...key, scopes: [] }],
+    ['CreateKeyInput', { ...key, scopes: ['forms:read', 'forms:read'] }],
+    ['CreateKeyInput', { ...key, scopes: ['all'] }],
+    ['CreateKeyInput', { ...key, name: '' }],
+    ['DemoInput', { email: 'ann@example.com' }],
+    ['DemoInput', { email: 'ann', message: 'Hello' }],
+    ['DemoInput', { email: 'ann@example.com', message: 'Hello', phone: '1' }],
+    ['SubmissionInput', { answers: {}, source: 's'.repeat(201) }],
+    ['CreateSessionInput', { return_url: 'http://example.com' }],
+    ['UpdateSessionInput', { expires_in: 60, extend_by: 60 }],
+    ['EmailInput', { email: 'ann' }],
+  ];
+  expect(refused.filter(([name, body]) => isTaken(name, body))).toEqual([]);
+});
+
+it('shows definitions with their defaults in replies, and asks for none of them in requests', () => {
+  const { Field, FieldInput } = document.components.schemas;
+
+  expect(Field).toMatchObject({ required: expect.arrayContaining(['id', 'type', 'required', 'hidden']) });
+  expect(FieldInput).toMatchObject({ required: ['id', 'type'] });
+  expect(JSON.stringify(document.components.schemas)).not.toContain('"default":');
 });
 
 type JsonContent = { 'application/json'?: { schema: object; example: unknown } };

@@ -20,7 +20,7 @@ const emailDeliverySchema = z
   .strictObject({
     type: z.literal('email'),
     to: z
-      .array(z.string().refine(isEmailAddress, 'Expected an e-mail address'))
+      .array(z.string().refine(isEmailAddress, 'Expected an e-mail address').meta({ format: 'email' }))
       .max(5)
       .exactOptional()
       .describe('Further addresses, each after it has confirmed. Absent: the activated address.'),
@@ -33,7 +33,10 @@ const emailDeliverySchema = z
 const webhookDeliverySchema = z
   .strictObject({
     type: z.literal('webhook'),
-    url: z.string().describe('An HTTPS URL of a public host.'),
+    url: z
+      .string()
+      .meta({ format: 'uri', pattern: '^https://', maxLength: 2048 })
+      .describe('An HTTPS URL of a public host.'),
     secret: z.string().min(8).max(256).exactOptional().describe('The signing secret; never given back.'),
   })
   .describe('A signed POST for each submission.');

@@ -43,6 +43,7 @@ export const settingsSchema = z
     redirectUrl: text(2048)
       .refine(isHttpsUrl, 'Expected an HTTPS URL')
       .exactOptional()
+      .meta({ format: 'uri', pattern: '^https://' })
       .describe('Where the human goes after a submission; HTTPS.'),
     allowedOrigins: origins.describe('Browser origins that may post; none: any.'),
     embedOrigins: origins.describe('Origins that may frame the hosted page; none: nobody.'),
@@ -58,6 +59,7 @@ export const settingsSchema = z
         params: { code: 'invalid_date' },
       })
       .exactOptional()
+      .meta({ format: 'date-time' })
       .describe('From then on the form takes no answers; ISO 8601 with offset, in the years 1 to 9999.'),
     maxSubmissions: z
       .int()

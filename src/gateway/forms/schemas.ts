@@ -12,7 +12,9 @@ export const webhookSecret = z
   .describe('The signing secret of the form’s webhook, if the service made it. Shown only here.');
 
 export const emailBody = z
-  .strictObject({ email: z.string().describe('The address that is to own the form.') })
+  .strictObject({
+    email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
+  })
   .meta({ id: 'EmailInput' });
 
 const formFields = {

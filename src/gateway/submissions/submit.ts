@@ -19,18 +19,24 @@ const { method: rpcs } = SubmissionsService;
 const submissionBody = z
   .strictObject({
     answers: jsonObject.describe('The answers by field id.'),
-    source: z.string().exactOptional().describe('Where they come from, up to 200 characters; default `api`.'),
+    source: z
+      .string()
+      .exactOptional()
+      .meta({ maxLength: 200, description: 'Where they come from; default `api`.' }),
   })
   .meta({ id: 'SubmissionInput' });
 
 /** What is posted to the demo form: the body of every form, or its three answers without an envelope. */
 const demoBody = z.union([
   submissionBody,
-  z.looseObject({
-    name: z.unknown().meta({ type: 'string' }).optional(),
-    email: z.unknown().meta({ type: 'string' }).optional(),
-    message: z.unknown().meta({ type: 'string' }).optional(),
-  }),
+  z
+    .looseObject({
+      name: z.unknown().meta({ type: 'string', maxLength: 200 }).optional(),
+      email: z.unknown().meta({ type: 'string', format: 'email' }),
+      message: z.unknown().meta({ type: 'string', minLength: 1, maxLength: 10_000 }),
+      source: submissionBody.shape.source,
+    })
+    .meta({ id: 'DemoInput', required: ['email', 'message'], additionalProperties: false }),
 ]);
 
 const acceptedReply = z

@@ -1,0 +1,148 @@
+import { z } from 'zod';
+import type { Schemas } from './openapi-schemas.ts';
+import { jsonObject, timeReply } from './schemas.ts';
+
+/** The requests that the service sends to registered endpoints, by event. */
+export function describeWebhooks(schemas: Schemas): Record<string, DescribedWebhook> {
+  return Object.fromEntries(events.map((event) => [event.name, { post: describe(event, schemas) }]));
+}
+
+function describe(
+  { name, summary, data, example }: DescribedEvent,
+  schemas: Schemas,
+): DescribedWebhook['post'] {
+  const body = envelope.extend({ event: z.literal(name), data }).meta({ id: nameOf(name) });
+  const sent = { id: 'evt_01jd3kvz8nf9t8x1v0c9m2q4ra', event: name, createdAt: AT, data: example };
+  return {
+    operationId: nameOf(name),
+    tags: ['Webhooks'],
+    security: [],
+    summary,
+    description:
+      'Sent until the endpoint answers 2xx, at least once, with the same `webhook-id` each time. Check the signature over the raw body first.',
+    parameters: headers.map((header) => ({ ...header, in: 'header', required: true, schema: text })),
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: schemas.output(body), example: sent } },
+    },
+    responses: {
+      '2XX': { description: 'Received. Within 10 seconds; the body is not read.' },
+      410: { description: 'Not wanted any more: turns the webhook off.' },
+      default: { description: 'Not received: sent again later. `Retry-After` is honoured.' },
+    },
+  };
+}
+
+/** `submission.created` is `SubmissionCreatedEvent`. */
+function nameOf(event: string): string {
+  return `${event.replaceAll(/(?:^|[._])(\w)/g, (_, letter) => letter.toUpperCase())}Event`;
+}
+
+const AT = '2026-11-21T08:00:00.000Z';
+
+const text = { type: 'string' };
+
+const headers = [
+  {
+    name: 'X-Service-Signature',
+    description:
+      '`t=<unix seconds>, v1=<hex>`: HMAC-SHA256 over `<t>.<raw body>`, keyed by the webhook’s whole secret.',
+  },
+  { name: 'webhook-id', description: 'The event’s id, the same over retries and replays.' },
+  { name: 'webhook-timestamp', description: 'When it was sent, in Unix seconds.' },
+  {
+    name: 'webhook-signature',
+    description: 'As Standard Webhooks has it: `v1,<base64>`, several by blanks.',
+  },
+];
+
+const envelope = z.object({ id: z.string(), createdAt: timeReply });
+
+const submissionData = (status: 'accepted' | 'complete') =>
+  z.object({
+    submissionId: z.string(),
+    formId: z.string(),
+    formVersionId: z.string(),
+    formCreatedBy: z.string().describe('Who made the form: `public`, or the id of a key.'),
+    sessionId: z.string().nullable(),
+    source: z.string(),
+    status: z.literal(status),
+    answers: jsonObject.describe('By field id.'),
+    metadata: jsonObject.describe('The metadata of its session.'),
+    createdAt: timeReply,
+  });
+
+const sessionData = z.object({
+  sessionId: z.string(),
+  formId: z.string(),
+  expiresAt: timeReply,
+  metadata: jsonObject,
+  partialAnswers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+});
+
+const submissionExample = {
+  submissionId: 'sub_01jd3kvz8nf9t8x1v0c9m2q4ra',
+  formId: 'form_01jd3kvz8nf9t8x1v0c9m2q4ra',
+  formVersionId: 'ver_01jd3kvz8nf9t8x1v0c9m2q4ra',
+  formCreatedBy: 'public',
+  sessionId: null,
+  source: 'api',
+  status: 'accepted',
+  answers: { email: 'ada@example.com' },
+  metadata: {},
+  createdAt: AT,
+};
+
+const sessionExample = {
+  sessionId: 'sess_4t1fz0q6x8r2n9b3k7m5c1v0w4j8h2g6',
+  formId: 'form_01jd3kvz8nf9t8x1v0c9m2q4ra',
+  expiresAt: AT,
+  metadata: { customer: 'c_17' },
+};
+
+const events: DescribedEvent[] = [
+  {
+    name: 'submission.created',
+    summary: 'A submission came by API',
+    data: submissionData('accepted'),
+    example: submissionExample,
+  },
+  {
+    name: 'submission.completed',
+    summary: 'A person completed a submission on the hosted page; webhooks for `submission.created` get it',
+    data: submissionData('complete'),
+    example: { ...submissionExample, status: 'complete', sessionId: sessionExample.sessionId },
+  },
+  {
+    name: 'session.expired',
+    summary: 'The time of a session that nobody submitted is over',
+    data: sessionData,
+    example: sessionExample,
+  },
+  {
+    name: 'session.cancelled',
+    summary: 'A session was ended by its maker',
+    data: sessionData,
+    example: sessionExample,
+  },
+  {
+    name: 'webhook.test',
+    summary: 'Somebody wants to see whether the webhook works; the answers are made up',
+    data: z.object({ webhookId: z.string(), formId: z.string().nullable(), answers: jsonObject }),
+    example: {
+      webhookId: 'wh_01jd3kvz8nf9t8x1v0c9m2q4ra',
+      formId: null,
+      answers: { email: 'ada@example.com' },
+    },
+  },
+];
+
+/** What is sent, as the document shows it. */
+export type DescribedWebhook = {
+  post: {
+    requestBody: { required: true; content: { 'application/json': { schema: object; example: object } } };
+    [key: string]: unknown;
+  };
+};
+
+type DescribedEvent = { name: string; summary: string; data: z.ZodType; example: object };
