@@ -157,6 +157,7 @@ function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): Rp
       return contextOfClient(proxyAddr(request as IncomingMessage, trusted), authority?.toString());
     },
     fallback,
+    allowedOrigins: config.rpcAllowedOrigins,
     log,
   });
 }

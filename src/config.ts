@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
 import { isEmailAddress } from './domain/email-address.ts';
 import { nearestName } from './domain/nearest-name.ts';
@@ -176,6 +177,13 @@ const settings = z.object({
     '',
     readBy<readonly string[]>(parseHosts),
   ),
+  rpcAllowedOrigins: setting(
+    'RPC_ALLOWED_ORIGINS',
+    'origins, comma-separated, whose pages may call every RPC with a key, such as `https://admin.example.com`; ' +
+      'those of every origin may call what needs no key',
+    '',
+    readBy<readonly string[]>(parseOrigins),
+  ),
   allowPublicCreate: setting('ALLOW_PUBLIC_CREATE', '`false`: making a form needs a key', 'true', flag),
   publicProject: setting(
     'PUBLIC_PROJECT',
@@ -327,6 +335,19 @@ function parseHosts(text: string): string[] {
     }
     return new URL(url).hostname;
   });
+}
+
+/** Reads RPC_ALLOWED_ORIGINS: what browsers send as `Origin`. */
+function parseOrigins(text: string): string[] {
+  const origins = text
+    .split(',')
+    .map((part) => part.trim())
+    .filter((part) => part !== '');
+  const bad = origins.find((origin) => !isOrigin(origin));
+  if (bad !== undefined) {
+    throw new Error(`expected origins such as https://admin.example.com, without a path, not "${bad}"`);
+  }
+  return origins;
 }
 
 /** Reads WORKERS: a number of processes, or `auto` for one on each core that this process may use. */

@@ -85,6 +85,8 @@ describe('readConfig', () => {
     ['RATE_LIMIT_KEY', '0'],
     ['ALLOWED_HOSTS', 'forms.internal:8080'],
     ['ALLOWED_HOSTS', 'https://forms.internal'],
+    ['RPC_ALLOWED_ORIGINS', '*'],
+    ['RPC_ALLOWED_ORIGINS', 'https://admin.example.com/'],
     ['TRUST_PROXY', 'true'],
     ['TRUST_PROXY', '10.0.0.0/33'],
     ['LOG_LEVEL', 'verbose'],

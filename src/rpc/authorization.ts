@@ -19,6 +19,18 @@ export function accessOf(method: DescMethod): Access {
   return access;
 }
 
+/** Whether pages of any origin may call an RPC: what they need to show forms and to send answers, without a key. */
+export function isOpenToPages(method: DescMethod): boolean {
+  return servicesForPages.has(method.parent) && accessOf(method).key !== 'required';
+}
+
+const servicesForPages: ReadonlySet<DescService> = new Set<DescService>([
+  FormsService,
+  SubmissionsService,
+  UploadsService,
+  HostedService,
+]);
+
 const needs = (scope: Scope): Access => ({ key: 'required', scope });
 const open: Access = { key: 'none' };
 

@@ -4,6 +4,7 @@ import { limitsOf } from '../domain/message-limits.ts';
 import { type AuthenticationOptions, identify } from './authentication.ts';
 import { accessOf } from './authorization.ts';
 import { unreadable } from './errors.ts';
+import { TEXT_OVERHEAD, textKey } from './grpc-web-text.ts';
 import { WIRE_OVERHEAD } from './limits.ts';
 import type { CallLog } from './logging.ts';
 import { checkMessage, tooLarge } from './message-check.ts';
@@ -20,7 +21,8 @@ export function createRequestGate(options: RequestGateOptions): RequestGate {
     if (values.get(passedKey)) return;
     values.set(passedKey, true);
     try {
-      refuseTooLarge(Number(header.get('content-length')), limitsOf(method).readMaxBytes);
+      const announced = Number(header.get('content-length')) / (values.get(textKey) ? TEXT_OVERHEAD : 1);
+      refuseTooLarge(announced, limitsOf(method).readMaxBytes);
       await identify(header, values, accessOf(method), authentication);
       await rateLimits?.beforeMessage(method, values);
       if (requestMethod === 'GET') checkUrl(method, url);

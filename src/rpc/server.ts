@@ -22,7 +22,9 @@ import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '.
 import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
 import { callerKey } from './context.ts';
+import { createCors } from './cors.ts';
 import { failed, unreadable, withFailure } from './errors.ts';
+import { fromText, TEXT_OVERHEAD, takeText, textKey, toText } from './grpc-web-text.ts';
 import { maxTimeoutMs, WIRE_OVERHEAD } from './limits.ts';
 import { openBody, refuseUnreadableIn, tooLarge, type UnaryCall } from './message-check.ts';
 
@@ -35,7 +37,9 @@ import { openBody, refuseUnreadableIn, tooLarge, type UnaryCall } from './messag
  * after each answer), so here a request is read in one piece, once it has passed the gate, and its answer is
  * written at once.
  */
-export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHandlerOptions): RpcHandler {
+export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
+  const { routes, contextValues, fallback, log } = options;
+  const answerPages = createCors(options.allowedOrigins);
   const router = createConnectRouter();
   routes(router);
   refuseUnreadable(router);
@@ -54,10 +58,13 @@ export function createRpcHandler({ routes, contextValues, fallback, log }: RpcHa
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     if (handler === undefined) return refuseMethod(request, response as ServerResponse);
+    if (answerPages(handler.method, request, response)) return;
     clampDeadline(request.headers, handler.method);
+    const values = contextValues(request);
+    if (takeText(request.headers)) values.set(textKey, true);
     const answer = handler.method.methodKind === 'unary' ? answerWhole : answerStream;
     // Node gives HTTP/2 the methods of HTTP/1.1, with types that only differ in their overloads.
-    answer(handler, request, response as ServerResponse, contextValues(request)).catch((error: unknown) => {
+    answer(handler, request, response as ServerResponse, values).catch((error: unknown) => {
       const gone = response.destroyed || request.destroyed || ConnectError.from(error).code === Code.Aborted;
       response.destroy();
       if (gone) return log.debug({ err: error, rpc: handler.requestPath }, 'The caller has gone');
@@ -95,7 +102,7 @@ async function answerWhole(
   };
   request.on('error', gone);
   response.once('close', gone);
-  const answer = await handler({
+  const replied = await handler({
     httpVersion: request.httpVersion,
     method: request.method ?? '',
     url: `http://localhost${request.url}`,
@@ -104,6 +111,7 @@ async function answerWhole(
     signal: caller.signal,
     contextValues,
   });
+  const answer = inEncodingOf(contextValues, replied);
   const sent = answer.body === undefined ? '' : await readAll(answer.body);
   answered = true;
   if (response.destroyed) return;
@@ -125,7 +133,14 @@ async function answerStream(
       ? messageOf(method, contextValues, request, response)
       : messagesOf(method, contextValues, request);
   const answer = await handler({ ...call, body });
-  await universalResponseToNodeResponse(answer, response);
+  await universalResponseToNodeResponse(inEncodingOf(contextValues, answer), response);
+}
+
+function inEncodingOf(
+  contextValues: ContextValues,
+  answer: UniversalServerResponse,
+): UniversalServerResponse {
+  return contextValues.get(textKey) ? toText(answer) : answer;
 }
 
 /** Shortens deadlines to what a method may take: callers who would wait longer get what there is by then. */
@@ -207,8 +222,10 @@ async function receive(
   response: ServerResponse,
 ): Promise<Uint8Array> {
   if (isKnown(contextValues)) setKnownCaller(request);
-  const body = await readBody(request, readMaxBytes + WIRE_OVERHEAD);
-  if (typeof body !== 'string') return body;
+  const isText = contextValues.get(textKey);
+  const most = (readMaxBytes + WIRE_OVERHEAD) * (isText ? TEXT_OVERHEAD : 1);
+  const body = await readBody(request, Math.ceil(most));
+  if (typeof body !== 'string') return isText ? fromText(body) : body;
   if (body === 'cut off') response.destroy();
   throw notReceived(body, readMaxBytes);
 }
@@ -299,6 +316,8 @@ type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;
 
 export type RpcHandlerOptions = {
+  /** Origins whose pages may call every RPC. */
+  allowedOrigins: readonly string[];
   routes: (router: ConnectRouter) => void;
   /** What a call begins with. */
   contextValues: (request: Request) => ContextValues;

@@ -39,6 +39,7 @@ export async function startRpcServer(
     },
     contextValues: createContextValues,
     fallback: (_request, response) => response.destroy(),
+    allowedOrigins: [],
     log,
   });
   const listeners = await startListeners({ http: handler, grpc: handler, log });

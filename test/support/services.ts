@@ -156,6 +156,7 @@ async function openNetwork(services: Api, key?: string) {
     routes: (router) => services.routes(router),
     contextValues: (request) => contextOfClient(request.socket.remoteAddress ?? ''),
     fallback: (_request, response) => response.destroy(),
+    allowedOrigins: [],
     log: pino({ level: 'silent' }),
   });
   const server = createServer(handler);

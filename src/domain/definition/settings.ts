@@ -92,7 +92,8 @@ function isTimestamp(time: string): boolean {
   return instant >= FIRST_INSTANT && instant < END_OF_TIMESTAMPS;
 }
 
-function isOrigin(text: string): boolean {
+/** Whether a text is an origin as browsers send it, of http or https. */
+export function isOrigin(text: string): boolean {
   return URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text;
 }
 
