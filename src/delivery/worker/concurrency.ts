@@ -3,7 +3,7 @@
  * quick answer up to `max`, and one after a slow answer or none.
  *
  * Keeps as well how many places the receivers of a share have that are not known to be quick: `unproven` at
- * first and after each of them that was slow, and one more with each that was quick, up to twice as many.
+ * first and after each of them that was slow, and one more with each that was quick, up to `TRUSTED` times as many.
  */
 export function createConcurrency({ max, unproven }: ConcurrencyOptions): Concurrency {
   const initial = Math.min(max, INITIAL_CONCURRENCY);
@@ -22,7 +22,7 @@ export function createConcurrency({ max, unproven }: ConcurrencyOptions): Concur
       const before = limits.get(receiver)?.limit ?? initial;
       const places = shares.get(share) ?? unproven;
       if (slow) shares.delete(share);
-      else if (!isQuick(receiver)) putLast(shares, share, Math.min(2 * unproven, places + 1));
+      else if (!isQuick(receiver)) putLast(shares, share, Math.min(TRUSTED * unproven, places + 1));
       putLast(limits, receiver, { share, limit: slow ? 1 : Math.min(max, before + 1) });
       return slow;
     },
@@ -38,6 +38,9 @@ function putLast<T>(map: Map<string, T>, key: string, value: T): void {
 }
 
 const INITIAL_CONCURRENCY = 4;
+
+/** What a claim, an answer and its result take in time wants so many under way to keep the workers busy. */
+const TRUSTED = 8;
 
 /** A slower receiver takes more than its share of the workers' time. */
 const SLOW_MS = 2_000;
