@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { sessionSeconds, waitSeconds } from '../domain/limits.ts';
 import { sendJson } from '../http/reply.ts';
+import { agentSchemaOf, agentSchemaReply } from './agent-schema.ts';
 import { listRoute } from './list-route.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
 import {
@@ -153,6 +154,21 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     query: sessionQuery,
     reply: sessionReply,
     handle: readSession,
+  }),
+  route('get', '/v1/sessions/:id/agent-schema', rpcs.getSessionAgentSchema, {
+    summary: 'What is left to be answered in a session, for agents',
+    input: ({ id }) => ({ sessionId: id }),
+    errors: [409, 410],
+    reply: agentSchemaReply.extend({
+      session: z.object({
+        url: z.string().describe('The page on which a person answers.'),
+        expires_at: timeReply,
+      }),
+    }),
+    answer: ({ schema, url, expireTime }) => ({
+      session: { url, expires_at: timeOf(expireTime) },
+      ...agentSchemaOf(schema),
+    }),
   }),
   route('patch', '/v1/sessions/:id', rpcs.updateSession, {
     summary: 'Extend a session, or change its prefill, metadata or partial answers',

@@ -78,6 +78,7 @@ const sessions: AccessTable<typeof SessionsService> = {
   createSession: mayOpen('sessions:write'),
   getSession: mayOpen('sessions:read'),
   awaitSession: mayOpen('sessions:read'),
+  getSessionAgentSchema: needs('sessions:read'),
   listSessions: needs('sessions:read'),
   updateSession: mayOpen('sessions:write'),
   cancelSession: needs('sessions:write'),

@@ -461,8 +461,11 @@ describe.each(engines)('FormsService on %s', (engine) => {
       const { id } = await services.givenDraft(services.key);
       const form = await services.givenForm(services.key);
 
-      const draft = await forms(services.key).getAgentSchema({ formId: id });
-      const published = await forms(services.key).getAgentSchema({ formId: form.id });
+      const draft = await forms(services.key).getAgentSchema({ formId: id, includeDefinition: true });
+      const published = await forms(services.key).getAgentSchema({
+        formId: form.id,
+        includeDefinition: true,
+      });
 
       expect(draft.form).toMatchObject({ currentVersionId: '', definition: { name: 'Contact' } });
       expect(published.form?.currentVersionId).toBe(form.versionId);
@@ -472,10 +475,14 @@ describe.each(engines)('FormsService on %s', (engine) => {
     it('shows nothing of owner, maker and receivers to callers without a key', async () => {
       await using open = await startServices(engine, { settings: { requireApiKey: false } });
       const form = await open.givenForm(open.key);
-      const withKey = await createClient(FormsService, open.as(open.key)).getAgentSchema({ formId: form.id });
+      const withKey = await createClient(FormsService, open.as(open.key)).getAgentSchema({
+        formId: form.id,
+        includeDefinition: true,
+      });
 
       const { form: shown, jsonSchema } = await createClient(FormsService, open.as()).getAgentSchema({
         formId: form.id,
+        includeDefinition: true,
       });
 
       expect(shown).toMatchObject({ id: form.id, ownerEmail: '' });

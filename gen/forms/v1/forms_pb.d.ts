@@ -8,6 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { FormDefinition } from "./definition_pb.js";
+import type { AgentSchema } from "./agent_schema_pb.js";
 
 /**
  * Describes the file forms/v1/forms.proto.
@@ -796,6 +797,14 @@ export declare type GetAgentSchemaRequest = Message<"forms.v1.GetAgentSchemaRequ
    * @generated from field: string form_id = 1;
    */
   formId: string;
+
+  /**
+   * Whether to return the whole definition, with a JSON Schema that has all its words and bounds, in place of
+   * `schema`.
+   *
+   * @generated from field: bool include_definition = 2;
+   */
+  includeDefinition: boolean;
 };
 
 /**
@@ -811,7 +820,7 @@ export declare const GetAgentSchemaRequestSchema: GenMessage<GetAgentSchemaReque
  */
 export declare type GetAgentSchemaResponse = Message<"forms.v1.GetAgentSchemaResponse"> & {
   /**
-   * The form, with its definition. Callers without a key, where none is required, get its id, name,
+   * With `include_definition`: the form, with its definition. Callers without a key, where none is required, get its id, name,
    * slug and version, and the definition without its delivery.
    *
    * @generated from field: forms.v1.Form form = 1;
@@ -819,11 +828,18 @@ export declare type GetAgentSchemaResponse = Message<"forms.v1.GetAgentSchemaRes
   form?: Form | undefined;
 
   /**
-   * A JSON Schema (2020-12) of the answers object.
+   * With `include_definition`: a JSON Schema (2020-12) of the answers object.
    *
    * @generated from field: google.protobuf.Struct json_schema = 2;
    */
   jsonSchema?: JsonObject | undefined;
+
+  /**
+   * What an agent needs to fill the form. Not set with `include_definition`.
+   *
+   * @generated from field: forms.v1.AgentSchema schema = 3;
+   */
+  schema?: AgentSchema | undefined;
 };
 
 /**
@@ -1061,8 +1077,8 @@ export declare const FormsService: GenService<{
     output: typeof ChangeFormOwnerResponseSchema;
   },
   /**
-   * Tells an agent what the form asks, in words and as a JSON Schema. Works on drafts too. Scope
-   * `forms:read`.
+   * Tells an agent what the form asks, in words and as a JSON Schema, and no more than that, since
+   * models pay for each word. Works on drafts too. Scope `forms:read`.
    *
    * @generated from rpc forms.v1.FormsService.GetAgentSchema
    */

@@ -8,6 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AnswerOrigin, Submission } from "./submissions_pb.js";
+import type { AgentSchema } from "./agent_schema_pb.js";
 
 /**
  * Describes the file forms/v1/sessions.proto.
@@ -289,6 +290,60 @@ export declare type AwaitSessionResponse = Message<"forms.v1.AwaitSessionRespons
  * Use `create(AwaitSessionResponseSchema)` to create a new message.
  */
 export declare const AwaitSessionResponseSchema: GenMessage<AwaitSessionResponse>;
+
+/**
+ * The request message for `GetSessionAgentSchema`.
+ *
+ * @generated from message forms.v1.GetSessionAgentSchemaRequest
+ */
+export declare type GetSessionAgentSchemaRequest = Message<"forms.v1.GetSessionAgentSchemaRequest"> & {
+  /**
+   * Required. The session to describe.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message forms.v1.GetSessionAgentSchemaRequest.
+ * Use `create(GetSessionAgentSchemaRequestSchema)` to create a new message.
+ */
+export declare const GetSessionAgentSchemaRequestSchema: GenMessage<GetSessionAgentSchemaRequest>;
+
+/**
+ * The response message for `GetSessionAgentSchema`.
+ *
+ * @generated from message forms.v1.GetSessionAgentSchemaResponse
+ */
+export declare type GetSessionAgentSchemaResponse = Message<"forms.v1.GetSessionAgentSchemaResponse"> & {
+  /**
+   * The questions that neither its prefill nor its partial answers answer, and that these do not rule out.
+   *
+   * @generated from field: forms.v1.AgentSchema schema = 1;
+   */
+  schema?: AgentSchema | undefined;
+
+  /**
+   * The page on which a person answers.
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * When the session stops taking answers.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 3;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message forms.v1.GetSessionAgentSchemaResponse.
+ * Use `create(GetSessionAgentSchemaResponseSchema)` to create a new message.
+ */
+export declare const GetSessionAgentSchemaResponseSchema: GenMessage<GetSessionAgentSchemaResponse>;
 
 /**
  * The request message for `ListSessions`.
@@ -629,6 +684,19 @@ export declare const SessionsService: GenService<{
     methodKind: "unary";
     input: typeof AwaitSessionRequestSchema;
     output: typeof AwaitSessionResponseSchema;
+  },
+  /**
+   * Tells an agent what is left to be answered in a session, and what of it a person must answer.
+   * Scope `sessions:read`.
+   *
+   * Fails with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
+   *
+   * @generated from rpc forms.v1.SessionsService.GetSessionAgentSchema
+   */
+  getSessionAgentSchema: {
+    methodKind: "unary";
+    input: typeof GetSessionAgentSchemaRequestSchema;
+    output: typeof GetSessionAgentSchemaResponseSchema;
   },
   /**
    * Extends a session, or changes its prefill, metadata or partial answers. Scope

@@ -24,7 +24,7 @@ export function answersSchema(definition: FormDefinition): JsonObject {
 }
 
 /** A field that may be invisible or has a default can be left out; one that a person answers must be. */
-function mustBeAnswered({ required, visibleWhen, defaultValue, answeredBy }: Field): boolean {
+export function mustBeAnswered({ required, visibleWhen, defaultValue, answeredBy }: Field): boolean {
   return required && visibleWhen === undefined && defaultValue === undefined && answeredBy !== 'human';
 }
 
@@ -42,7 +42,7 @@ function fieldJsonSchema(field: Field): JsonObject {
 }
 
 /** Who may answer, as the JSON Schema says it: `readOnly` is what no call can give. */
-function answererOf({ answeredBy }: Field): JsonObject {
+export function answererOf({ answeredBy }: Field): JsonObject {
   if (answeredBy === 'human') return { readOnly: true, 'x-answered-by': answeredBy };
   return answeredBy === 'agent' ? { 'x-answered-by': answeredBy } : {};
 }

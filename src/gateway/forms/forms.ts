@@ -3,6 +3,7 @@ import { type Form, FormsService, type GetAgentSchemaResponse } from '../../../g
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
+import { agentSchemaOf, agentSchemaReply } from '../agent-schema.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
 import {
@@ -39,7 +40,7 @@ const createdReply = z.object({
   }),
 });
 
-const agentSchemaReply = z.object({
+const wholeSchemaReply = z.object({
   form: z.object({
     id: formId,
     name: z.string(),
@@ -51,6 +52,14 @@ const agentSchemaReply = z.object({
   settings: settingsSchema,
   json_schema: jsonObject.describe('JSON Schema 2020-12 of the answers object.'),
   submit: z.object({ method: z.literal('POST'), url: z.string() }),
+});
+
+const agentSchemaQuery = z.object({
+  brief: z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(false)
+    .describe('Whether to describe the form in as few words as a model needs. Default: false.'),
 });
 
 /** The routes of the interface's forms, in its order, and those added to them. */
@@ -74,9 +83,11 @@ export const formRoutes: Route[] = tagged('Forms', [
   }),
   route('get', '/v1/forms/:id/agent-schema', rpcs.getAgentSchema, {
     summary: 'What a form asks, for agents and renderers',
-    input: ({ id }) => ({ formId: id }),
-    reply: agentSchemaReply,
-    answer: (response, { baseUrl }) => agentSchemaOf(response, baseUrl),
+    query: agentSchemaQuery,
+    input: ({ id, query: { brief } }) => ({ formId: id, includeDefinition: !brief }),
+    reply: z.union([wholeSchemaReply, agentSchemaReply]),
+    answer: ({ schema, ...whole }, { baseUrl }) =>
+      schema === undefined ? wholeSchemaOf(whole, baseUrl) : agentSchemaOf(schema),
   }),
   listRoute('/v1/forms', rpcs.listForms, {
     summary: 'List the project’s forms, newest first',
@@ -121,10 +132,10 @@ function createdOf({ id, name, slug, status }: Form, token: string) {
   return { id, name, slug, status: statusOf(status), activate_url: activateUrl };
 }
 
-function agentSchemaOf(
-  { form: message, jsonSchema }: GetAgentSchemaResponse,
+function wholeSchemaOf(
+  { form: message, jsonSchema }: Omit<GetAgentSchemaResponse, 'schema'>,
   baseUrl: string,
-): z.input<typeof agentSchemaReply> {
+): z.input<typeof wholeSchemaReply> {
   const { id, name, slug, currentVersionId, definition } = present(message);
   const { description = null, fields, settings = {} } = definitionOf(definition);
   return {

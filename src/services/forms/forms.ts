@@ -24,6 +24,7 @@ import { projectNamed } from '../keys/key-reader.ts';
 import { makeOnce, secretInContent } from '../make-once.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
+import { agentSchemaToMessage } from './agent-schema-message.ts';
 import { deleteForm } from './deletion.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
@@ -90,10 +91,14 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
 
-    async getAgentSchema({ formId }, call) {
+    async getAgentSchema({ formId, includeDefinition }, call) {
       const caller = callerOf(call);
       const form = await ownForm(database, caller, formId);
       const definition = await definitionInUse(database, form);
+      if (!includeDefinition) {
+        const described = { formId, versionId: form.currentVersionId ?? '', definition };
+        return { schema: await agentSchemaToMessage(context, described) };
+      }
       const message =
         caller.keyId === undefined ? formToStranger(form, definition) : formToMessage(form, definition);
       return { form: message, jsonSchema: answersSchema(definition) };

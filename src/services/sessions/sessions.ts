@@ -1,7 +1,9 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import {
   type CancelSessionRequest,
   type CreateSessionRequest,
+  type GetSessionAgentSchemaRequest,
   type GetSessionRequest,
   type ListSessionsRequest,
   SessionStatus,
@@ -26,6 +28,7 @@ import {
 } from '../../store/sessions.ts';
 import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
 import type { ServiceContext } from '../context.ts';
+import { agentSchemaToMessage } from '../forms/agent-schema-message.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
@@ -35,7 +38,7 @@ import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { createAwaitSession } from './await-session.ts';
-import { openSession, ownSession, refuseIfEnded } from './session-access.ts';
+import { openSession, ownSession, refuseIfEnded, savedAnswers } from './session-access.ts';
 import { sessionStatusOf, sessionToMessage } from './session-message.ts';
 import {
   agentProblems,
@@ -54,6 +57,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
     createSession: (request, call) => createSession(context, request, call),
     getSession: (request, call) => getSession(context, request, callerOf(call)),
     awaitSession: createAwaitSession(context),
+    getSessionAgentSchema: (request, call) => getSessionAgentSchema(context, request, callerOf(call)),
     listSessions: (request, call) => listSessions(context, request, callerOf(call)),
     updateSession: (request, call) => changeSession(context, request, call),
     cancelSession: (request, call) => cancelSession(context, request, callerOf(call)),
@@ -138,6 +142,21 @@ function firstOf(session: Session): First<Session> {
 async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
   const session = await ownSession(context.database, caller, sessionId);
   return { session: sessionToMessage(context, await publishedForm(context.forms, session.formId), session) };
+}
+
+async function getSessionAgentSchema(
+  context: ServiceContext,
+  { sessionId }: GetSessionAgentSchemaRequest,
+  caller: Caller,
+) {
+  const session = await ownSession(context.database, caller, sessionId);
+  const { form, version } = await openSession(context, session);
+  const described = { formId: form.id, versionId: version.id, definition: version.definition };
+  return {
+    schema: await agentSchemaToMessage(context, described, savedAnswers(session)),
+    url: `${context.settings.hostedUrl}/f/${session.id}`,
+    expireTime: timestampFromDate(session.expiresAt),
+  };
 }
 
 /** A page's token is the id of its last session. */

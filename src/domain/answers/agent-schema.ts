@@ -1,0 +1,134 @@
+import { evaluate, isEmpty } from '../conditions/condition.ts';
+import { conditionInWords } from '../conditions/condition-in-words.ts';
+import { undecidedFields } from '../conditions/shown-fields.ts';
+import type { Field, FormDefinition } from '../definition/definition.ts';
+import { fieldRules } from '../fields/index.ts';
+import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
+import { isObject, type JsonObject } from '../json.ts';
+import type { Answers } from './answers.ts';
+import { answererOf, mustBeAnswered } from './json-schema.ts';
+
+/**
+ * What an agent is to answer, as briefly as it can be said: the questions that `held` has no answer to and does not
+ * rule out, and the JSON Schema of the answers to them that a call may give.
+ *
+ * The schema says less than that of all answers: the questions have the words, and the service checks the form of
+ * addresses and times. `samples` are answers that fit each by itself.
+ */
+export function agentSchema(definition: FormDefinition, held: Answers, samples: Answers): AgentSchema {
+  const left = undecidedFields(definition.fields, ({ id }) => isEmpty(valueIn(held, id)), held);
+  return { questions: left.map(questionOf), jsonSchema: schemaOf(left), example: exampleOf(left, samples) };
+}
+
+/** `reason (required): Why does it come back? Options: broken = It does not work, other`. */
+function questionOf(field: Field): AgentQuestion {
+  const { id, type, label, required, description, agentHint, visibleWhen, answeredBy } = field;
+  const facts = [
+    ...(saidBySchema.has(type) ? [] : [type]),
+    ...(required ? ['required'] : []),
+    ...(answeredBy === 'human' ? ['by a person'] : []),
+    ...(answeredBy === 'agent' ? ['by an agent'] : []),
+    ...(visibleWhen === undefined ? [] : [`if ${conditionInWords(visibleWhen)}`]),
+  ];
+  const words = [isSame(label, id) ? undefined : label, description, optionsInWords(field), agentHint].filter(
+    (text) => text !== undefined,
+  );
+  const head = facts.length === 0 ? id : `${id} (${facts.join(', ')})`;
+  return { id, text: words.length === 0 ? head : `${head}: ${words.map(sentence).join(' ')}` };
+}
+
+/** `s = Small, l = Large`. Values that say what their labels do are in the schema; undefined if all do. */
+function optionsInWords({ options = [] }: Field): string | undefined {
+  if (options.every(({ value, label }) => isSame(label, value))) return undefined;
+  const words = options.map(({ value, label }) => (isSame(label, value) ? value : `${value} = ${label}`));
+  return `Options: ${words.join(', ')}`;
+}
+
+/** Whether two texts differ in nothing but case and signs. */
+function isSame(left: string, right: string): boolean {
+  const [one, other] = [left, right].map((text) => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, ' '));
+  return one === other;
+}
+
+function sentence(text: string, index: number, { length }: readonly string[]): string {
+  return index === length - 1 || /\p{P}$/u.test(text) ? text : `${text}.`;
+}
+
+function schemaOf(fields: Field[]): JsonObject {
+  const must = fields.filter(mustBeAnswered);
+  return {
+    type: 'object',
+    properties: Object.fromEntries(fields.map((field) => [field.id, propertyOf(field)])),
+    ...(must.length > 0 && { required: must.map(({ id }) => id) }),
+    additionalProperties: false,
+  };
+}
+
+function propertyOf(field: Field): JsonObject {
+  if (field.answeredBy === 'human') return answererOf(field);
+  if (field.type === 'file') return { ...fileSchema(field), ...answererOf(field) };
+  const {
+    type,
+    pattern,
+    minLength,
+    minItems,
+    maxLength,
+    uniqueItems: _,
+    ...schema
+  } = fieldRules[field.type].jsonSchema(field, false);
+  const { items } = schema;
+  const isOwnLength = field.maxLength !== undefined && field.maxLength !== DEFAULT_MAX_LENGTH;
+  return {
+    ...(type !== undefined && schema.enum === undefined && { type }),
+    ...schema,
+    ...(isObject(items) && Array.isArray(items.enum) && { items: { enum: items.enum } }),
+    ...(field.pattern !== undefined && pattern !== undefined && { pattern }),
+    ...(minLength !== undefined && minLength !== 0 && { minLength }),
+    ...(minItems !== undefined && minItems !== 0 && { minItems }),
+    ...(isOwnLength && maxLength !== undefined && { maxLength }),
+    ...(field.defaultValue !== undefined && { default: field.defaultValue }),
+    ...answererOf(field),
+  };
+}
+
+/** Of a file only its upload is named. */
+function fileSchema({ maxFiles = 1 }: Field): JsonObject {
+  const upload = { type: 'object', required: ['upload_id'] };
+  return maxFiles === 1 ? upload : { type: 'array', items: upload, maxItems: maxFiles };
+}
+
+/**
+ * The least that is to be answered, or all if nothing must be. Conditions name earlier fields only, so one pass in order
+ * knows all that they ask about.
+ */
+function exampleOf(fields: Field[], samples: Answers): Answers {
+  const example: Answers = {};
+  const nothingNeeded = !fields.some(({ required, answeredBy }) => required && answeredBy !== 'human');
+  for (const { id, visibleWhen, answeredBy, required } of fields) {
+    const sample = valueIn(samples, id);
+    const asked = visibleWhen === undefined || evaluate(visibleWhen, example);
+    if (sample === undefined || !asked || answeredBy === 'human') continue;
+    if (required || nothingNeeded) example[id] = sample;
+  }
+  return example;
+}
+
+function valueIn(answers: Answers, id: string) {
+  return Object.hasOwn(answers, id) ? answers[id] : undefined;
+}
+
+export type AgentSchema = { questions: AgentQuestion[]; jsonSchema: JsonObject; example: Answers };
+
+/** Types that a reader of the JSON Schema sees there. */
+const saidBySchema: ReadonlySet<string> = new Set([
+  'text',
+  'textarea',
+  'number',
+  'boolean',
+  'select',
+  'radio',
+  'multi_select',
+]);
+
+/** A question in one line of words. */
+export type AgentQuestion = { id: string; text: string };
