@@ -1,5 +1,5 @@
 import { type DescMethod, fromBinary, fromJsonString } from '@bufbuild/protobuf';
-import { Code, ConnectError } from '@connectrpc/connect';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import type { Compression } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
@@ -67,6 +67,18 @@ export function refuseUnreadableIn(body: Uint8Array, { input }: DescMethod, head
     } catch (error) {
       throw unreadable(error);
     }
+  }
+}
+
+/** Throws BAD_REQUEST for messages of a stream that can not be read, which Connect calls an error of the service. */
+export const refuseUnreadableMessages: Interceptor = (next) => (req) =>
+  next(req.stream ? { ...req, message: readable(req.message) } : req);
+
+async function* readable<T>(messages: AsyncIterable<T>): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw error instanceof ConnectError && error.code === Code.Internal ? unreadable(error) : error;
   }
 }
 

@@ -13,7 +13,7 @@ import { type Authenticator, authenticate } from './authentication.ts';
 import { callLimits, maxTimeoutMs, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
-import { checkedGzip } from './message-check.ts';
+import { checkedGzip, refuseUnreadableMessages } from './message-check.ts';
 import { createOwnCallersCheck, type OwnCallersOptions } from './own-callers.ts';
 import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
 import { createRequestGate } from './request-gate.ts';
@@ -30,6 +30,7 @@ export function createRpc(options: RpcOptions): Rpc {
   const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
   const interceptors: Interceptor[] = [
     callLog.interceptor,
+    refuseUnreadableMessages,
     authenticate(authentication),
     ...(rates === undefined ? [] : [rates.interceptor]),
     ...guards,

@@ -13,6 +13,7 @@ import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
 const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
 const checkPath = '/forms.v1.SubmissionsService/CheckAnswers';
 const exportPath = '/forms.v1.SubmissionsService/ExportSubmissions';
+const uploadPath = '/forms.v1.UploadsService/UploadFile';
 const broken = Buffer.from([0x0a, 0xff]);
 const deep = Buffer.alloc(5_000, Buffer.from([0x8b, 6]));
 
@@ -37,13 +38,15 @@ describe('a mistake of the caller', () => {
     ['broken bytes', submitPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['groups in groups', submitPath, deep, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['broken bytes to a stream', exportPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['broken bytes in a stream', uploadPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['no such encoding', submitPath, broken, { encoding: 'br' }, Code.Unimplemented, Reason.MEDIA_TYPE],
     ['no time-out', submitPath, broken, { timeout: 'soon' }, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['too much', submitPath, Buffer.alloc(300_000), {}, Code.ResourceExhausted, Reason.TOO_LARGE],
     ['no such method', `${submitPath}s`, broken, {}, Code.Unimplemented, Reason.NOT_FOUND],
   ];
   const all = cases.flatMap(([what, path, ...rest]) => {
-    const connect = path === exportPath ? 'application/connect+proto' : 'application/proto';
+    const connect =
+      path === exportPath || path === uploadPath ? 'application/connect+proto' : 'application/proto';
     return [grpc, web, connect].map((type) => [what, type, path, ...rest] as const);
   });
 
