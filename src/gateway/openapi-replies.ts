@@ -47,6 +47,9 @@ export const headers = {
   'Content-Disposition': header('The name to save the file under.', true),
 };
 
+/** What a browser that posted a form gets, unless it prefers JSON. */
+export const page = { schema: { type: 'string', description: 'A page, for whoever posted an HTML form.' } };
+
 type HeaderName = keyof typeof headers;
 
 function header(description: string, required = false): object {
@@ -62,7 +65,7 @@ function errorReply(status: number, operation: Operation): object {
   return {
     description,
     headers: replyHeaders(status, operation),
-    content: { 'application/json': { schema, example }, ...(operation.forms && { 'text/html': {} }) },
+    content: { 'application/json': { schema, example }, ...(operation.forms && { 'text/html': page }) },
   };
 }
 

@@ -111,7 +111,7 @@ export type Schemas = {
   ): { document: T; components: Record<string, object> };
 };
 
-export type JsonSchema = {
+type JsonSchema = {
   [key: string]: unknown;
   properties?: Record<string, JsonSchema>;
   required?: string[];

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { answerChannels } from '../domain/answers/provenance.ts';
 import type { Schemas } from './openapi-schemas.ts';
 import { jsonObject, timeReply } from './schemas.ts';
 
@@ -58,6 +59,20 @@ const headers = [
 
 const envelope = z.object({ id: z.string(), createdAt: timeReply });
 
+const provenance = z
+  .record(
+    z.string(),
+    z
+      .object({
+        by: z.enum(answerChannels),
+        at: timeReply,
+        keyId: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
+      })
+      .meta({ id: 'EventAnswerOrigin' }),
+  )
+  .exactOptional()
+  .describe('Where each answer comes from, by field id.');
+
 const submissionData = (status: 'accepted' | 'complete') =>
   z.object({
     submissionId: z.string(),
@@ -68,6 +83,7 @@ const submissionData = (status: 'accepted' | 'complete') =>
     source: z.string(),
     status: z.literal(status),
     answers: jsonObject.describe('By field id.'),
+    provenance,
     metadata: jsonObject.describe('The metadata of its session.'),
     createdAt: timeReply,
   });
@@ -78,6 +94,7 @@ const sessionData = z.object({
   expiresAt: timeReply,
   metadata: jsonObject,
   partialAnswers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+  provenance: provenance.describe('Where each partial answer comes from, by field id.'),
 });
 
 const submissionExample = {

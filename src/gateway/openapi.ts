@@ -1,6 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { formExamples, requestExamples } from './openapi-examples.ts';
-import { errorReplies, errorSchema, headers, replyHeaders } from './openapi-replies.ts';
+import { errorReplies, errorSchema, headers, page, replyHeaders } from './openapi-replies.ts';
 import { createSchemas, type Schemas } from './openapi-schemas.ts';
 import { type DescribedWebhook, describeWebhooks } from './openapi-webhooks.ts';
 import type { Operation, Route } from './route.ts';
@@ -132,7 +132,7 @@ function replyOf({ reply, replyTypes = [], forms }: Operation, schemas: Schemas)
   return {
     ...(reply === undefined ? {} : { 'application/json': { schema: schemas.output(reply) } }),
     ...Object.fromEntries(replyTypes.map((type) => [type, {}])),
-    ...(forms === undefined ? {} : { 'text/html': {} }),
+    ...(forms === undefined ? {} : { 'text/html': page }),
   };
 }
 

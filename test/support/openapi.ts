@@ -50,7 +50,15 @@ export function checkReply(reply: Reply): void {
   const type = (reply.headers.get('content-type') ?? '').split(';', 1).join();
   const content = described.content[type] ?? (isFile(described.content) ? {} : undefined);
   if (content === undefined) throw new Error(`${place}: the media type ${type} is not described`);
-  if (content.schema !== undefined) check(place, content.schema, text);
+  if (type === 'application/json' && content.schema !== undefined) check(place, content.schema, text);
+}
+
+/** Throws if the body of a webhook is not what the API description promises for its event. */
+export function checkEvent(body: string): void {
+  const { event } = JSON.parse(body);
+  const described = document.webhooks[event];
+  if (described === undefined) throw new Error(`The event ${event} is not described`);
+  check(`the event ${event}`, described.post.requestBody.content['application/json'].schema, body);
 }
 
 /** The operation of a path as a client calls it, if there is one. */

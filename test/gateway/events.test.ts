@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { emittedEvents } from '../../src/domain/events/index.ts';
+import { checkEvent } from '../support/openapi.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { startService } from '../support/server.ts';
+
+it('sends what the API description promises of each event', async () => {
+  await using service = await startService();
+  await using receiver = await startReceiver();
+  const form = await service.givenPublishedForm({ settings: { allowPartial: true } });
+  const events = ['submission.created', 'session.expired', 'session.cancelled'];
+  const { json } = await service.post('/v1/webhooks', { url: receiver.url, events, form_id: form.id });
+  const open = async (body: object) =>
+    (await service.post(`/v1/forms/${form.id}/sessions`, body)).json.session.id;
+
+  const expiring = await open({ expires_in: 1, metadata: { n: 1 } });
+  await service.patch(`/v1/sessions/${expiring}`, { answers: { message: 'Hello' } });
+  await service.post(`/v1/sessions/${await open({})}/cancel`);
+  await service.post(`/v1/webhooks/${json.webhook.id}/test`);
+  await service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } });
+  await service.call('POST', `/f/${await open({})}`, 'email=ann%40example.com&_step=1&_action=submit', {
+    key: null,
+    headers: { 'content-type': 'application/x-www-form-urlencoded', origin: service.url },
+  });
+
+  const received = await receiver.expectRequests(emittedEvents.length);
+  for (const { body } of received) checkEvent(body);
+  expect(new Set(received.map(({ body }) => JSON.parse(body).event))).toEqual(new Set(emittedEvents));
+});
