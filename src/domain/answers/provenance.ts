@@ -107,34 +107,34 @@ function sameAnswer({ type }: Pick<Field, 'type'>, left: Json, right: Json): boo
 }
 
 /**
- * The origin of each answer by field id, of those that are known. `at` is when the submission or the session was made.
+ * The origin of each answer by field id, in their order, of those that are known. `at` is when the submission or the session was made.
  * Fields with the same origin share one object.
  */
 export function expand(stored: readonly StoredOrigin[], ids: readonly string[], at: string): Provenance {
-  const provenance: Provenance = new Map();
+  const named = new Map<string, Origin>();
+  let rest: Origin | undefined;
   for (const each of stored) {
     const origin = originFrom(each, at);
-    for (const id of each.fields ?? ids) {
-      if (each.fields !== undefined || !provenance.has(id)) provenance.set(id, origin);
-    }
+    if (each.fields === undefined) rest = origin;
+    else for (const id of each.fields) named.set(id, origin);
   }
+  const provenance: Provenance = new Map();
+  for (const id of ids) setOrigin(provenance, id, named.get(id) ?? rest);
   return provenance;
 }
 
 /** The answers' origins as webhook bodies have them: JSON by field id. Each submission's event holds it. */
 export function provenanceJson(stored: readonly StoredOrigin[], answers: Answers, at: string): string {
-  const named = new Map<string, string>();
-  let rest: string | undefined;
-  for (const origin of stored) {
-    const text = JSON.stringify(originFrom(origin, at));
-    if (origin.fields === undefined) rest = text;
-    else for (const id of origin.fields) named.set(id, text);
-  }
+  const texts = new Map<Origin, string>();
   let json = '';
-  for (const id of Object.keys(answers)) {
-    const text = named.get(id) ?? rest;
+  for (const [id, origin] of expand(stored, Object.keys(answers), at)) {
+    let text = texts.get(origin);
+    if (text === undefined) {
+      text = JSON.stringify(origin);
+      texts.set(origin, text);
+    }
     // Ids of fields have no characters to escape.
-    if (text !== undefined) json += `${json === '' ? '' : ','}"${id}":${text}`;
+    json += `${json === '' ? '' : ','}"${id}":${text}`;
   }
   return `{${json}}`;
 }
