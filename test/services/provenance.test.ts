@@ -48,7 +48,9 @@ describe.each(engines)('the provenance of answers on %s', (engine) => {
 
     const open = await submit({ answers: { name: 'Jo', plan: '' } });
     const keyed = await submit({ answers: { name: 'Jo', plan: 'pro' } }, services.owner);
-    const posted = await submit({ inputs: [input('name', 'Jo'), input('tags', 'a', 'b')] });
+    const inputs = [input('name', 'Jo'), input('tags', 'a', 'b')];
+    const { submissionId } = await services.hosted.submitPostedForm({ formId, inputs });
+    const posted = await submissionOf(services, submissionId);
     const other = await submit(
       { answers: { name: 'Jo' } },
       { headers: { authorization: `Bearer ${foreign}` } },
