@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { HttpError } from '../http/errors.ts';
@@ -38,7 +39,7 @@ function refusingTwoHosts(handler: RequestListener): RequestListener {
       const name = rawHeaders[at];
       if (name?.length === 4 && name.toLowerCase() === 'host') hosts += 1;
     }
-    if (hosts > 1) request.socket.end(twoHosts);
+    if (hosts > 1) request.socket.end(answerWith(twoHosts));
     else handler(request, response);
   };
 }
@@ -49,21 +50,22 @@ function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
     socket.destroy();
     return;
   }
-  socket.end(brokenRequests[error.code ?? ''] ?? notHttp);
+  socket.end(answerWith(brokenRequests[error.code ?? ''] ?? notHttp));
 }
 
-const twoHosts = answerWith(new HttpError('bad_request', 'The request names more than one host'));
-const notHttp = answerWith(new HttpError('bad_request', 'The request is not HTTP'));
+const twoHosts = new HttpError('bad_request', 'The request names more than one host');
+const notHttp = new HttpError('bad_request', 'The request is not HTTP');
 
-const brokenRequests: Record<string, string> = {
-  HPE_HEADER_OVERFLOW: answerWith(new HttpError('too_large', 'The URL or the headers are too large')),
-  ERR_HTTP_REQUEST_TIMEOUT: answerWith(new HttpError('bad_request', 'The request took too long to arrive')),
+const brokenRequests: Record<string, HttpError> = {
+  HPE_HEADER_OVERFLOW: new HttpError('too_large', 'The URL or the headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('bad_request', 'The request took too long to arrive'),
 };
 
+/** The bytes of a reply. It has an id of its own, as every reply has one; these are not logged. */
 function answerWith({ status, body: content }: HttpError): string {
   const body = JSON.stringify(content);
   return (
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-    `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+    `X-Request-Id: ${randomUUID()}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
   );
 }

@@ -79,7 +79,9 @@ describe('a connection over HTTP/1.1', () => {
     connection.socket.write(sent);
 
     await connection.ended;
-    expect(connection.text()).toMatch(/^HTTP\/1.1 400 Bad Request\r\n[\s\S]*"reason":"bad_request"/);
+    expect(connection.text()).toMatch(
+      /^HTTP\/1.1 400 Bad Request\r\n[\s\S]*x-request-id: [\w-]{36}\r\n[\s\S]*"reason":"bad_request"/i,
+    );
     await until(() => connection.isGone());
   });
 
