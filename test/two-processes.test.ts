@@ -1,0 +1,147 @@
+import { join } from 'node:path';
+import { createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { SessionStatus, SessionsService } from '../gen/forms/v1/sessions_pb.js';
+import { createServerDatabase } from './support/database.ts';
+import { type EventSource, openEventSource } from './support/event-source.ts';
+import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
+
+describe('two processes on one database', () => {
+  let owned: AsyncDisposableStack;
+  let here: Process;
+  let there: Process;
+  let formId: string;
+
+  beforeAll(async () => {
+    owned = new AsyncDisposableStack();
+    const folder = owned.use(temporaryFolder());
+    const server = owned.use(await createServerDatabase());
+    const start = (name: string) => startProcess(owned, join(folder.path, name), server.databaseUrl);
+    [here, there] = await Promise.all([start('here'), start('there')]);
+    formId = await givenForm(there);
+  }, 60_000);
+  afterAll(() => owned.disposeAsync());
+
+  it('end the waits and feed the streams of each other within a second', async () => {
+    await using stream = await watch(here);
+    const id = await givenSession();
+    const status = async (reply: Promise<Reply>) => ({
+      status: (await reply).session.status,
+      at: performance.now(),
+    });
+    const byRest = status(call(here, 'GET', `/v1/sessions/${id}?wait=60`));
+    const byRpc = sessionsOf(here)
+      .awaitSession({ sessionId: id })
+      .then(({ session }) => ({ status: session?.status, at: performance.now() }));
+    await call(here, 'GET', `/v1/sessions/${id}`);
+
+    const submitted = await call(there, 'POST', `/v1/sessions/${id}/submit`, { answers });
+    const submittedAt = performance.now();
+
+    const [rest, rpc, [event]] = await Promise.all([byRest, byRpc, stream.expectEvents(1)]);
+    const streamedAt = performance.now();
+    expect([rest.status, rpc.status]).toEqual(['submitted', SessionStatus.SUBMITTED]);
+    expect(JSON.parse(event?.data ?? '').submission.id).toBe(submitted.submission_id);
+    for (const at of [rest.at, rpc.at, streamedAt]) expect(at - submittedAt).toBeLessThan(1_000);
+  });
+
+  it('let a stream go on in the other, and answer those who wait when they stop', async () => {
+    const stream = await watch(here);
+    const id = await givenSession();
+    const byRest = call(here, 'GET', `/v1/sessions/${id}?wait=60`);
+    const byRpc = sessionsOf(here).awaitSession({ sessionId: id });
+    await call(here, 'GET', `/v1/sessions/${id}`);
+    const stoppedAt = performance.now();
+
+    const stopped = await here.service.stop('SIGTERM');
+    const took = performance.now() - stoppedAt;
+    const accepted = await call(there, 'POST', `/api/forms/${formId}/submissions`, { answers });
+    await using next = await watch(there, { 'last-event-id': stream.lastId() });
+    await next.expectEvents(1);
+
+    expect(stopped.code, stopped.errors).toBe(0);
+    expect(took).toBeLessThan(5_000);
+    expect((await byRest).session.status).toBe('open');
+    expect((await byRpc).session?.status).toBe(SessionStatus.OPEN);
+    expect(stream.text().endsWith('event: bye\ndata: {}\n\n')).toBe(true);
+    expect(next.text()).toContain(accepted.submission_id);
+  });
+
+  async function givenSession(): Promise<string> {
+    const { session } = await call(there, 'POST', `/v1/forms/${formId}/sessions`, {});
+    return session.id;
+  }
+
+  function watch({ url }: Process, headers: Record<string, string> = {}): Promise<EventSource> {
+    return openEventSource(`${url}/v1/forms/${formId}/submissions/stream`, { ...authorized, ...headers });
+  }
+});
+
+async function startProcess(
+  owned: AsyncDisposableStack,
+  dataDir: string,
+  databaseUrl: string,
+): Promise<Process> {
+  const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
+  const service = owned.use(
+    spawnService({
+      PORT: String(port),
+      GRPC_PORT: String(grpcPort),
+      HOST: '127.0.0.1',
+      DATA_DIR: dataDir,
+      DATABASE_URL: databaseUrl,
+      SECRET_KEY: 'ab'.repeat(32),
+      BOOTSTRAP_API_KEY: KEY,
+    }),
+  );
+  await service.started();
+  return { service, url: `http://127.0.0.1:${port}`, grpcUrl: `http://127.0.0.1:${grpcPort}` };
+}
+
+async function givenForm(at: Process): Promise<string> {
+  const { form } = await call(at, 'POST', '/api/forms/create', {
+    name: 'Contact',
+    slug: 'contact',
+    fields: [{ id: 'email', type: 'email' }],
+    delivery: { type: 'email' },
+  });
+  await call(at, 'POST', form.activate_url, { email: 'owner@example.com' });
+  return form.id;
+}
+
+async function call({ url }: Process, method: string, path: string, body?: object): Promise<Reply> {
+  const response = await fetch(url + path, {
+    method,
+    headers: { ...authorized, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  expect(response.status, path).toBeLessThan(300);
+  return (await response.json()) as Reply;
+}
+
+function sessionsOf({ grpcUrl }: Process) {
+  const transport = createGrpcTransport({
+    baseUrl: grpcUrl,
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', authorized.authorization);
+        return next(request);
+      },
+    ],
+  });
+  return createClient(SessionsService, transport);
+}
+
+const KEY = 'a-key-for-the-tests-of-two-processes';
+const authorized = { authorization: `Bearer ${KEY}` };
+const answers = { email: 'ann@example.com' };
+
+type Process = { service: SpawnedService; url: string; grpcUrl: string };
+
+/** The parts of replies that these tests read. */
+type Reply = {
+  form: { id: string; activate_url: string };
+  session: { id: string; status: string };
+  submission_id: string;
+};
