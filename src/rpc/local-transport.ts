@@ -87,20 +87,19 @@ function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undef
 
 async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
   const context = new LocalContext(req);
-  const common = { service: req.service, header: context.responseHeader, trailer: context.responseTrailer };
   if (spec.kind === 'unary' && !req.stream) {
     const message = create(spec.method.output, await spec.impl(req.message, context));
-    return { ...common, stream: false as const, method: spec.method, message };
+    return { ...context.answer(), stream: false as const, method: spec.method, message };
   }
   if (spec.kind === 'client_streaming' && req.stream) {
     const output = create(spec.method.output, await spec.impl(req.message, context));
-    return { ...common, stream: true as const, method: spec.method, message: single(output) };
+    return { ...context.answer(), stream: true as const, method: spec.method, message: single(output) };
   }
   if (spec.kind === 'server_streaming' && req.stream) {
     const input = await only(req.message);
     const message = normalized(spec.method.output, spec.impl(input, context));
     return {
-      ...common,
+      ...context.answer(),
       stream: true as const,
       method: spec.method,
       message: endOnAbort(message, req.signal),
@@ -109,11 +108,11 @@ async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
   throw new ConnectError(`${spec.method.name} can't be called like this`, Code.Unimplemented);
 }
 
-/** The context that a method gets. Trailers are seldom used, so they are made on demand. */
+/** The context that a method gets. What it may set is made on demand: most methods set nothing, and some wait long. */
 class LocalContext implements HandlerContext {
   readonly #request: UnaryRequest | StreamRequest;
-  readonly responseHeader = new Headers();
   readonly protocolName = 'local';
+  #header: Headers | undefined;
   #trailer: Headers | undefined;
 
   constructor(request: UnaryRequest | StreamRequest) {
@@ -141,12 +140,21 @@ class LocalContext implements HandlerContext {
   get url() {
     return this.#request.url;
   }
+  get responseHeader() {
+    this.#header ??= new Headers();
+    return this.#header;
+  }
   get responseTrailer() {
     this.#trailer ??= new Headers();
     return this.#trailer;
   }
   timeoutMs(): undefined {
     return undefined;
+  }
+
+  /** What every answer has beside its message. */
+  answer() {
+    return { service: this.service, header: this.responseHeader, trailer: this.responseTrailer };
   }
 }
 

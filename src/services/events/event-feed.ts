@@ -206,11 +206,11 @@ const NEWEST_MS = 1_000;
 const POLL_MS = 500;
 
 /** Between two polls; and how many times as long as the one before took. */
-const PAUSE_MS = 50;
+const PAUSE_MS = 25;
 const PAUSE_FACTOR = 9;
 
 /** Each notification costs a commit. */
-const NOTIFY_EVERY_MS = 100;
+const NOTIFY_EVERY_MS = 50;
 
 /** Whoever has waited often waits again. */
 const IDLE_MS = 10_000;

@@ -2,8 +2,9 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { AwaitSessionRequest, AwaitSessionResponseSchema } from '../../../gen/forms/v1/sessions_pb.js';
 import { waitSeconds } from '../../domain/limits.ts';
-import { callerOf } from '../../rpc/context.ts';
+import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid } from '../../rpc/errors.ts';
+import type { Session } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import { requireValidKey } from '../keys/valid-key.ts';
@@ -19,32 +20,44 @@ import { createSessionWaits } from './session-waits.ts';
  * Throws NOT_FOUND, INVALID for a time-out out of range, and RATE_LIMITED if too many wait.
  */
 export function createAwaitSession(context: ServiceContext): AwaitSession {
+  const { database } = context;
   const waits = createSessionWaits(context);
+
+  async function answer(session: Session) {
+    const form = await publishedForm(context.forms, session.formId);
+    return { session: sessionToMessage(context, form, session) };
+  }
+
+  /** Resolves with the session once it is to be answered. Thousands may wait here, so it keeps little. */
+  async function wait(sessionId: string, caller: Caller, call: HandlerContext, endsAt: number) {
+    using _ = context.waits.enter(caller);
+    using opened = await waits.open(sessionId);
+    for (;;) {
+      const read = await readOpen();
+      if (typeof read === 'object') return read;
+      await opened.changed(read, call.signal);
+      await requireValidKey(context, call);
+    }
+
+    /** The session if it is to be answered, else for how long it stays as it is, in milliseconds. */
+    async function readOpen(): Promise<Session | number> {
+      const session = await ownSession(database, caller, sessionId);
+      const leftMs = endsAt - performance.now();
+      if (session.status !== 'open' || leftMs <= 0 || context.stopping.aborted) return session;
+      return Math.min(leftMs, session.expiresAt.getTime() - session.readAt.getTime() + 1);
+    }
+  }
+
   return async ({ sessionId, timeout }, call) => {
     const startedAt = performance.now();
     const problems = secondsProblems(timeout, 'timeout', waitSeconds);
     if (problems.length > 0) throw invalid(problems);
-    const caller = callerOf(call);
-    const read = () => ownSession(context.database, caller, sessionId);
     const timeoutMs = Number(timeout?.seconds ?? waitSeconds.default) * 1000;
     const deadlineMs = (call.timeoutMs() ?? Number.POSITIVE_INFINITY) - BEFORE_DEADLINE_MS;
-    const endsAt = startedAt + Math.min(timeoutMs, deadlineMs);
-
-    let session = await read();
-    if (session.status === 'open') {
-      using _ = context.waits.enter(caller);
-      using wait = await waits.open(sessionId);
-      for (;;) {
-        session = await read();
-        const leftMs = endsAt - performance.now();
-        if (session.status !== 'open' || leftMs <= 0 || context.stopping.aborted) break;
-        const openMs = session.expiresAt.getTime() - session.readAt.getTime() + 1;
-        await wait.changed(Math.min(leftMs, openMs), call.signal);
-        await requireValidKey(context, call);
-      }
-    }
-    const form = await publishedForm(context.forms, session.formId);
-    return { session: sessionToMessage(context, form, session) };
+    const caller = callerOf(call);
+    const session = await ownSession(database, caller, sessionId);
+    if (session.status !== 'open') return answer(session);
+    return wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs)).then(answer);
   };
 }
 

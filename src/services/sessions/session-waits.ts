@@ -57,20 +57,20 @@ export function createSessionWaits({ events, stopping }: WaitsOptions): SessionW
         throw error;
       }
       return {
-        async changed(ms, signal) {
-          signal.throwIfAborted();
-          if (!hasChanged) {
+        changed(ms, signal) {
+          return new Promise((done, failed) => {
             const timer = setTimeout(wake, ms);
-            const woken = new Promise<void>((done) => {
-              resolve = done;
-            });
+            resolve = () => {
+              resolve = () => {};
+              clearTimeout(timer);
+              signal.removeEventListener('abort', wake);
+              hasChanged = false;
+              if (signal.aborted) failed(signal.reason);
+              else done();
+            };
             signal.addEventListener('abort', wake);
-            await woken;
-            signal.removeEventListener('abort', wake);
-            clearTimeout(timer);
-            signal.throwIfAborted();
-          }
-          hasChanged = false;
+            if (hasChanged || signal.aborted) resolve();
+          });
         },
         [Symbol.dispose]: () => remove(sessionId, wake),
       };
