@@ -5,6 +5,7 @@ import { acceptEmbedded } from './accept-embedded.ts';
 import { acceptFull } from './accept-full.ts';
 import { acceptKeyed } from './accept-keyed.ts';
 import { acceptRpc } from './accept-rpc.ts';
+import { awaiting } from './await.ts';
 import { deliver } from './deliver.ts';
 import { exporting } from './export.ts';
 import { fairness } from './fairness.ts';
@@ -30,6 +31,7 @@ export const rows: Row[] = [
   snapshot,
   fairness,
   lag,
+  awaiting,
   idle,
   list,
   acceptFull,

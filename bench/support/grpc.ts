@@ -30,16 +30,20 @@ const CALLS_PER_CONNECTION = 16;
 
 /**
  * One HTTP/2 connection to 127.0.0.1 that makes unary calls of one method, as many at once as are asked
- * for.
+ * for, with an API key if one is given.
  *
  * The load generator shares the machine with what it measures, so it has to be cheap: this writes the two
  * frames of a call and looks for the status at the end of the answer, where `node:http2` builds streams
  * and headers.
  */
-async function openGrpcConnection(port: number, method: string): Promise<GrpcConnection> {
+export async function openGrpcConnection(
+  port: number,
+  method: string,
+  key?: string,
+): Promise<GrpcConnection> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   await once(socket, 'connect');
-  const head = requestHead(method, port);
+  const head = requestHead(method, port, key);
   const calls = new Map<number, Waiting>();
   let stream = 1;
   let unread: Buffer = Buffer.alloc(0);
@@ -118,14 +122,14 @@ function frameOf(type: number, flags: number, stream: number, payload: Buffer = 
 }
 
 /** A message with gRPC's own head: a byte of flags and four of length. */
-function grpcFrame(message: Buffer): Buffer {
+export function grpcFrame(message: Buffer): Buffer {
   const frame = Buffer.concat([Buffer.alloc(GRPC_HEAD), message]);
   frame.writeUInt32BE(message.length, 1);
   return frame;
 }
 
 /** The request's headers in HPACK (RFC 7541), without its dynamic table. */
-function requestHead(method: string, port: number): Buffer {
+function requestHead(method: string, port: number, key: string | undefined): Buffer {
   return Buffer.concat([
     Buffer.from([INDEXED | STATIC.methodPost, INDEXED | STATIC.schemeHttp]),
     Buffer.from([STATIC.path]),
@@ -138,6 +142,7 @@ function requestHead(method: string, port: number): Buffer {
     Buffer.from([0]),
     hpackText('te'),
     hpackText('trailers'),
+    ...(key === undefined ? [] : [Buffer.from([15, STATIC.authorization - 15]), hpackText(`Bearer ${key}`)]),
   ]);
 }
 
@@ -149,7 +154,7 @@ function hpackText(text: string): Buffer {
 const INDEXED = 0x80;
 
 /** Places in HPACK's static table. */
-const STATIC = { authority: 1, methodPost: 3, path: 4, schemeHttp: 6, contentType: 31 };
+const STATIC = { authority: 1, methodPost: 3, path: 4, schemeHttp: 6, authorization: 23, contentType: 31 };
 
 const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7, window: 8 };
 const FLAG = { endStream: 1, ack: 1, endHeaders: 4 };
@@ -171,7 +176,7 @@ const GRPC_HEAD = 5;
 const OK = '0';
 
 type GrpcOptions = { port: number; method: string; message: Buffer; seconds: number };
-type GrpcConnection = { call(frame: Buffer): Promise<{ status: string }>; close(): void };
+export type GrpcConnection = { call(frame: Buffer): Promise<{ status: string }>; close(): void };
 type Waiting = {
   messages: number;
   resolve: (reply: { status: string }) => void;
