@@ -131,4 +131,4 @@ const saidBySchema: ReadonlySet<string> = new Set([
 ]);
 
 /** A question in one line of words. */
-export type AgentQuestion = { id: string; text: string };
+type AgentQuestion = { id: string; text: string };

@@ -26,7 +26,7 @@ export const fieldTypes = [
 ] as const;
 
 /** Who may answer a field. */
-export const answerers = ['anyone', 'human', 'agent'] as const;
+const answerers = ['anyone', 'human', 'agent'] as const;
 
 const fieldIdPattern = /^[a-zA-Z][a-zA-Z0-9_-]{0,63}$/;
 
