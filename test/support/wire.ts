@@ -45,8 +45,8 @@ export async function sendBytes(url: string, bytes: Uint8Array): Promise<string>
   return text(socket);
 }
 
-/** Sends texts as they are and keeps the connection open; gives what comes back until the server hangs up. */
-export function sendUnended(url: string, texts: string[]): Promise<string> {
+/** Sends what it is given as it is and keeps the connection open; gives what comes back until the server hangs up. */
+export function sendUnended(url: string, parts: (string | Uint8Array)[]): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const socket = connectTcp(Number(port), hostname);
@@ -54,10 +54,10 @@ export function sendUnended(url: string, texts: string[]): Promise<string> {
     socket.on('data', (data) => {
       received += data.toString('latin1');
     });
-    // A server that hangs up while texts are being sent resets the connection.
+    // A server that hangs up while they are being sent resets the connection.
     socket.on('error', () => {});
     socket.on('close', () => resolve(received));
-    for (const part of texts) socket.write(part);
+    for (const part of parts) socket.write(part);
   });
 }
 
