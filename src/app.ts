@@ -107,8 +107,11 @@ export async function startApp(
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
   const isTrusted = trustedBy(config);
+  const { tlsCert: certFile, tlsKey: keyFile } = config;
+  const tls = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
   const listeners = await listen({
     ...config,
+    tls,
     http: createHttpHandler(config, api, log),
     grpc: rpcHandler(config, { api, log, fallback: notFound }),
     ...clientsBehind(isTrusted),
@@ -119,10 +122,11 @@ export async function startApp(
   started.defer(() => listeners.close(CALLS_GRACE_MS));
   started.defer(() => api.endStreams());
 
+  const scheme = tls === undefined ? 'http' : 'https';
   const owned = started.move();
   return {
-    url: `http://localhost:${listeners.port}`,
-    grpcUrl: `http://localhost:${listeners.grpcPort}`,
+    url: `${scheme}://localhost:${listeners.port}`,
+    grpcUrl: `${scheme}://localhost:${listeners.grpcPort}`,
     firstKey,
     close: () => owned.disposeAsync(),
   };

@@ -32,7 +32,13 @@ export function readConfig(env: Environment): Config {
       'WORKERS: more than 1 needs DATABASE_URL: the embedded database belongs to one process',
     ]);
   }
-  const baseUrl = rest.baseUrl ?? `http://localhost:${port}`;
+  if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined)) {
+    throw new ConfigError([
+      rest.tlsCert === undefined ? 'TLS_CERT: needed with TLS_KEY' : 'TLS_KEY: needed with TLS_CERT',
+    ]);
+  }
+  const scheme = rest.tlsCert === undefined ? 'http' : 'https';
+  const baseUrl = rest.baseUrl ?? `${scheme}://localhost:${port}`;
   return {
     ...rest,
     port,
@@ -129,6 +135,14 @@ const settings = z.object({
     '0.0.0.0',
     z.string().regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' }),
   ),
+  tlsCert: optional(
+    'TLS_CERT',
+    'a file with the certificate, in PEM, to serve TLS with on both ports; read again when it changes. ' +
+      'Needs `TLS_KEY`; unset: cleartext, for a proxy in front',
+    '',
+    z.string(),
+  ),
+  tlsKey: optional('TLS_KEY', 'a file with its private key, in PEM', '', z.string()),
   databaseUrl: optional(
     'DATABASE_URL',
     '`postgres://…`; unset: the embedded database in `DATA_DIR`',

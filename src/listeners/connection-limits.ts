@@ -48,20 +48,13 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
     return true;
   }
 
-  function destroyAfterEnd(socket: Socket): void {
-    socket.once('finish', () => {
-      const linger = setTimeout(() => socket.destroy(), lingerMs);
-      socket.once('close', () => clearTimeout(linger));
-    });
-  }
-
   return {
     guard(server) {
       const listeners = server.listeners('connection');
       server.removeAllListeners('connection');
       server.on('connection', (socket: Socket) => {
         if (!admits(socket)) return socket.destroy();
-        destroyAfterEnd(socket);
+        destroyAfterEnd(socket, lingerMs);
         for (const listener of listeners) Reflect.apply(listener, server, [socket]);
       });
     },
@@ -69,6 +62,14 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
       for (const socket of open) socket.destroy();
     },
   };
+}
+
+/** Ends a connection on both sides some time after it was ended on this one. */
+export function destroyAfterEnd(socket: Socket, lingerMs: number): void {
+  socket.once('finish', () => {
+    const linger = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once('close', () => clearTimeout(linger));
+  });
 }
 
 const WARN_EVERY_MS = 10_000;

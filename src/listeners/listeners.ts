@@ -1,10 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Http2Server, Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import type { BodyBudget } from '../body/budget.ts';
 import { countBody } from '../body/read-body.ts';
 import { StartError } from '../store/database/faults.ts';
-import { type ConnectionLimitOptions, createConnectionLimits } from './connection-limits.ts';
+import { readCertificate, type TlsFiles, watchCertificate } from './certificate.ts';
+import { type ConnectionLimitOptions, createConnectionLimits, destroyAfterEnd } from './connection-limits.ts';
 import { createHttp1Server } from './http1.ts';
 import { createHttp2Server } from './http2.ts';
 import { readPreface } from './preface.ts';
@@ -12,7 +14,8 @@ import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
 
 /**
  * Opens the two ports: one of HTTP/1.1, for REST, hosted pages, Connect and gRPC-Web, which takes HTTP/2 cleartext
- * as well, by its preface; and one of HTTP/2 cleartext alone. Calls by HTTP/2 go to `grpc` on both.
+ * as well, by its preface; and one of HTTP/2 cleartext alone. Calls by HTTP/2 go to `grpc` on both. With `tls`, both
+ * take either by ALPN, and the files may change.
  *
  * Throws a `StartError` if it can't listen on one of the ports; then neither stays open.
  */
@@ -40,8 +43,24 @@ export async function listen({
     http2: toHttp2,
     undecided: (error: Error, socket: Socket) => void http1.emit('clientError', error, socket),
   };
-  const httpPort = openPort((socket) => readPreface(socket, timeOuts.headersMs, divided));
-  const rpcPort = openPort(toHttp2);
+  const certificate = options.tls && readCertificate(options.tls);
+  const openTls = (protocols: string[]) => {
+    const server = createTlsServer(
+      { ...certificate, ALPNProtocols: protocols, handshakeTimeout: timeOuts.headersMs, allowHalfOpen: true },
+      (socket) => {
+        destroyAfterEnd(socket, timeOuts.lingerMs);
+        if (socket.alpnProtocol === 'h2') toHttp2(socket);
+        else toHttp1(socket);
+      },
+    );
+    // Node leaves connections open whose handshake fails or takes too long.
+    return server.on('tlsClientError', (_error, socket) => socket.destroy());
+  };
+  // Browsers must get HTTP/1.1, which has the pages, where both are offered.
+  const httpPort = certificate
+    ? openTls(['http/1.1', 'h2'])
+    : openPort((socket) => readPreface(socket, timeOuts.headersMs, divided));
+  const rpcPort = certificate ? openTls(['h2', 'http/1.1']) : openPort(toHttp2);
   const limits = createConnectionLimits(options, timeOuts.lingerMs);
   for (const opened of [httpPort, rpcPort]) limits.guard(opened);
 
@@ -52,10 +71,22 @@ export async function listen({
     for (const server of [httpPort, http1, http2]) server.close();
     throw error;
   }
+  const watch =
+    options.tls && certificate
+      ? watchCertificate(options.tls, certificate, {
+          log: options.log,
+          changed(next) {
+            for (const server of [httpPort, rpcPort]) {
+              if (server instanceof TlsServer) server.setSecureContext(next);
+            }
+          },
+        })
+      : undefined;
   return {
     port: portOf(httpPort),
     grpcPort: portOf(rpcPort),
     async close(graceMs) {
+      watch?.[Symbol.dispose]();
       const closed = Promise.all([closing(httpPort), closing(rpcPort)]);
       // Connections that become idle during the stop would be kept open for a next call.
       const idle = setInterval(() => http1.closeIdleConnections(), IDLE_MS);
@@ -149,6 +180,8 @@ export type ListenOptions = ConnectionLimitOptions &
     grpcPort: number;
     http: RequestListener;
     grpc: (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+    /** What to serve TLS with, on both ports; absent: cleartext. */
+    tls?: TlsFiles | undefined;
     /** Other time-outs than the standard ones. */
     timeOuts?: Partial<TimeOuts>;
   };
