@@ -50,7 +50,7 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
   }),
   customRoute('get', '/v1/uploads/:id', rpcs.getUpload, {
     summary: 'Read a submitted file',
-    replyTypes: ['application/octet-stream'],
+    replyTypes: ['*/*'],
     handle: sendUpload,
   }),
 ]);
