@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startService, type TestService } from '../support/server.ts';
 
 /** The examples, each with a command that succeeds where its toolchain is installed. */
-const languages: Language[] = [
+const examples: Language[] = [
   { name: 'node', check: 'true', run: [process.execPath, 'main.ts'] },
   {
     name: 'python',
@@ -29,6 +29,10 @@ const languages: Language[] = [
     run: ['sh', '-c', 'make -j2 gen/main >gen/make.log 2>&1 && ./gen/main'],
   },
 ];
+
+/** Those that are wanted: `CLIENTS=python,go npm run test:clients`; by default all. */
+const wanted = process.env.CLIENTS?.split(',');
+const languages = examples.filter(({ name }) => wanted?.includes(name) ?? true);
 
 const root = join(import.meta.dirname, '../..');
 // Debian's interpreters have Debian's packages.

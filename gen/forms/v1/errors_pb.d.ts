@@ -308,8 +308,8 @@ export enum Reason {
   TOO_LARGE = 14,
 
   /**
-   * The body is of a media type, or compressed in a way, that is not read. Code `UNIMPLEMENTED`,
-   * status 415.
+   * The body is of a media type, or compressed in a way, that is not read. Code `UNIMPLEMENTED` where the protocol
+   * itself does not know it, else `INVALID_ARGUMENT`; status 415.
    *
    * @generated from enum value: REASON_MEDIA_TYPE = 15;
    */

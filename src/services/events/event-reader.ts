@@ -139,7 +139,7 @@ export type EventReader = Disposable & {
 };
 
 /** An event, and where to go on after it. */
-export type Read = { event: EventHead; cursor: string };
+type Read = { event: EventHead; cursor: string };
 
 export type EventReaderOptions = {
   database: Queries;

@@ -83,7 +83,7 @@ export type SessionWaits = {
   open(sessionId: string): Promise<SessionWait>;
 };
 
-export type SessionWait = Disposable & {
+type SessionWait = Disposable & {
   /**
    * Resolves when something became of the session since the last call, or the service stops, at the latest after
    * `ms`. Rejects when the signal is aborted.
