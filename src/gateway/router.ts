@@ -23,7 +23,7 @@ import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
-import { type AccessOf, describeApi } from './openapi.ts';
+import { type AccessOf, describeApi } from './openapi/document.ts';
 import { type Exchange, idOf, type Pages, type Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
 import { exportRoutes } from './submissions/export.ts';

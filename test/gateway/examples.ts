@@ -1,4 +1,4 @@
-import { requestExamples } from '../../src/gateway/openapi-examples.ts';
+import { requestExamples } from '../../src/gateway/openapi/examples.ts';
 
 /** A body that fits, for each operation that reads one, and the query of those that need one. */
 export const examples: Record<string, Example> = {

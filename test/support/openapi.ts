@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { describeApi, type OpenApi } from '../../src/gateway/openapi.ts';
+import { describeApi, type OpenApi } from '../../src/gateway/openapi/document.ts';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
 import { accessOf } from '../../src/rpc/authorization.ts';

@@ -1,6 +1,6 @@
-import { violationCodes } from '../domain/violations.ts';
-import { type ErrorReason, errorReasons, HttpError } from '../http/errors.ts';
-import type { Operation } from './route.ts';
+import { violationCodes } from '../../domain/violations.ts';
+import { type ErrorReason, errorReasons, HttpError } from '../../http/errors.ts';
+import type { Operation } from '../route.ts';
 
 /** The errors that a route can answer, by status: those its parts imply, and its own. */
 export function errorReplies(path: string, operation: Operation): Record<string, object> {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { answerChannels } from '../domain/answers/provenance.ts';
-import type { Schemas } from './openapi-schemas.ts';
-import { jsonObject, timeReply } from './schemas.ts';
+import { answerChannels } from '../../domain/answers/provenance.ts';
+import { jsonObject, timeReply } from '../schemas.ts';
+import type { Schemas } from './schemas.ts';
 
 /** The requests that the service sends to registered endpoints, by event. */
 export function describeWebhooks(schemas: Schemas): Record<string, DescribedWebhook> {

@@ -1,9 +1,9 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { formExamples, requestExamples } from './openapi-examples.ts';
-import { errorReplies, errorSchema, headers, page, replyHeaders } from './openapi-replies.ts';
-import { createSchemas, type Schemas } from './openapi-schemas.ts';
-import { type DescribedWebhook, describeWebhooks } from './openapi-webhooks.ts';
-import type { Operation, Route } from './route.ts';
+import type { Operation, Route } from '../route.ts';
+import { formExamples, requestExamples } from './examples.ts';
+import { errorReplies, errorSchema, headers, page, replyHeaders } from './replies.ts';
+import { createSchemas, type Schemas } from './schemas.ts';
+import { type DescribedWebhook, describeWebhooks } from './webhooks.ts';
 
 /** The API description (OpenAPI 3.1) of a table of routes, made of the schemas that serve. */
 export function describeApi(routes: readonly Route[], { baseUrl, version, accessOf }: ApiFacts): OpenApi {
