@@ -1,77 +1,11 @@
-import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
+import { raw } from '@mikro-orm/core';
 import type { SessionOrigins } from '../domain/answers/provenance.ts';
-import {
-  id,
-  type JsonObject,
-  json,
-  listOrNull,
-  objectOf,
-  objectOrNull,
-  text,
-  textOrNull,
-  time,
-  timeOf,
-  timeOrNull,
-} from './database/columns.ts';
+import type { JsonObject } from './database/columns.ts';
 import { DatabaseUnavailable } from './database/faults.ts';
 import { createLoader } from './database/loader.ts';
-import {
-  deleteSome,
-  MAX_PAGE_BYTES,
-  type Page,
-  type Queries,
-  type Row,
-  type Transaction,
-} from './database/queries.ts';
+import { deleteSome, type Queries, type Transaction } from './database/queries.ts';
 import { MAX_CONFLICTS } from './database/retry.ts';
-
-/** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
-export const SessionEntity = defineEntity({
-  name: 'Session',
-  tableName: 'sessions',
-  properties: {
-    id: id().primary(),
-    projectId: id(),
-    formId: id(),
-    versionId: id(),
-    prefill: json<JsonObject>(),
-    metadata: json<JsonObject>(),
-    partialAnswers: json<JsonObject>().strictNullable(),
-    /** Where both come from; null for sessions that are older than the record. */
-    provenance: json<SessionOrigins>().strictNullable(),
-    /** Where the person is sent after submitting. */
-    returnUrl: text().strictNullable(),
-    createdAt: time(),
-    expiresAt: time(),
-    /** When the hosted page was first opened. */
-    openedAt: time().strictNullable(),
-    submittedAt: time().strictNullable(),
-    submissionId: id().strictNullable(),
-    /** When its maker ended it. */
-    cancelledAt: time().strictNullable(),
-    /** When its end without a submission became an event; set in that event's commit, so it happens once. */
-    expiryAnnouncedAt: time().strictNullable(),
-    idempotencyKey: text().strictNullable(),
-    /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
-    requestFingerprint: text().strictNullable(),
-  },
-  indexes: [
-    {
-      name: 'sessions_to_expire',
-      properties: ['expiresAt'],
-      where: 'submitted_at is null and expiry_announced_at is null',
-    },
-    { name: 'sessions_by_form', properties: ['formId', 'expiresAt'] },
-    { name: 'sessions_by_age', properties: ['formId', 'createdAt', 'id'] },
-  ],
-  uniques: [
-    {
-      name: 'sessions_idempotency_unique',
-      properties: ['formId', 'idempotencyKey'],
-      where: 'idempotency_key is not null',
-    },
-  ],
-});
+import { type Session, SessionEntity, sessionColumns, toSession } from './session-table.ts';
 
 /**
  * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If the form has a
@@ -83,7 +17,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
       `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
          idempotency_key, request_fingerprint, return_url, provenance)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11)
-       on conflict do nothing returning ${columns}`,
+       on conflict do nothing returning ${sessionColumns}`,
       [
         session.id,
         session.projectId,
@@ -127,7 +61,7 @@ async function findStoredSession(
 ): Promise<Session | null> {
   const [row] = await db.execute(
     `update sessions set request_fingerprint = request_fingerprint
-     where id = $1 or (form_id = $2 and idempotency_key = $3) returning ${columns}`,
+     where id = $1 or (form_id = $2 and idempotency_key = $3) returning ${sessionColumns}`,
     [sessionId, formId, idempotencyKey],
     { repeatable: true },
   );
@@ -136,7 +70,7 @@ async function findStoredSession(
 
 /** Finds a session by its id alone, which is the credential of the hosted page. */
 export const findAnySession = createLoader(async (db, ids) => {
-  const rows = await db.select(`select ${columns} from sessions where id = any($1)`, [ids], {
+  const rows = await db.select(`select ${sessionColumns} from sessions where id = any($1)`, [ids], {
     prepared: true,
   });
   return rows.map(toSession);
@@ -152,47 +86,11 @@ export async function findSession(
   return session?.projectId === projectId ? session : null;
 }
 
-/**
- * Lists up to `limit` of a form's sessions, newest first, from the one after `after` on, as many as the bytes of
- * a page allow, but at least one.
- *
- * The form is one the caller may read: nothing here asks for its project.
- */
-export async function listSessions(
-  db: Queries,
-  formId: string,
-  { status, after, limit }: { status?: Session['status']; after?: Session; limit: number },
-): Promise<Page<Session>> {
-  const items: Session[] = [];
-  for (let bytes = 0, last = after; ; last = items.at(-1)) {
-    const count = Math.min(limit + 1 - items.length, MAX_READ_AT_ONCE);
-    const rows = await db.select(
-      `select ${columns} from sessions
-       where form_id = $1 and (created_at, id) < ($2::timestamptz, $3) and ($4::text is null or ${statusNow} = $4)
-       order by created_at desc, id desc limit $5`,
-      [formId, last?.createdAt.toISOString() ?? 'infinity', last?.id ?? '', status, count],
-    );
-    for (const session of rows.map(toSession)) {
-      bytes += bytesOf(session);
-      const full = items.length === limit || (bytes > MAX_PAGE_BYTES && items.length > 0);
-      if (full) return { items, nextCursor: items.at(-1)?.id ?? null };
-      items.push(session);
-    }
-    if (rows.length < count) return { items, nextCursor: null };
-  }
-}
-
-/** About what a session takes in a message. Metadata may be numbers throughout: `1,` takes 11 bytes there. */
-function bytesOf({ prefill, metadata, partialAnswers }: Session): number {
-  return Buffer.byteLength(JSON.stringify([prefill, partialAnswers])) + 6 * JSON.stringify(metadata).length;
-}
-
-/** A session holds up to half a megabyte, which should not be read in vain by the hundred. */
-const MAX_READ_AT_ONCE = 8;
-
 /** Finds a session and keeps others from changing it until the transaction ends. */
 export async function lockSession(tx: Transaction, sessionId: string): Promise<Session | null> {
-  const [row] = await tx.select(`select ${columns} from sessions where id = $1 for update`, [sessionId]);
+  const [row] = await tx.select(`select ${sessionColumns} from sessions where id = $1 for update`, [
+    sessionId,
+  ]);
   return row === undefined ? null : toSession(row);
 }
 
@@ -210,7 +108,7 @@ export async function updateSession(
        metadata = coalesce($4::json, metadata),
        partial_answers = coalesce($5::json, partial_answers),
        provenance = coalesce($6::json, provenance)
-     where id = $1 returning ${columns}`,
+     where id = $1 returning ${sessionColumns}`,
     [
       sessionId,
       expiresAt?.toISOString(),
@@ -226,7 +124,7 @@ export async function updateSession(
 /** Ends a session that the caller has locked and found open. The caller stores its event with it. */
 export async function cancelLockedSession(tx: Transaction, sessionId: string): Promise<Session> {
   const [row] = await tx.execute(
-    `update sessions set cancelled_at = now(), expiry_announced_at = now() where id = $1 returning ${columns}`,
+    `update sessions set cancelled_at = now(), expiry_announced_at = now() where id = $1 returning ${sessionColumns}`,
     [sessionId],
   );
   return toSession(row ?? {});
@@ -249,7 +147,7 @@ export async function takeExpiredSessions(tx: Transaction, limit: number): Promi
        select id from sessions
        where expires_at <= now() and submitted_at is null and expiry_announced_at is null
        order by expires_at limit $1 for update skip locked
-     ) returning ${columns}`,
+     ) returning ${sessionColumns}`,
     [limit],
   );
   return rows.map(toSession);
@@ -272,53 +170,9 @@ export async function removeSessionsBefore(
   return removed.length;
 }
 
-/** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
-const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'
-    when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
-
-const columns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, provenance, created_at, expires_at,
-  opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at,
-  clock_timestamp() as read_at, ${statusNow} as status`;
-
-function toSession(row: Row): Session {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    versionId: String(row.version_id),
-    status: sessionStatuses.find((status) => status === row.status) ?? 'open',
-    prefill: objectOf(row.prefill),
-    metadata: objectOf(row.metadata),
-    partialAnswers: objectOrNull(row.partial_answers),
-    provenance: originsOrNull(row.provenance),
-    createdAt: timeOf(row.created_at),
-    expiresAt: timeOf(row.expires_at),
-    openedAt: timeOrNull(row.opened_at),
-    submittedAt: timeOrNull(row.submitted_at),
-    submissionId: textOrNull(row.submission_id),
-    requestFingerprint: textOrNull(row.request_fingerprint),
-    returnUrl: textOrNull(row.return_url),
-    cancelledAt: timeOrNull(row.cancelled_at),
-    readAt: timeOf(row.read_at),
-  };
-}
-
-function originsOrNull(value: unknown): SessionOrigins | null {
-  const stored = objectOrNull(value);
-  return stored && { prefill: listOrNull(stored.prefill) ?? [], partial: listOrNull(stored.partial) ?? [] };
-}
-
-export const sessionStatuses = ['open', 'submitted', 'expired', 'cancelled'] as const;
-
 function jsonOrNull(value: object | undefined): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
-
-/** A session as it was at `readAt`, by the database's clock. */
-export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {
-  status: (typeof sessionStatuses)[number];
-  readAt: Date;
-};
 
 export type NewSession = Pick<
   Session,

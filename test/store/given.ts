@@ -2,7 +2,8 @@ import { checkDefinition, type FormDefinition } from '../../src/domain/definitio
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database/database.ts';
 import { type Form, insertForm } from '../../src/store/forms.ts';
-import { insertSession, type NewSession, type Session } from '../../src/store/sessions.ts';
+import type { Session } from '../../src/store/session-table.ts';
+import { insertSession, type NewSession } from '../../src/store/sessions.ts';
 import type { NewSubmission } from '../../src/store/submission-writer.ts';
 import { insertWebhook, type Webhook } from '../../src/store/webhooks.ts';
 

@@ -8,7 +8,7 @@ import { themeToMessage } from '../../domain/definition/definition-message.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { fieldToMessage } from '../../domain/fields/field-message.ts';
 import { memoize } from '../../domain/memoize.ts';
-import type { Session } from '../../store/sessions.ts';
+import type { Session } from '../../store/session-table.ts';
 import type { Availability, PublishedForm } from '../forms/form-access.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 

@@ -4,7 +4,7 @@ import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isObject } from '../../domain/json.ts';
-import type { Session } from '../../store/sessions.ts';
+import type { Session } from '../../store/session-table.ts';
 import { findSubmission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';

@@ -8,7 +8,8 @@ import {
 import { violationToMessage } from '../../domain/violation-message.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
-import { lockSession, type Session, updateSession } from '../../store/sessions.ts';
+import type { Session } from '../../store/session-table.ts';
+import { lockSession, updateSession } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';

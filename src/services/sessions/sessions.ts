@@ -15,15 +15,14 @@ import { sessionEvent } from '../../domain/events/session-event.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
+import { listSessions as listStored } from '../../store/session-pages.ts';
+import { type Session, sessionStatuses } from '../../store/session-table.ts';
 import {
   cancelLockedSession,
   findAnySession,
   findRepeatedSession,
   insertSession,
-  listSessions as listStored,
   lockSession,
-  type Session,
-  sessionStatuses,
   updateSession,
 } from '../../store/sessions.ts';
 import { insertSessionEvents } from '../../store/webhook-deliveries.ts';

@@ -9,7 +9,7 @@ import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
-import type { Session } from '../../store/sessions.ts';
+import type { Session } from '../../store/session-table.ts';
 import type { NewSubmission } from '../../store/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';

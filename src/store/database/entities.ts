@@ -8,7 +8,7 @@ import { KeyEntity } from '../keys.ts';
 import { AutoresponseEntity, MailAllowanceEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
 import { ProjectEntity } from '../projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
-import { SessionEntity } from '../sessions.ts';
+import { SessionEntity } from '../session-table.ts';
 import { CounterEntity, SubmissionEntity } from '../submissions.ts';
 import { UploadEntity } from '../uploads.ts';
 import { VersionEntity } from '../versions.ts';
