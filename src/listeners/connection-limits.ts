@@ -55,6 +55,8 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
       server.on('connection', (socket: Socket) => {
         if (!admits(socket)) return socket.destroy();
         destroyAfterEnd(socket, lingerMs);
+        // Whoever reads it hears of its failure, if anybody does; nobody does once it was refused.
+        socket.on('error', () => undefined);
         for (const listener of listeners) Reflect.apply(listener, server, [socket]);
       });
     },
