@@ -150,7 +150,7 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
 };
 
 /** A body as the route reads it, or all that is wrong with it. */
-export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly ErrorDetail[] };
+type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly ErrorDetail[] };
 
 /**
  * The pages that answer a browser's form post in place of JSON. The gateway decides the status; the request is

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import { isObject, type JsonObject } from '../domain/json.ts';
 import { idempotencyKeyLength, pageSizes } from '../domain/limits.ts';
 import { kindOf, violationsOf } from '../domain/violations.ts';
 import { HttpError } from '../http/errors.ts';
+
+export { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
@@ -66,32 +68,6 @@ export const seconds = ({ min, max, ...rest }: { min: number; max?: number; defa
     .meta({ minimum: min, ...(max !== undefined && { maximum: max }), ...rest })
     .describe('Seconds.');
 
-/** Seconds as a message has them. */
-export function durationOf(whole: number | undefined) {
-  return whole === undefined ? undefined : { seconds: BigInt(whole), nanos: 0 };
-}
-
-/** A message's time as a reply has it. */
-export function timeOf(time: Timestamp | undefined): string {
-  return time === undefined ? EPOCH : timestampDate(time).toISOString();
-}
-
-/** A message's time as a reply has it; null if it is not set. */
-export function timeOrNull(time: Timestamp | undefined): string | null {
-  return time === undefined ? null : timeOf(time);
-}
-
-/** A message's text as a reply has it; null if it is not set. */
-export function textOrNull(text: string): string | null {
-  return text === '' ? null : text;
-}
-
-/** A part of a response that its service always sets. Throws if it did not. */
-export function present<T>(part: T | undefined): T {
-  if (part === undefined) throw new TypeError('A response lacks a part that is always set');
-  return part;
-}
-
 /** The header that makes a request safe to repeat. */
 export const idempotencyKey = z
   .string()
@@ -112,5 +88,3 @@ export function idempotencyKeyOf({ headers }: IncomingMessage): string {
     { details },
   );
 }
-
-const EPOCH = new Date(0).toISOString();

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { sessionSeconds, waitSeconds } from '../domain/limits.ts';
+import { provenanceOf } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
 import { agentSchemaOf, agentSchemaReply } from './agent-schema.ts';
 import { listRoute } from './list-route.ts';
@@ -19,7 +20,7 @@ import {
   timeOrNull,
   timeReply,
 } from './schemas.ts';
-import { provenance, provenanceOf, submission, submissionOf } from './submissions/submissions.ts';
+import { provenance, submission, submissionOf } from './submissions/submissions.ts';
 
 const { method: rpcs } = SessionsService;
 

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import {
-  AnswerChannel,
-  type AnswerOrigin,
   type Submission,
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/forms/v1/submissions_pb.js';
 import { answerChannels } from '../../domain/answers/provenance.ts';
+import { provenanceOf } from '../../http/provenance.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
 import {
@@ -132,33 +131,3 @@ export function submissionOf(message: Submission | undefined): z.input<typeof su
     ...provenanceOf(there),
   };
 }
-
-/** Where answers come from, as the property of a reply; none if nothing is known of it. */
-export function provenanceOf(message: Pick<Submission, 'provenance'>): {
-  provenance?: z.input<typeof provenance>;
-} {
-  const entries = Object.entries(message.provenance);
-  if (entries.length === 0) return {};
-  const known = new Map<AnswerOrigin, z.input<typeof provenance>[string]>();
-  for (const [, origin] of entries) if (!known.has(origin)) known.set(origin, originOf(origin));
-  return {
-    provenance: Object.fromEntries(
-      entries.map(([id, origin]) => [id, known.get(origin) ?? originOf(origin)]),
-    ),
-  };
-}
-
-function originOf({ by, answerTime, keyId }: AnswerOrigin): z.input<typeof provenance>[string] {
-  return {
-    by: answerChannels.find((name) => channels[name] === by) ?? 'api',
-    at: timeOf(answerTime),
-    ...(keyId !== '' && { key_id: keyId }),
-  };
-}
-
-const channels = {
-  human: AnswerChannel.HUMAN,
-  api: AnswerChannel.API,
-  prefill: AnswerChannel.PREFILL,
-  default: AnswerChannel.DEFAULT,
-} satisfies Record<(typeof answerChannels)[number], AnswerChannel>;
