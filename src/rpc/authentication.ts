@@ -2,8 +2,9 @@ import type { ContextValues, Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { holds } from '../domain/scopes.ts';
 import { type Access, accessOf } from './authorization.ts';
-import { bearerOf, type Caller, callerKey, clientAddressKey } from './context.ts';
+import { bearerOf, type Caller, callerKey, callerOf, clientAddressKey } from './context.ts';
 import { failed } from './errors.ts';
+import { contextOfHeader } from './local-transport.ts';
 import type { OwnCallersCheck } from './own-callers.ts';
 
 /**
@@ -40,10 +41,25 @@ export async function identify(
   }
 }
 
+/**
+ * Tells whose key is in the headers of a caller in this process, who has not said yet what to call. Throws as a call
+ * does without a valid key, unless none is required.
+ */
+export function createIdentification(options: AuthenticationOptions): Identify {
+  return async (headers) => {
+    const header = new Headers(headers);
+    const values = contextOfHeader(header);
+    await identify(header, values, { key: 'required', openWithoutKeys: true }, options);
+    return callerOf({ values });
+  };
+}
+
 function checkScope(caller: Caller, { key, scope }: Access): void {
   if (key === 'none' || scope === undefined || holds(caller.scopes, scope)) return;
   throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, { requiredScope: scope });
 }
+
+export type Identify = (headers: Record<string, string>) => Promise<Caller>;
 
 /** Finds the owner of a key. */
 export type Authenticator = {

@@ -2,6 +2,7 @@ import { create, type DescMessage, type DescMethod, type Message } from '@bufbui
 import {
   Code,
   ConnectError,
+  type ContextValues,
   createContextValues,
   type HandlerContext,
   type Interceptor,
@@ -62,19 +63,24 @@ export function requestOf(
   init: ConstructorParameters<typeof Headers>[0],
 ) {
   const header = init instanceof Headers ? init : new Headers(init);
-  const contextValues = createContextValues();
-  const clientAddress = header.get('x-forwarded-for');
-  if (clientAddress !== null) contextValues.set(clientAddressKey, clientAddress);
-  contextValues.set(hostKey, header.get('host') ?? undefined);
-  if (header.has('x-continuation')) contextValues.set(continuationKey, true);
   return {
     service: method.parent,
     requestMethod: 'POST',
     url: `local:/${method.parent.typeName}/${method.name}`,
     signal: withDeadline(signal, timeoutMs),
     header,
-    contextValues,
+    contextValues: contextOfHeader(header),
   };
+}
+
+/** What the headers of a call in this process say of its client. */
+export function contextOfHeader(header: Headers): ContextValues {
+  const contextValues = createContextValues();
+  const clientAddress = header.get('x-forwarded-for');
+  if (clientAddress !== null) contextValues.set(clientAddressKey, clientAddress);
+  contextValues.set(hostKey, header.get('host') ?? undefined);
+  if (header.has('x-continuation')) contextValues.set(continuationKey, true);
+  return contextValues;
 }
 
 function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {

@@ -9,7 +9,7 @@ import {
 import { limitsOf } from '../domain/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Admit, createAdmission } from './admission.ts';
-import { type Authenticator, authenticate } from './authentication.ts';
+import { type Authenticator, authenticate, createIdentification, type Identify } from './authentication.ts';
 import { callLimits, maxTimeoutMs, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
@@ -57,6 +57,7 @@ export function createRpc(options: RpcOptions): Rpc {
     },
     transport: () => createLocalTransport(specs, interceptors),
     admit: createAdmission(interceptors),
+    identify: createIdentification(authentication),
   };
 }
 
@@ -67,6 +68,8 @@ export type Rpc = {
   transport(): Transport;
   /** Asks whether a caller in this process may make a call, without making it. */
   admit: Admit;
+  /** Tells whose key a caller in this process has. */
+  identify: Identify;
 };
 
 /** A service and what answers its calls. */
