@@ -11,6 +11,7 @@ import { networkOf } from './domain/client-network.ts';
 import { SecretBox } from './domain/secrets.ts';
 import { createGateway } from './gateway/router.ts';
 import { type ListenOptions, listen } from './listeners/listeners.ts';
+import { createMcp } from './mcp/router.ts';
 import { formPostPages as pages } from './pages/form-post.ts';
 import { createHostedPages } from './pages/router.ts';
 import { accessOf } from './rpc/authorization.ts';
@@ -112,7 +113,7 @@ export async function startApp(
   const listeners = await listen({
     ...config,
     tls,
-    http: createHttpHandler(config, api, log),
+    http: createHttpHandler(config, { api, secrets, log }),
     grpc: rpcHandler(config, { api, log, fallback: notFound }),
     ...clientsBehind(isTrusted),
     bodies: new BodyBudget(),
@@ -133,16 +134,30 @@ export async function startApp(
 }
 
 /** RPCs over HTTP/1.1 are handled before Express; everything else is a page or the REST interface. */
-function createHttpHandler(config: Config, api: Api, log: Logger): RequestListener {
+function createHttpHandler(config: Config, { api, secrets, log }: HttpParts): RequestListener {
   const transport = api.transport();
-  const { baseUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
+  const { baseUrl, hostedUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
   app.use(createHostedPages({ transport, log }));
   const { version } = manifest;
-  const { admit } = api;
+  const { admit, identify } = api;
+  const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
+  app.use(
+    createMcp({
+      transport,
+      identify,
+      accessOf,
+      sealer: secrets,
+      baseUrl,
+      allowPrivateUrls,
+      ownOrigins,
+      version,
+      log,
+    }),
+  );
   app.use(createGateway({ transport, admit, accessOf, baseUrl, allowPrivateUrls, pages, version, log }));
   return rpcHandler(config, {
     api,
@@ -237,6 +252,8 @@ export type App = {
 };
 
 type IsTrusted = (address: string, index: number) => boolean;
+
+type HttpParts = { api: Api; secrets: SecretBox; log: Logger };
 
 type RpcHandlerParts = Pick<RpcHandlerOptions, 'log' | 'fallback'> & { api: Api };
 

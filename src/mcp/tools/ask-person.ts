@@ -1,0 +1,140 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type InputRequiredResult,
+  inputRequired,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
+import { sessionSeconds } from '../../domain/limits.ts';
+import { durationOf, present } from '../../http/values.ts';
+import type { Exchange } from '../exchange.ts';
+import { defineTool, jsonObject, type Outcome } from '../tool.ts';
+import { formId, idempotencyKey, sessionOf } from './schemas.ts';
+import { outcomeOf, sessionOutput, waitFor } from './sessions.ts';
+
+const { method: rpcs } = SessionsService;
+
+/** The tool that hands questions over to a person. */
+export const askPerson = defineTool({
+  name: 'ask_person',
+  title: 'Ask a person',
+  description:
+    'Opens a session of a published form for a person, with what you know as prefill, and returns its link and, once ' +
+    'the person has submitted, the answers. Clients that can show the link do; else show the url to the person ' +
+    'yourself and call wait_for_session. Use it for fields that only a person may answer, and for consent.',
+  annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+  rpcs: [[rpcs.createSession, rpcs.awaitSession]],
+  input: z.strictObject({
+    form_id: formId,
+    prefill: jsonObject
+      .exactOptional()
+      .describe('Answers that you know, by field id; the person sees and can change them.'),
+    message: z
+      .string()
+      .min(1)
+      .max(500)
+      .default('Please answer the questions on this page.')
+      .describe('What to tell the person beside the link.'),
+    expires_in: z
+      .int()
+      .min(sessionSeconds.min)
+      .max(sessionSeconds.max)
+      .default(sessionSeconds.default)
+      .describe('Seconds until the link stops working.'),
+    metadata: jsonObject
+      .exactOptional()
+      .describe('Data of yours, up to 16 KiB; it comes with the submission.'),
+    return_url: z.string().min(1).exactOptional().describe('HTTPS. Where the person goes after submitting.'),
+    idempotency_key: idempotencyKey,
+  }),
+  output: sessionOutput,
+  async run(input, exchange, { mcpReq }) {
+    const asked = mcpReq.requestState<HandOff>();
+    if (asked !== undefined) return answerOf(asked, mcpReq.inputResponses?.[LINK], exchange);
+    const { session } = await exchange.call(rpcs.createSession, {
+      formId: input.form_id,
+      ...(input.prefill && { prefill: input.prefill }),
+      ...(input.metadata && { metadata: input.metadata }),
+      expiresIn: durationOf(input.expires_in),
+      returnUrl: input.return_url ?? '',
+      idempotencyKey: input.idempotency_key ?? '',
+    });
+    const opened = present(session);
+    return showsLinks(mcpReq) ? linkFor(opened, input.message, exchange) : linkToShow(opened);
+  },
+});
+
+/**
+ * Reads what the client sends back with the person's response. Throws unless this service has made it for the same
+ * key.
+ */
+export function openHandOff(sealed: string, { sealer, keyId }: Exchange): HandOff {
+  const state = handOffState.parse(JSON.parse(sealer.open(sealed)));
+  if (state.key_id !== keyId) throw new Error('The state is that of another key');
+  return state;
+}
+
+function linkFor({ id, url }: Session, message: string, { sealer, keyId }: Exchange): InputRequiredResult {
+  const state: HandOff = { purpose: PURPOSE, session_id: id, key_id: keyId };
+  return inputRequired({
+    inputRequests: { [LINK]: inputRequired.elicitUrl({ message, url }) },
+    requestState: sealer.seal(JSON.stringify(state)),
+  });
+}
+
+function linkToShow(session: Session): Outcome {
+  return {
+    facts: sessionOf(session),
+    next: ['Show the url to the person, then call wait_for_session with this session_id for the answers.'],
+  };
+}
+
+/**
+ * What came of a link that the client has shown. That the person agreed to open it says nothing of the answers, so
+ * these are waited for.
+ */
+async function answerOf(
+  { session_id: id }: HandOff,
+  response: unknown,
+  exchange: Exchange,
+): Promise<Outcome> {
+  const { data: { action } = { action: undefined } } = elicited.safeParse(response);
+  if (action === 'accept') return waitFor(id, WAIT_SECONDS, exchange);
+  const { session } = await exchange.call(rpcs.getSession, { sessionId: id });
+  const there = sessionOf(present(session));
+  if (there.status !== 'open') return outcomeOf(present(session), exchange);
+  const words =
+    action === undefined
+      ? 'The client did not say whether the person opened the link.'
+      : 'The person did not open the link.';
+  return {
+    facts: there,
+    next: [words, 'The session still waits: wait_for_session waits on, cancel_session ends it.'],
+  };
+}
+
+/** Whether the client shows links to its user. */
+function showsLinks({ envelope }: ServerContext['mcpReq']): boolean {
+  return linkCapability.safeParse(envelope).success;
+}
+
+/** Names the link among the requests to the client. */
+const LINK = 'answers';
+
+/** Sealed text of other uses is worth nothing here. */
+const PURPOSE = 'ask_person';
+
+/** Less than the minute that clients wait for a tool. */
+const WAIT_SECONDS = 45;
+
+const linkCapability = z.looseObject({
+  [CLIENT_CAPABILITIES_META_KEY]: z.looseObject({ elicitation: z.looseObject({ url: z.looseObject({}) }) }),
+});
+
+const elicited = z.object({ action: z.enum(['accept', 'decline', 'cancel']) });
+
+const handOffState = z.object({ purpose: z.literal(PURPOSE), session_id: z.string(), key_id: z.string() });
+
+/** What the client keeps while the person answers. */
+type HandOff = z.output<typeof handOffState>;

@@ -1,0 +1,268 @@
+import { z } from 'zod';
+import { CreatorType, type Form, FormStatus, FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
+import { fieldTypes } from '../../domain/fields/field.ts';
+import { readDefinition } from '../../http/definition.ts';
+import { contentError } from '../../http/errors.ts';
+import { present, textOrNull } from '../../http/values.ts';
+import type { Exchange } from '../exchange.ts';
+import { defineTool, jsonObject, type Tool } from '../tool.ts';
+import { cursor, formId, idempotencyKey, limit, nextCursor } from './schemas.ts';
+
+const { method: rpcs } = FormsService;
+
+/** What is known of every form. */
+const formShape = z.looseObject({
+  id: z.string(),
+  name: z.string(),
+  status: z.enum(['draft', 'published', 'archived']),
+  current_version_id: z.string().nullable(),
+});
+
+/** The most that models write. The rest of a definition is checked, too, and described in the resource. */
+const definition = jsonObject
+  .meta({
+    required: ['name', 'slug', 'fields', 'delivery'],
+    properties: {
+      name: { type: 'string', maxLength: 200 },
+      slug: { type: 'string', pattern: '^[A-Za-z0-9._~-]{1,64}$' },
+      description: { type: 'string' },
+      fields: {
+        type: 'array',
+        minItems: 1,
+        maxItems: 100,
+        items: {
+          type: 'object',
+          required: ['id', 'type'],
+          properties: {
+            id: { type: 'string', pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$' },
+            type: { enum: fieldTypes },
+            label: { type: 'string' },
+            description: { type: 'string', description: 'Help for the person.' },
+            agentHint: { type: 'string', description: 'Guidance for agents; never shown to people.' },
+            required: { type: 'boolean' },
+            options: {
+              type: 'array',
+              description: 'Of select, radio and multi_select.',
+              items: {
+                type: 'object',
+                required: ['label', 'value'],
+                properties: { label: { type: 'string' }, value: { type: 'string' } },
+              },
+            },
+            answeredBy: {
+              enum: ['anyone', 'human', 'agent'],
+              description: 'human: only on the page, never by a tool. agent: never shown to people.',
+            },
+          },
+        },
+      },
+      delivery: {
+        type: 'object',
+        description:
+          '{"type": "email"} mails the owner; {"type": "webhook", "url": "https://…"} calls a program.',
+        properties: { type: { enum: ['email', 'webhook'] }, url: { type: 'string' } },
+        required: ['type'],
+      },
+      settings: { type: 'object', description: 'Such as successMessage, allowPartial, closesAt, locale.' },
+    },
+  })
+  .describe('The form. Further properties: resource schema://form-definition.');
+
+/** The same, told once in a list of tools. */
+const definitionAgain = jsonObject.describe('The form, as create_form takes it.');
+
+/** The tools that make and read forms. */
+export const formTools: Tool[] = [
+  defineTool({
+    name: 'validate_form',
+    title: 'Check a form definition',
+    description:
+      'Checks a form definition and names every problem; nothing is stored. Use it before create_form or ' +
+      'publish_form_version when unsure. With detail, it returns the definition with every default filled in.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.validateForm]],
+    input: z.strictObject({ definition: definitionAgain, detail: z.boolean().default(false) }),
+    output: z.looseObject({ ok: z.boolean(), definition: jsonObject.optional() }),
+    async run(input, { call, allowPrivateUrls, keyId }) {
+      const checked = definitionOf(input.definition, { allowPrivateUrls, keyId });
+      const reply = await call(rpcs.validateForm, { definition: checked });
+      const normalized = definitionFromMessage(present(reply.definition));
+      return { facts: { ok: true, ...(input.detail && { definition: normalized }) } };
+    },
+  }),
+  defineTool({
+    name: 'create_form',
+    title: 'Create a form',
+    description:
+      'Makes a draft of a form. It takes answers only after activate_form, or after a person has opened activate_url ' +
+      'and given an e-mail address. Give fields that only a person may answer answeredBy: human, and those that you ' +
+      'will fill yourself answeredBy: agent.',
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+    rpcs: [[rpcs.createForm]],
+    input: z.strictObject({ definition, idempotency_key: idempotencyKey }),
+    output: z.looseObject({
+      form: formShape,
+      activation_token: z.string().describe('Works once, for 7 days.'),
+      activate_url: z.string().describe('For a person, who gives the address there.'),
+    }),
+    async run(input, { call, baseUrl, ...exchange }) {
+      const { form, activationToken: token } = await call(rpcs.createForm, {
+        definition: definitionOf(input.definition, exchange),
+        idempotencyKey: input.idempotency_key ?? '',
+      });
+      const made = present(form);
+      const path = `/api/forms/${made.id}/activate?token=${encodeURIComponent(token)}`;
+      return {
+        facts: { form: formOf(made), activation_token: token, activate_url: baseUrl + path },
+        next: ['Publish it: activate_form with this token and the e-mail address of its owner.'],
+      };
+    },
+  }),
+  defineTool({
+    name: 'activate_form',
+    title: 'Publish a draft',
+    description:
+      'Publishes a draft with its activation_token. The address becomes its owner and gets a confirmation by mail, ' +
+      'so give one that belongs to the person you work for.',
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+    rpcs: [[rpcs.activateForm]],
+    input: z.strictObject({
+      form_id: formId,
+      activation_token: z.string().min(1).describe('From create_form.'),
+      email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
+    }),
+    output: z.looseObject({ form: formShape, webhook_secret: z.string().optional() }),
+    async run({ form_id, activation_token, email }, { call }) {
+      const { form, webhookSecret } = await call(rpcs.activateForm, {
+        formId: form_id,
+        token: activation_token,
+        email,
+      });
+      return {
+        facts: {
+          form: formOf(present(form)),
+          ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
+        },
+        next: ['The form takes answers now: submit_answers for your own, ask_person for those of a person.'],
+      };
+    },
+  }),
+  defineTool({
+    name: 'publish_form_version',
+    title: 'Change a published form',
+    description:
+      'Publishes a new definition of a published form, which replaces the one before. Sessions that are open keep ' +
+      'the version that they began with. Read the present definition first: get_form with detail: definition.',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+    rpcs: [[rpcs.publishFormVersion]],
+    input: z.strictObject({ form_id: formId, definition: definitionAgain, idempotency_key: idempotencyKey }),
+    output: z.looseObject({
+      form: formShape,
+      version: z.int().describe('Counted from 1.'),
+      webhook_secret: z.string().optional(),
+    }),
+    async run(input, { call, ...exchange }) {
+      const { form, version, webhookSecret } = await call(rpcs.publishFormVersion, {
+        formId: input.form_id,
+        definition: definitionOf(input.definition, exchange),
+        idempotencyKey: input.idempotency_key ?? '',
+      });
+      return {
+        facts: {
+          form: formOf(present(form)),
+          version: present(version).number,
+          ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
+        },
+      };
+    },
+  }),
+  defineTool({
+    name: 'list_forms',
+    title: 'List forms',
+    description: 'Lists the forms of the project, newest first. get_form tells what one of them asks.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.listForms]],
+    input: z.strictObject({ limit, cursor }),
+    output: z.looseObject({ forms: z.array(formShape), next_cursor: nextCursor }),
+    async run(input, { call }) {
+      const { forms, nextPageToken } = await call(rpcs.listForms, {
+        pageSize: input.limit,
+        pageToken: input.cursor ?? '',
+      });
+      return {
+        facts: { forms: forms.map(formOf), next_cursor: textOrNull(nextPageToken) },
+        ...(forms.some(isByStranger) && { untrusted: ['forms[].name'] }),
+      };
+    },
+  }),
+  defineTool({
+    name: 'get_form',
+    title: 'Read a form',
+    description:
+      'Tells what a form asks: its questions in words, the JSON Schema of the answers that a tool may give (what only ' +
+      'a person may answer is readOnly), and an example. With detail: definition, the whole definition instead.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.getForm, rpcs.getAgentSchema]],
+    input: z.strictObject({
+      form_id: formId,
+      detail: z.enum(['questions', 'definition']).default('questions'),
+    }),
+    output: z.looseObject({
+      form: formShape,
+      description: z.string().optional(),
+      questions: z.array(z.string()).optional(),
+      json_schema: jsonObject.optional(),
+      example: jsonObject.optional(),
+      definition: jsonObject.optional(),
+    }),
+    async run({ form_id: id, detail }, { call }) {
+      const form = present((await call(rpcs.getForm, { formId: id })).form);
+      const described = detail === 'definition' ? wholeOf(form) : await questionsOf(id, call);
+      return {
+        facts: { form: formOf(form), ...described },
+        ...(isByStranger(form) && { untrusted: ['form.name', ...Object.keys(described)] }),
+      };
+    },
+  }),
+];
+
+/** What a form asks, in as few words as a model needs. */
+export async function questionsOf(formId: string, call: Exchange['call']) {
+  const { schema } = await call(rpcs.getAgentSchema, { formId });
+  const { description, questions, jsonSchema, example } = present(schema);
+  return {
+    ...(description !== '' && { description }),
+    questions: questions.map(({ text }) => text),
+    json_schema: jsonSchema ?? {},
+    example: example ?? {},
+  };
+}
+
+/** Whether somebody without a key wrote the texts of a form. */
+export function isByStranger({ createdBy }: Form): boolean {
+  return createdBy?.type === CreatorType.PUBLIC;
+}
+
+/** What is known of every form. */
+export function formOf({ id, name, status, currentVersionId }: Form): z.input<typeof formShape> {
+  return { id, name, status: statusOf(status), current_version_id: textOrNull(currentVersionId) };
+}
+
+function statusOf(status: FormStatus): z.input<typeof formShape>['status'] {
+  if (status === FormStatus.PUBLISHED) return 'published';
+  return status === FormStatus.ARCHIVED ? 'archived' : 'draft';
+}
+
+function wholeOf({ definition: message }: Form): { definition: unknown } {
+  return { definition: definitionFromMessage(present(message)) };
+}
+
+function definitionOf(
+  raw: unknown,
+  { allowPrivateUrls, keyId }: Pick<Exchange, 'allowPrivateUrls' | 'keyId'>,
+) {
+  const checked = readDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
+  if (!checked.ok) throw contentError(checked.violations);
+  return checked.value;
+}

@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { waitSeconds } from '../../domain/limits.ts';
+import { durationOf, present } from '../../http/values.ts';
+import type { Exchange } from '../exchange.ts';
+import { defineTool, jsonObject, type Outcome, type Tool } from '../tool.ts';
+import { answersOf, answersShape, sessionId, sessionOf, sessionShape } from './schemas.ts';
+
+const { method: rpcs } = SessionsService;
+
+/** What is known of a session and, once it is submitted, of its answers. */
+export const sessionOutput = z.looseObject({ ...sessionShape, ...answersShape });
+
+/** The tools that follow sessions. */
+export const sessionTools: Tool[] = [
+  defineTool({
+    name: 'get_session',
+    title: 'Read a session',
+    description:
+      'Tells where a session stands, with the answers once it is submitted. With include_questions, also what is ' +
+      'left to be answered while it is open.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.getSession]],
+    input: z.strictObject({ session_id: sessionId, include_questions: z.boolean().default(false) }),
+    output: sessionOutput.extend({
+      questions: z.array(z.string()).optional(),
+      json_schema: jsonObject.optional(),
+    }),
+    async run({ session_id: id, include_questions: withQuestions }, exchange) {
+      const { call } = exchange;
+      const session = present((await call(rpcs.getSession, { sessionId: id })).session);
+      const outcome = await outcomeOf(session, exchange);
+      if (!withQuestions || sessionOf(session).status !== 'open') return outcome;
+      const { schema } = await call(rpcs.getSessionAgentSchema, { sessionId: id });
+      const { questions, jsonSchema } = present(schema);
+      return {
+        ...outcome,
+        facts: {
+          ...outcome.facts,
+          questions: questions.map(({ text }) => text),
+          json_schema: jsonSchema ?? {},
+        },
+        untrusted: [...(outcome.untrusted ?? []), 'questions', 'json_schema'],
+      };
+    },
+  }),
+  defineTool({
+    name: 'wait_for_session',
+    title: 'Wait for a person',
+    description:
+      'Waits until a session is submitted, expires or is cancelled, and returns the answers; still open after ' +
+      'timeout seconds: call it again, as often as it takes.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.awaitSession]],
+    input: z.strictObject({
+      session_id: sessionId,
+      timeout: z
+        .int()
+        .min(waitSeconds.min)
+        .max(waitSeconds.max)
+        .default(waitSeconds.default)
+        .describe('Seconds; less than your client waits for a tool.'),
+    }),
+    output: sessionOutput,
+    run: ({ session_id: id, timeout }, exchange) => waitFor(id, timeout, exchange),
+  }),
+  defineTool({
+    name: 'cancel_session',
+    title: 'Cancel a session',
+    description: 'Ends an open session: its link takes no answers any more. This can not be undone.',
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
+    rpcs: [[rpcs.cancelSession]],
+    input: z.strictObject({ session_id: sessionId }),
+    output: sessionOutput,
+    async run({ session_id: id }, exchange) {
+      const { session } = await exchange.call(rpcs.cancelSession, { sessionId: id });
+      return outcomeOf(present(session), exchange);
+    },
+  }),
+];
+
+/** Waits for the end of a session, and tells what came of it. */
+export async function waitFor(id: string, seconds: number, exchange: Exchange): Promise<Outcome> {
+  const wait = { sessionId: id, timeout: durationOf(seconds) };
+  const { session } = await exchange.call(rpcs.awaitSession, wait, { waits: true });
+  return outcomeOf(present(session), exchange);
+}
+
+/** Where a session stands, with the answers once it is submitted, and what to do next. */
+export async function outcomeOf(session: Session, { call, mayCall }: Exchange): Promise<Outcome> {
+  const facts = sessionOf(session);
+  const { getSubmission } = SubmissionsService.method;
+  switch (facts.status) {
+    case 'open':
+      return {
+        facts,
+        next: ['The person has not submitted yet: wait_for_session with this session_id waits for it.'],
+      };
+    case 'expired':
+      return { facts, next: ['It expired before the person submitted: ask_person opens another.'] };
+    case 'cancelled':
+      return { facts, next: ['It was cancelled and takes no answers.'] };
+    case 'submitted':
+      break;
+    default:
+      return facts.status satisfies never;
+  }
+  if (!mayCall(getSubmission)) {
+    return {
+      facts,
+      next: ['It is submitted. This key may not read the answers: that needs the scope submissions:read.'],
+    };
+  }
+  const { submission } = await call(getSubmission, { submissionId: session.submissionId });
+  return { facts: { ...facts, ...answersOf(present(submission)) }, untrusted: ['answers'] };
+}

@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
+import { type Submission, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { HttpError } from '../../http/errors.ts';
+import { present, textOrNull, timeOf } from '../../http/values.ts';
+import { defineTool, jsonObject, type Tool } from '../tool.ts';
+import {
+  answersOf,
+  answersShape,
+  cursor,
+  formId,
+  idempotencyKey,
+  limit,
+  nextCursor,
+  sessionId,
+  submissionId,
+} from './schemas.ts';
+
+const { method: rpcs } = SubmissionsService;
+const { method: sessionRpcs } = SessionsService;
+
+const submissionShape = z.looseObject({
+  id: z.string(),
+  session_id: z.string().nullable(),
+  source: z.string(),
+  created_at: z.string(),
+});
+
+/** The tools that give and read answers. */
+export const submissionTools: Tool[] = [
+  defineTool({
+    name: 'submit_answers',
+    title: 'Submit answers',
+    description:
+      'Submits answers that you have to a published form (form_id), or ends an open session with them (session_id; ' +
+      'its prefill and partial answers count). Read get_form first. Fields that only a person may answer are refused: ' +
+      'hand those over with ask_person.',
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
+    rpcs: [[rpcs.createManagedSubmission], [sessionRpcs.submitSession]],
+    input: z.strictObject({
+      form_id: formId.exactOptional(),
+      session_id: sessionId.exactOptional().describe('Instead of form_id: the session to end.'),
+      answers: jsonObject.describe('By field id.'),
+      source: z.string().max(200).default('mcp').describe('Where they come from; not with session_id.'),
+      idempotency_key: idempotencyKey,
+    }),
+    output: z.looseObject({ submission_id: z.string() }),
+    async run({ form_id, session_id, answers, source, idempotency_key = '' }, { call }) {
+      if ((form_id === undefined) === (session_id === undefined)) {
+        throw new HttpError('invalid', 'Expected form_id or session_id, and not both');
+      }
+      if (session_id !== undefined) {
+        const { submission } = await call(sessionRpcs.submitSession, { sessionId: session_id, answers });
+        return { facts: { submission_id: present(submission).id } };
+      }
+      const { submissionId: id } = await call(rpcs.createManagedSubmission, {
+        formId: form_id ?? '',
+        answers,
+        source,
+        idempotencyKey: idempotency_key,
+      });
+      return { facts: { submission_id: id } };
+    },
+  }),
+  defineTool({
+    name: 'list_submissions',
+    title: 'List submissions',
+    description:
+      'Lists the submissions of a form, newest first, without their answers unless include_answers is set; ' +
+      'get_submission reads one.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.listSubmissions]],
+    input: z.strictObject({
+      form_id: formId,
+      session_id: sessionId.exactOptional().describe('Only that of this session.'),
+      source: z.string().min(1).exactOptional().describe('Only those from this source.'),
+      include_answers: z.boolean().default(false),
+      limit,
+      cursor,
+    }),
+    output: z.looseObject({ submissions: z.array(submissionShape), next_cursor: nextCursor }),
+    async run(input, { call }) {
+      const { submissions, nextPageToken } = await call(rpcs.listSubmissions, {
+        formId: input.form_id,
+        sessionId: input.session_id ?? '',
+        source: input.source ?? '',
+        pageSize: input.limit,
+        pageToken: input.cursor ?? '',
+      });
+      return {
+        facts: {
+          submissions: submissions.map((each) => ({
+            ...submissionOf(each),
+            ...(input.include_answers && { answers: each.answers ?? {} }),
+          })),
+          next_cursor: textOrNull(nextPageToken),
+        },
+        untrusted: ['submissions[].source', ...(input.include_answers ? ['submissions[].answers'] : [])],
+      };
+    },
+  }),
+  defineTool({
+    name: 'get_submission',
+    title: 'Read a submission',
+    description: 'Reads one submission: its answers, and who gave each of them.',
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+    rpcs: [[rpcs.getSubmission]],
+    input: z.strictObject({ submission_id: submissionId }),
+    output: z.looseObject({ submission: submissionShape, ...answersShape }),
+    async run({ submission_id: id }, { call }) {
+      const submission = present((await call(rpcs.getSubmission, { submissionId: id })).submission);
+      return {
+        facts: { submission: submissionOf(submission), ...answersOf(submission) },
+        untrusted: ['answers', 'submission.source'],
+      };
+    },
+  }),
+];
+
+function submissionOf({
+  id,
+  sessionId: session,
+  source,
+  createTime,
+}: Submission): z.input<typeof submissionShape> {
+  return { id, session_id: textOrNull(session), source, created_at: timeOf(createTime) };
+}
