@@ -24,7 +24,7 @@ export function createApi(options: ServiceOptions): Api {
     now,
     log,
   });
-  return { ...rpc, prepare: services.prepare, endStreams: services.endStreams };
+  return { ...rpc, keys: services.keys, prepare: services.prepare, endStreams: services.endStreams };
 }
 
 function describeTemporaryFault(error: unknown): string | undefined {
@@ -33,4 +33,4 @@ function describeTemporaryFault(error: unknown): string | undefined {
   return error instanceof DatabaseUnavailable ? 'The database is out of reach' : undefined;
 }
 
-export type Api = Rpc & Pick<Services, 'prepare' | 'endStreams'>;
+export type Api = Rpc & Pick<Services, 'keys' | 'prepare' | 'endStreams'>;

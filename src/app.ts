@@ -18,6 +18,8 @@ import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
+import { createAdmin } from './services/admin/admin.ts';
+import { serveAdminSocket } from './services/admin/socket.ts';
 import { watchDiskSpace } from './services/disk-space.ts';
 import { createEventFeed } from './services/events/event-feed.ts';
 import { createKeylessStorage } from './services/keyless-storage.ts';
@@ -104,6 +106,10 @@ export async function startApp(
     patterns,
   });
   const firstKey = await api.prepare(config.bootstrapApiKey);
+  if (given === undefined && config.databaseUrl === undefined) {
+    const admin = createAdmin({ database, now, onChange: () => api.keys.forget() });
+    started.defer(await serveAdminSocket({ dataDir: config.dataDir, admin, log }));
+  }
 
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
@@ -128,7 +134,8 @@ export async function startApp(
   return {
     url: `${scheme}://localhost:${listeners.port}`,
     grpcUrl: `${scheme}://localhost:${listeners.grpcPort}`,
-    firstKey,
+    firstKey: firstKey.secret,
+    isBootstrapKeyRevoked: firstKey.isRevoked,
     close: () => owned.disposeAsync(),
   };
 }
@@ -247,6 +254,8 @@ export type App = {
   grpcUrl: string;
   /** The text of the first API key, if it was made by this start. */
   firstKey: string | undefined;
+  /** Whether BOOTSTRAP_API_KEY was revoked, and so is worth nothing. */
+  isBootstrapKeyRevoked: boolean;
   /** Finishes what is under way and stops everything. */
   close(): Promise<void>;
 };

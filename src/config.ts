@@ -209,7 +209,7 @@ const settings = z.object({
   ),
   bootstrapApiKey: optional(
     'BOOTSTRAP_API_KEY',
-    'registered as the first key, in place of one made and printed',
+    'an API key with every scope, registered unless the database knows it or it was revoked; unset: the first start makes and prints one',
     '',
     z.string().regex(/^[\x21-\x7e]{32,256}$/, { error: 'expected 32 to 256 visible characters' }),
   ),

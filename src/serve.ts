@@ -68,6 +68,14 @@ function welcome(running: App, { dataDir, databaseUrl, smtpUrl, requireApiKey }:
     ...(running.firstKey === undefined
       ? []
       : [['API key', `${running.firstKey}   (shown only now: keep it)`]]),
+    ...(running.isBootstrapKeyRevoked
+      ? [
+          [
+            'WARNING',
+            'BOOTSTRAP_API_KEY was revoked and stays so. For another key: npm run cli -- admin keys create',
+          ],
+        ]
+      : []),
     ...(requireApiKey ? [] : [['WARNING', 'REQUIRE_API_KEY=false: management routes answer without a key']]),
   ];
   const lines = rows.map(([name = '', value]) => `  ${name.padEnd(22)}${value}\n`);

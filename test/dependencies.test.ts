@@ -21,8 +21,8 @@ const mayImport: Record<string, string[]> = {
   pages: ['gen', 'domain', 'http', 'text'],
   mcp: ['gen', 'domain', 'http', 'text'],
   listeners: ['body', 'http', 'src/store/database/faults.ts'],
-  cli: ['gen', 'domain'],
-  'cli/admin': ['gen', 'domain', 'store', 'services'],
+  cli: ['gen', 'domain', 'cli/admin'],
+  'cli/admin': ['gen', 'domain', 'store', 'services', 'src/config.ts', 'src/cli/errors.ts'],
   process: [
     'gen',
     'domain',

@@ -3,6 +3,7 @@ import { Code, ConnectError, createClient, type Transport } from '@connectrpc/co
 import { type Event, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { signWebhook } from '../domain/delivery/signature.ts';
 import { eventNameOf } from '../domain/events/index.ts';
+import { RefusedError } from './errors.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and
@@ -42,11 +43,6 @@ export async function listen(options: ListenOptions): Promise<void> {
     connected = false;
     await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
   }
-}
-
-/** The service would not have it, now or later. */
-export class RefusedError extends Error {
-  override name = 'RefusedError';
 }
 
 /** Between two tries to connect. */

@@ -1,11 +1,16 @@
 import { parseArgs } from 'node:util';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets.ts';
-import { type ListenOptions, listen, RefusedError } from './listen.ts';
+import { RefusedError, UsageError } from './errors.ts';
+import { type ListenOptions, listen } from './listen.ts';
 
 const usage = `Usage: npm run cli -- listen --forward URL [options]
+       npm run cli -- admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]
+       npm run cli -- admin keys list [--project NAME]
+       npm run cli -- admin keys revoke ID
+       npm run cli -- admin projects
 
-Posts the service's events, as they happen, to an address on this machine: signed as a webhook's,
+listen posts the service's events, as they happen, to an address on this machine: signed as a webhook's,
 so that a receiver can be developed without a public endpoint.
 
   --forward URL   where to post each event, such as http://localhost:3000/hook
@@ -13,26 +18,48 @@ so that a receiver can be developed without a public endpoint.
   --server URL    the service (default: http://localhost:8080)
   --key KEY       an API key with the scope webhooks:write (default: the variable KEY)
   --secret TEXT   what to sign with (default: a new secret, printed at the start)
+
+admin needs no key, but the service's settings and user: it opens the database at DATABASE_URL or in DATA_DIR, or
+asks the service that has the latter open. A new key alone goes to standard output.
+
+  --name TEXT          what the key is called in lists (default: admin)
+  --scopes LIST        what it may do, comma-separated (default: *, everything)
+  --project NAME       its project (default: default); it is made if there is none
+  --expires-in SECONDS when it ends (default: never)
 `;
 
-/** What was typed makes no sense. */
-class UsageError extends Error {
-  override name = 'UsageError';
-  constructor(message: string) {
-    super(`${message}\nTry: npm run cli -- --help`);
-  }
-}
-
 const stop = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
 try {
-  const options = readOptions(process.argv.slice(2), process.env);
-  if (options === undefined) process.stdout.write(usage);
-  else await listen(options);
+  const [command, ...rest] = process.argv.slice(2);
+  if (command === 'admin' && !rest.includes('--help') && !rest.includes('-h')) {
+    const { runAdminCommand } = await import('./admin/main.ts');
+    await runAdminCommand(rest, { env: process.env, now: Date.now, print, note });
+  } else {
+    await runListen(process.argv.slice(2));
+  }
 } catch (error) {
   if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
+}
+
+async function runListen(args: string[]): Promise<void> {
+  const options = readOptions(args, process.env);
+  if (options === undefined) {
+    process.stdout.write(usage);
+    return;
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  await listen(options);
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** What is no result: standard output is for scripts to read. */
+function note(line: string): void {
+  process.stderr.write(`${line}\n`);
 }
 
 /** Undefined if help is asked for. */
@@ -57,7 +84,7 @@ function readOptions(args: string[], env: NodeJS.ProcessEnv): ListenOptions | un
     secret: secret ?? newWebhookSecret(),
     signal: stop.signal,
     now: Date.now,
-    print: (line) => process.stdout.write(`${line}\n`),
+    print,
   };
 }
 

@@ -19,7 +19,7 @@ import { formsService } from './forms/forms.ts';
 import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
-import { ensureFirstKey, keysService } from './keys/keys.ts';
+import { ensureFirstKey, type FirstKey, keysService } from './keys/keys.ts';
 import { mailService } from './mail/mail.ts';
 import { reflectionServices } from './reflection.ts';
 import { sessionsService } from './sessions/sessions.ts';
@@ -87,10 +87,10 @@ export type Services = {
   keys: KeyReader;
   /**
    * Makes what every installation has, the demo form and a first key, and removes what a process has left
-   * that died. To be called before the servers listen; instances may do so at once. Returns the first key's text if it was made now and is to be
-   * shown, else undefined. `bootstrapKey` is registered instead of making one.
+   * that died. To be called before the servers listen; instances may do so at once. `bootstrapKey` is registered
+   * instead of making one.
    */
-  prepare: (bootstrapKey?: string) => Promise<string | undefined>;
+  prepare: (bootstrapKey?: string) => Promise<FirstKey>;
   /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;
 };

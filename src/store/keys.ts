@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import DataLoader from 'dataloader';
-import { id, text, time } from './database/columns.ts';
+import { id, text, time, toMillisecond } from './database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from './database/queries.ts';
 
 /** An API key. The text itself is never stored. */
@@ -26,6 +26,17 @@ export const KeyEntity = defineEntity({
 
 export type Key = InferEntity<typeof KeyEntity>;
 
+/** A key that was deleted, for ever: BOOTSTRAP_API_KEY must not bring it back at the next start. */
+export const RevokedKeyEntity = defineEntity({
+  name: 'RevokedKey',
+  tableName: 'revoked_keys',
+  properties: {
+    /** As that of the key was. */
+    secretHash: text().primary(),
+    revokedAt: time(),
+  },
+});
+
 /** Stores a key. */
 export async function insertKey(db: Queries, key: Key): Promise<void> {
   await db.write((em) => em.insert(KeyEntity, key));
@@ -38,6 +49,26 @@ export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean
   if (anyKey.length > 0) return false;
   await insertKey(tx, key);
   return true;
+}
+
+/** Stores a key whose secret the database has never seen; `known` if it is there already, `revoked` if it was. */
+export async function registerKey(tx: Transaction, key: Key): Promise<'registered' | 'known' | 'revoked'> {
+  // Processes that start at once take turns, and so does a call that revokes the key.
+  await tx.execute('lock table api_keys in share row exclusive mode');
+  const [seen] = await tx.select(
+    `select exists (select from api_keys where secret_hash = $1) as known,
+       exists (select from revoked_keys where secret_hash = $1) as revoked`,
+    [key.secretHash],
+  );
+  if (seen?.known === true) return 'known';
+  if (seen?.revoked === true) return 'revoked';
+  await insertKey(tx, key);
+  return 'registered';
+}
+
+/** Finds a key of any project, expired or not. */
+export async function findKeyOfAny(db: Queries, keyId: string): Promise<Key | null> {
+  return db.read((em) => em.findOne(KeyEntity, { id: keyId }));
 }
 
 /** Finds a key of a project, expired or not. */
@@ -68,7 +99,16 @@ export function createKeyCheck(db: Queries): (secretHash: string) => Promise<boo
 
 /** Lists a project's keys, newest first, expired ones too. */
 export async function listKeys(db: Queries, projectId: string, page: PageRequest): Promise<Page<Key>> {
-  const where = { projectId, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
+  return keyPage(db, { projectId }, page);
+}
+
+/** As `listKeys`, of all projects. */
+export async function listKeysOfAll(db: Queries, page: PageRequest): Promise<Page<Key>> {
+  return keyPage(db, {}, page);
+}
+
+async function keyPage(db: Queries, of: { projectId?: string }, page: PageRequest): Promise<Page<Key>> {
+  const where = { ...of, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
   const rows = await db.read((em) =>
     em.find(KeyEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
   );
@@ -82,7 +122,14 @@ export async function touchKey(db: Queries, keyId: string): Promise<void> {
   await db.write((em) => em.nativeUpdate(KeyEntity, { id: keyId, $or: unused }, change));
 }
 
-/** Deletes a key, and says whether there was one. */
+/** Deletes a key, of which its hash among the revoked ones is left, and says whether there was one. */
 export async function deleteKey(db: Queries, projectId: string, keyId: string): Promise<boolean> {
-  return (await db.write((em) => em.nativeDelete(KeyEntity, { id: keyId, projectId }))) > 0;
+  const [row] = await db.execute(
+    `with deleted as (delete from api_keys where id = $1 and project_id = $2 returning secret_hash),
+       revoked as (insert into revoked_keys (secret_hash, revoked_at)
+         select secret_hash, ${toMillisecond('now()')} from deleted on conflict do nothing)
+     select count(*) as count from deleted`,
+    [keyId, projectId],
+  );
+  return Number(row?.count) > 0;
 }

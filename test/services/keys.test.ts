@@ -170,8 +170,8 @@ describe.each(engines)('the first key on %s', (engine) => {
     const shown = await Promise.all([start(), start(), start()]);
     const later = await start();
 
-    expect(shown.filter((text) => text !== undefined)).toHaveLength(1);
-    expect(later).toBeUndefined();
+    expect(shown.filter(({ secret }) => secret !== undefined)).toHaveLength(1);
+    expect(later).toEqual({ secret: undefined, isRevoked: false });
     expect(await database.select('select scopes, name from api_keys')).toHaveLength(1);
   });
 
@@ -179,11 +179,44 @@ describe.each(engines)('the first key on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     const given = 'a-key-of-at-least-thirty-two-characters';
 
-    const shown = await ensureFirstKey({ database, now: Date.now }, given);
+    const first = await ensureFirstKey({ database, now: Date.now }, given);
 
-    expect(shown).toBeUndefined();
+    expect(first).toEqual({ secret: undefined, isRevoked: false });
     const rpc = await servicesOn(database);
     await createClient(FormsService, rpc.as(given)).listForms({});
+    await rpc.close();
+  });
+
+  it('is registered beside other keys if the database has never seen it, once', async () => {
+    await using database = await openTestDatabase(engine);
+    const given = 'a-key-of-at-least-thirty-two-characters';
+    await ensureFirstKey({ database, now: Date.now });
+
+    const start = () => ensureFirstKey({ database, now: Date.now }, given);
+    const starts = [...(await Promise.all([start(), start()])), await start()];
+
+    expect(starts).toEqual(Array(3).fill({ secret: undefined, isRevoked: false }));
+    expect(await database.select('select name from api_keys order by id')).toEqual([
+      { name: 'first key' },
+      { name: 'BOOTSTRAP_API_KEY' },
+    ]);
+  });
+
+  it('stays revoked, though it is the only one', async () => {
+    await using database = await openTestDatabase(engine);
+    const given = 'a-key-of-at-least-thirty-two-characters';
+    await ensureFirstKey({ database, now: Date.now }, given);
+    const rpc = await servicesOn(database);
+    const { keys: listed } = await createClient(KeysService, rpc.as(given)).listKeys({});
+    const id = listed.find(({ last4 }) => last4 === given.slice(-4))?.id ?? '';
+    await createClient(KeysService, rpc.as(given)).deleteKey({ keyId: id });
+
+    const again = await ensureFirstKey({ database, now: Date.now }, given);
+
+    expect(again).toEqual({ secret: undefined, isRevoked: true });
+    expect(await failureOf(createClient(FormsService, rpc.as(given)).listForms({}))).toMatchObject({
+      reason: 'INVALID_KEY',
+    });
     await rpc.close();
   });
 });

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Duration, durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CreateKeyRequest,
@@ -17,7 +17,15 @@ import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
-import { deleteKey, findKey, insertFirstKey, insertKey, type Key, listKeys } from '../../store/keys.ts';
+import {
+  deleteKey,
+  findKey,
+  insertFirstKey,
+  insertKey,
+  type Key,
+  listKeys,
+  registerKey,
+} from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
 import { makeOnce } from '../make-once.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
@@ -49,32 +57,56 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
 }
 
 /**
- * Makes sure that an installation has a key: if there is none at all, one with every scope in the
- * default project. Of instances that start at once, one makes it.
- *
- * Returns the key's text if it was made here, to be shown this once; undefined if there is a key
- * already, or if `bootstrapKey` was registered, which its owner knows.
+ * Makes sure that an installation has a key with every scope in the default project: `bootstrapKey`, unless it
+ * was revoked, or without one, and if there is no key at all, a new one. Of instances that start at once, one
+ * makes it.
  */
 export async function ensureFirstKey(
   { database, now }: { database: Database; now: () => number },
   bootstrapKey?: string,
-): Promise<string | undefined> {
-  const secret = bootstrapKey ?? newApiKey();
+): Promise<FirstKey> {
   const project = await projectNamed(database, DEFAULT_PROJECT, now());
-  const made = await database.transaction((tx) =>
-    insertFirstKey(tx, {
-      id: newId('key', now()),
-      projectId: project.id,
-      name: 'first key',
-      secretHash: hashSecret(secret),
-      last4: secret.slice(-4),
-      scopes: ['*'],
-      createdAt: new Date(now()),
-      expiresAt: null,
-      lastUsedAt: null,
-    }),
-  );
-  return made && bootstrapKey === undefined ? secret : undefined;
+  const name = bootstrapKey === undefined ? 'first key' : 'BOOTSTRAP_API_KEY';
+  const { key, secret } = newKey({ project, name, scopes: ['*'] }, now(), bootstrapKey);
+  if (bootstrapKey === undefined) {
+    const made = await database.transaction((tx) => insertFirstKey(tx, key));
+    return { secret: made ? secret : undefined, isRevoked: false };
+  }
+  const outcome = await database.transaction((tx) => registerKey(tx, key));
+  return { secret: undefined, isRevoked: outcome === 'revoked' };
+}
+
+/** A key to be stored, and its text. `expiresIn` is a number of milliseconds. */
+export function newKey(
+  { project, name, scopes, expiresIn }: NewKey,
+  time: number,
+  secret: string = newApiKey(),
+): { key: Key; secret: string } {
+  const key = {
+    id: newId('key', time),
+    projectId: project.id,
+    name,
+    secretHash: hashSecret(secret),
+    last4: secret.slice(-4),
+    scopes,
+    createdAt: new Date(time),
+    expiresAt: expiresIn === undefined ? null : new Date(time + expiresIn),
+    lastUsedAt: null,
+  };
+  return { key, secret };
+}
+
+/** What is wrong with a key that `caller` wants to make in the project of this name. */
+export function newKeyProblems(
+  { name, scopes, project, expiresIn }: WantedKey,
+  caller: Pick<Caller, 'project' | 'scopes'>,
+): Violation[] {
+  return [
+    ...nameProblems(name),
+    ...scopeProblems(scopes, caller),
+    ...projectProblems(project, caller),
+    ...secondsProblems(expiresIn, 'expires_in', { min: 1, max: MAX_LIFE_SECONDS }),
+  ];
 }
 
 async function createKey(
@@ -86,28 +118,14 @@ async function createKey(
   const { name, scopes } = request;
   const caller = callerOf(call);
   const project = request.project === '' ? caller.project : request.project;
-  const violations = [
-    ...nameProblems(name),
-    ...scopeProblems(scopes, caller),
-    ...projectProblems(project, caller),
-    ...secondsProblems(request.expiresIn, 'expires_in', { min: 1, max: MAX_LIFE_SECONDS }),
-  ];
+  const violations = newKeyProblems({ name, scopes, project, expiresIn: request.expiresIn }, caller);
   if (violations.length > 0) throw invalid(violations);
 
   const time = now();
-  const secret = newApiKey();
-  const key: Key = {
-    id: newId('key', time),
-    projectId:
-      project === caller.project ? caller.projectId : (await projectNamed(database, project, time)).id,
-    name,
-    secretHash: hashSecret(secret),
-    last4: secret.slice(-4),
-    scopes,
-    createdAt: new Date(time),
-    expiresAt: request.expiresIn ? new Date(time + durationMs(request.expiresIn)) : null,
-    lastUsedAt: null,
-  };
+  const owner =
+    project === caller.project ? { id: caller.projectId } : await projectNamed(database, project, time);
+  const expiresIn = request.expiresIn && durationMs(request.expiresIn);
+  const { key, secret } = newKey({ project: owner, name, scopes, expiresIn }, time);
   return makeOnce(context, call, {
     key: request.idempotencyKey,
     content: { name, scopes, project, expires_in: request.expiresIn ? durationMs(request.expiresIn) : null },
@@ -135,7 +153,7 @@ function nameProblems(name: string): Violation[] {
   return [{ path, code: 'too_big', message: `Expected at most ${MAX_NAME_LENGTH} characters` }];
 }
 
-function scopeProblems(scopes: string[], caller: Caller): Violation[] {
+function scopeProblems(scopes: string[], caller: Pick<Caller, 'scopes'>): Violation[] {
   if (scopes.length === 0) {
     return [{ path: 'scopes', code: 'too_small', message: 'Expected at least one scope' }];
   }
@@ -151,7 +169,7 @@ function scopeProblems(scopes: string[], caller: Caller): Violation[] {
   });
 }
 
-function projectProblems(project: string, caller: Caller): Violation[] {
+function projectProblems(project: string, caller: Pick<Caller, 'project' | 'scopes'>): Violation[] {
   const path = 'project';
   if (project === caller.project) return [];
   if (!projectName.test(project)) {
@@ -184,3 +202,15 @@ const projectName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** A hundred years. Longer is most likely a mistake: a key without an end has no `expires_in`. */
 const MAX_LIFE_SECONDS = 100 * 365 * 24 * 60 * 60;
+
+/** `expiresIn` is in milliseconds; without it a key has no end. */
+type NewKey = { project: { id: string }; name: string; scopes: string[]; expiresIn?: number | undefined };
+
+type WantedKey = { name: string; scopes: string[]; project: string; expiresIn: Duration | undefined };
+
+export type FirstKey = {
+  /** The text of the key that was made, to be shown this once; undefined if its owner knows it. */
+  secret: string | undefined;
+  /** Whether the given key was revoked, and so is worth nothing. */
+  isRevoked: boolean;
+};

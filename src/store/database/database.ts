@@ -8,7 +8,7 @@ import { withRetries } from './retry.ts';
 
 /**
  * Opens the database, PostgreSQL at `databaseUrl` or else the embedded one in `dataDir`, and brings its
- * tables up to date. Instances that start at the same time do so one after the other.
+ * tables up to date unless told otherwise. Instances that start at the same time do so one after the other.
  *
  * @throws StartError with one line for the person who starts the service.
  */
@@ -17,7 +17,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const engine =
     databaseUrl === undefined ? await openEmbedded(options) : await openServer(databaseUrl, options);
   try {
-    await engine.migrate();
+    if (options.migrate ?? true) await engine.migrate();
   } catch (error) {
     await engine.close();
     throw error;
@@ -143,6 +143,8 @@ export type DatabaseOptions = {
   dump?: Blob;
   /** Called if another process may use `dataDir` from now on; throws if absent, which ends the process. */
   onLockLost?: () => void;
+  /** False: the tables are left as they are. */
+  migrate?: boolean;
   /** The most connections to a server. */
   poolSize?: number;
   log: Log;

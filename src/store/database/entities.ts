@@ -4,7 +4,7 @@ import { EventEntity } from '../events.ts';
 import { FormEntity } from '../forms.ts';
 import { IdempotencyKeyEntity } from '../idempotency-keys.ts';
 import { InstallationEntity } from '../installation.ts';
-import { KeyEntity } from '../keys.ts';
+import { KeyEntity, RevokedKeyEntity } from '../keys.ts';
 import { AutoresponseEntity, MailAllowanceEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
 import { ProjectEntity } from '../projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
@@ -23,6 +23,7 @@ import { WebhookEntity } from '../webhooks.ts';
 export const entities = [
   ProjectEntity,
   KeyEntity,
+  RevokedKeyEntity,
   FormEntity,
   VersionEntity,
   CounterEntity,

@@ -10,6 +10,7 @@ import { IdempotencyKeys } from './2026-11-22-idempotency-keys.ts';
 import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
 import { MailAllowances } from './2026-11-22-mail-allowances.ts';
 import { ProvenanceOfAnswers } from './2026-11-22-provenance.ts';
+import { RevokedKeys } from './2026-11-22-revoked-keys.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
@@ -25,4 +26,5 @@ export const migrations = [
   { name: '2026-11-22-idempotency-keys', class: IdempotencyKeys },
   { name: '2026-11-22-provenance', class: ProvenanceOfAnswers },
   { name: '2026-11-22-circuit-breaker', class: CircuitBreaker },
+  { name: '2026-11-22-revoked-keys', class: RevokedKeys },
 ];

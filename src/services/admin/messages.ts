@@ -1,0 +1,45 @@
+import { z } from 'zod';
+
+/** What goes through the admin socket, as JSON. Times are ISO 8601; `expiresIn` is in seconds, null: no end. */
+export const keyRequest = z.strictObject({
+  name: z.string(),
+  scopes: z.array(z.string()),
+  project: z.string(),
+  expiresIn: z.int().nullable(),
+});
+
+/** Without a project: the keys of all. `cursor` is the `nextCursor` of the page before. */
+export const listRequest = z.strictObject({ project: z.string().optional(), cursor: z.string().optional() });
+
+export const revokeRequest = z.strictObject({ id: z.string() });
+
+export const pageRequest = z.strictObject({ cursor: z.string().optional() });
+
+/** A key without its secret. */
+export const shownKey = z.object({
+  id: z.string(),
+  name: z.string(),
+  project: z.string(),
+  scopes: z.array(z.string()),
+  last4: z.string(),
+  createdAt: z.string(),
+  expiresAt: z.string().nullable(),
+  lastUsedAt: z.string().nullable(),
+});
+
+export const madeKey = z.object({ key: shownKey, secret: z.string() });
+
+export const keyPage = z.object({ items: z.array(shownKey), nextCursor: z.string().nullable() });
+
+const countedProject = z.object({
+  id: z.string(),
+  name: z.string(),
+  createdAt: z.string(),
+  keys: z.number(),
+  forms: z.number(),
+});
+
+export const projectPage = z.object({ items: z.array(countedProject), nextCursor: z.string().nullable() });
+
+/** Why an operation was refused or failed. */
+export const refusal = z.object({ error: z.string() });

@@ -1,0 +1,12 @@
+import { Migration } from '@mikro-orm/migrations';
+
+/** A revoked key leaves its hash, so that no start registers it again. */
+export class RevokedKeys extends Migration {
+  override up(): void {
+    this.addSql(`create table "revoked_keys" (
+      "secret_hash" text not null,
+      "revoked_at" timestamptz(3) not null,
+      primary key ("secret_hash")
+    )`);
+  }
+}

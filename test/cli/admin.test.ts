@@ -1,0 +1,244 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { runAdminCommand } from '../../src/cli/admin/main.ts';
+import { RefusedError, UsageError } from '../../src/cli/errors.ts';
+import { newApiKey } from '../../src/domain/secrets.ts';
+import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
+import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
+import { until } from '../support/until.ts';
+
+describe.each(engines)('admin commands on %s', (engine) => {
+  it('make, list and revoke keys while the service runs', async () => {
+    await using installation = await givenInstallation(engine);
+    const { env, statusWith } = installation;
+    const bootstrapKey = newApiKey();
+    await using service = spawnService({ ...env, BOOTSTRAP_API_KEY: bootstrapKey });
+    await service.started();
+
+    const listed = await admin(['keys', 'list'], env);
+    const id = /^(key_\S+) .* BOOTSTRAP_API_KEY$/m.exec(listed.output)?.[1] ?? '';
+    const options = ['--project', 'shop', '--scopes', 'forms:read', '--name', 'tool'];
+    const made = await spawnCli(['admin', 'keys', 'create', ...options], env);
+    const key = made.output.trim();
+
+    expect(made).toMatchObject({ code: 0, output: expect.stringMatching(/^hfs_\w{43}\n$/) });
+    expect(made.errors).toMatch(/^Made key_\S+ in the project shop, with the scopes forms:read\.$/m);
+    expect(await statusWith(key)).toBe(200);
+    expect(await statusWith(bootstrapKey)).toBe(200);
+    expect(await admin(['keys', 'revoke', id], env)).toMatchObject({ code: 0, output: '' });
+    await until(async () => (await statusWith(bootstrapKey)) === 401);
+    expect(await admin(['keys', 'revoke', id], env)).toEqual({
+      code: 1,
+      output: '',
+      errors: `There is no key ${id}.\n`,
+    });
+
+    expect(await service.stop()).toMatchObject({ code: 0, errors: '' });
+    await using again = spawnService({ ...env, BOOTSTRAP_API_KEY: bootstrapKey });
+    expect((await again.started()).output).toMatch(/WARNING +BOOTSTRAP_API_KEY was revoked and stays so/);
+    expect(await statusWith(bootstrapKey)).toBe(401);
+    expect(await statusWith(key)).toBe(200);
+  });
+
+  it('do so when no service runs, so that whoever lost every key gets in again', async () => {
+    await using installation = await givenInstallation(engine);
+    const { env, statusWith } = installation;
+
+    const lost = await admin(['keys', 'create', '--expires-in', '3600'], env);
+    const id = /^Made (key_\S+)/m.exec(lost.errors)?.[1] ?? '';
+    const listed = await admin(['keys', 'list', '--project', 'default'], env);
+    expect((await admin(['keys', 'revoke', id], env)).code).toBe(0);
+    const made = await admin(['keys', 'create'], env);
+    const projects = await admin(['projects'], env);
+
+    expect(listed.output).toContain(`${id}  default  …${lost.output.trim().slice(-4)}  *`);
+    expect(projects.output).toMatch(/^ID +CREATED +KEYS +FORMS +NAME\nprj_\S+ +[\d-]{10} +1 +0 +default\n$/);
+    await using service = spawnService(env);
+    expect((await service.started()).firstKey).toBeUndefined();
+    expect(await statusWith(made.output.trim())).toBe(200);
+    expect(await statusWith(lost.output.trim())).toBe(401);
+  });
+});
+
+describe('admin commands', () => {
+  it('name every problem with what was asked for', async () => {
+    await using installation = await givenInstallation('postgres');
+
+    const scopes = [
+      'keys',
+      'create',
+      '--scopes',
+      'form:write',
+      '--project',
+      'no spaces',
+      '--expires-in',
+      '0',
+    ];
+    const { code, output, errors } = await admin(scopes, installation.env);
+
+    expect({ code, output }).toEqual({ code: 1, output: '' });
+    expect(errors).toMatch(/^scopes\[0\]: Expected one of .* Did you mean `forms:write`\?$/m);
+    expect(errors).toMatch(/^project: Expected 1 to 64 letters/m);
+    expect(errors).toMatch(/^expires_in: Expected at least 1 second$/m);
+    expect(await admin(['keys', 'list', '--project', 'shop'], installation.env)).toMatchObject({
+      code: 1,
+      errors: 'There is no project named shop.\n',
+    });
+  });
+
+  it('refuse what makes no sense before they open anything', async () => {
+    const outcomes = await Promise.all(
+      [
+        ['keys'],
+        ['keys', 'list', '--name', 'x'],
+        ['projects', 'all'],
+        ['keys', 'create', '--expires-in', '1d'],
+      ].map((args) => admin(args, { DATABASE_URL: 'postgres://127.0.0.1:1/none' })),
+    );
+
+    expect(await spawnCli(['admin', 'keys'], {})).toEqual(outcomes[0]);
+    const hint = 'Try: npm run cli -- --help\n';
+    expect(outcomes).toEqual(
+      [
+        'Unknown command: admin keys',
+        'admin keys list takes no --name',
+        'Unknown command: admin projects all',
+        '--expires-in: Expected whole seconds, not 1d',
+      ].map((line) => ({ code: 2, output: '', errors: `${line}\n${hint}` })),
+    );
+  });
+
+  it('make no database where there is none, and say which one can’t be used', async () => {
+    using folder = temporaryFolder();
+    await using empty = await createServerDatabase({ migrated: false });
+    const dataDir = join(folder.path, 'data');
+
+    const [absent, unmigrated, away] = await Promise.all([
+      admin(['projects'], { DATA_DIR: dataDir }),
+      admin(['projects'], { DATABASE_URL: empty.databaseUrl }),
+      admin(['projects'], { DATABASE_URL: 'postgres://127.0.0.1:1/none' }),
+    ]);
+
+    expect(absent).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^There is no database in .*data\. Set/),
+    });
+    expect(existsSync(dataDir)).toBe(false);
+    expect(unmigrated).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^The database has no tables of this/),
+    });
+    expect(away).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^The database at 127\.0\.0\.1:1\/none can't be reached/),
+    });
+  });
+
+  it('go through a socket that is for its owner alone, and take the place of one that was left', async () => {
+    await using installation = await givenInstallation('pglite');
+    const { env } = installation;
+    const socket = join(env.DATA_DIR ?? '', 'admin.sock');
+    await using killed = spawnService(env);
+    await killed.started();
+    const { mode } = statSync(socket);
+    await killed.stop('SIGKILL');
+    expect(existsSync(socket)).toBe(true);
+    expect((await admin(['projects'], env)).code).toBe(0);
+
+    await using service = spawnService(env);
+    await service.started();
+
+    expect(mode & 0o777).toBe(0o600);
+    expect((await admin(['projects'], env)).errors).toBe('');
+    await service.stop();
+    expect(existsSync(socket)).toBe(false);
+  });
+
+  it('are left out, with a warning, where the path of DATA_DIR is too long for a socket', async () => {
+    using folder = temporaryFolder();
+    const dataDir = join(folder.path, 'x'.repeat(100));
+    mkdirSync(dataDir);
+    await givenEmbeddedDatabase(join(dataDir, 'database'));
+    const env = { DATA_DIR: dataDir, PORT: String(await freePort()), GRPC_PORT: String(await freePort()) };
+    await using service = spawnService(env);
+    await service.started();
+
+    const { code, errors } = await admin(['projects'], env);
+
+    expect(code).toBe(1);
+    expect(errors).toMatch(/is in use by process \d+\. Stop it first/);
+    expect((await service.stop()).errors).toContain('Admin commands need this service stopped');
+  });
+
+  it.runIf(process.getuid?.() === 0)('write nothing into a folder of another user', async () => {
+    await using installation = await givenInstallation('pglite');
+    const { DATA_DIR = '' } = installation.env;
+    chownSync(join(DATA_DIR, 'database'), 65_534, 65_534);
+
+    expect(await admin(['projects'], installation.env)).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/belongs to the user 65534: run the command as that one/),
+    });
+  });
+});
+
+/** The settings of an installation whose database is empty, and a call to it with a key. */
+async function givenInstallation(engine: (typeof engines)[number]) {
+  await using opened = new AsyncDisposableStack();
+  const folder = opened.use(temporaryFolder());
+  const dataDir = join(folder.path, 'data');
+  const port = await freePort();
+  const env: Record<string, string> = {
+    DATA_DIR: dataDir,
+    PORT: String(port),
+    GRPC_PORT: String(await freePort()),
+  };
+  if (engine === 'postgres') {
+    env.DATABASE_URL = opened.use(await createServerDatabase()).databaseUrl;
+    env.SECRET_KEY = '1'.repeat(64);
+  } else {
+    await givenEmbeddedDatabase(join(dataDir, 'database'));
+  }
+  const owned = opened.move();
+  return {
+    env,
+    statusWith: async (key: string) => {
+      const headers = { authorization: `Bearer ${key}` };
+      return (await fetch(`http://127.0.0.1:${port}/v1/forms`, { headers })).status;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Runs an admin command in this process: a new one takes a second each. */
+async function admin(args: string[], env: Record<string, string>) {
+  let output = '';
+  let errors = '';
+  const print = (line: string) => (output += `${line}\n`);
+  const note = (line: string) => (errors += `${line}\n`);
+  try {
+    await runAdminCommand(args, { env, now: Date.now, print, note });
+    return { code: 0, output, errors };
+  } catch (error) {
+    if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
+    return { code: error instanceof UsageError ? 2 : 1, output, errors: `${errors}${error.message}\n` };
+  }
+}
+
+/** Runs `npm run cli --` with these variables and no others of the service. */
+async function spawnCli(args: string[], env: Record<string, string>) {
+  const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
+    cwd: join(import.meta.dirname, '../..'),
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const [code] = await once(child, 'close');
+  return { code: typeof code === 'number' ? code : null, output, errors };
+}
