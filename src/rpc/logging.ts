@@ -35,6 +35,8 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
   async function* watched<T>(messages: AsyncIterable<T>, call: Call, startedAt: number): AsyncIterable<T> {
     try {
       yield* messages;
+      // Methods end when nobody waits any more, which would read as the end of all there is.
+      if (isLate(call.signal)) throw call.signal.reason;
       end(call, startedAt);
     } catch (error) {
       throw fail(call, startedAt, error);
@@ -65,6 +67,7 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
   /** Only ConnectErrors leave: the text of any other error could reveal internals. */
   function failureOf(error: unknown, requestId: string, signal: AbortSignal): ConnectError {
     if (error instanceof ConnectError) return withFailure(error);
+    if (isLate(signal)) return withFailure(signal.reason);
     if (signal.aborted) return withFailure(new ConnectError('The caller has gone', Code.Canceled));
     const temporary = describeTemporaryFault(error);
     if (temporary !== undefined) {
@@ -77,6 +80,11 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
       cause: error,
     });
   }
+}
+
+/** Whether the deadline of a call has passed, which Connect gives as the reason. */
+function isLate(signal: AbortSignal): boolean {
+  return signal.aborted && ConnectError.from(signal.reason).code === Code.DeadlineExceeded;
 }
 
 /** While the database is away or too slow, every call fails for the same reason. */

@@ -1,5 +1,3 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
@@ -16,7 +14,8 @@ import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
 import { engines } from '../support/database.ts';
 import { startService, type TestService } from '../support/server.ts';
-import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
+import { envelope, type Http2Connection, lastEnvelope, openHttp2 } from '../support/wire.ts';
+import { heapMib } from './heap.ts';
 import { pick, seeded } from './hostile-values.ts';
 import { type KnownValues, wireMessage } from './wire-messages.ts';
 
@@ -191,12 +190,6 @@ function endOfStream(body: Buffer): string {
   return error === undefined ? 'ok' : nameOf(error.code);
 }
 
-function lastEnvelope(body: Buffer): Buffer {
-  let at = 0;
-  while (at + 5 + body.readUInt32BE(at + 1) < body.length) at += 5 + body.readUInt32BE(at + 1);
-  return body.subarray(at + 5);
-}
-
 function codeIn(status: string | undefined): string {
   if (status === undefined) return 'no status';
   return status === '0' ? 'ok' : (Code[Number(status)] ?? status);
@@ -209,13 +202,6 @@ function nameOf(code: string): string {
 
 function afterMs(ms: number, what: string): Promise<string> {
   return new Promise((resolve) => setTimeout(resolve, ms, what).unref());
-}
-
-/** What is alive. */
-function heapMib(): number {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
-  return Math.round(process.memoryUsage().heapUsed / 1024 ** 2);
 }
 
 type Call = {

@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
@@ -8,14 +9,18 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/go
 import { failed, invalid } from '../../src/rpc/errors.ts';
 import { trailerError } from '../../src/rpc/trailer-error.ts';
 import { startService, type TestService } from '../support/server.ts';
-import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
+import { envelope, type Http2Connection, lastEnvelope, openHttp2 } from '../support/wire.ts';
 
 const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
 const checkPath = '/forms.v1.SubmissionsService/CheckAnswers';
 const exportPath = '/forms.v1.SubmissionsService/ExportSubmissions';
 const uploadPath = '/forms.v1.UploadsService/UploadFile';
+const watchPath = '/forms.v1.SubmissionsService/WatchSubmissions';
+const listenPath = '/forms.v1.WebhooksService/Listen';
+const streams = [exportPath, uploadPath, watchPath, listenPath];
 const broken = Buffer.from([0x0a, 0xff]);
 const deep = Buffer.alloc(5_000, Buffer.from([0x8b, 6]));
+const cutGzip = gzipSync('A text that is long enough to be cut off').subarray(0, 20);
 
 let service: TestService;
 let connection: Http2Connection;
@@ -32,36 +37,51 @@ afterAll(async () => {
 });
 
 describe('a mistake of the caller', () => {
-  const grpc = 'application/grpc';
-  const web = 'application/grpc-web+proto';
   const cases: [string, string, Uint8Array, Record<string, string>, Code, Reason][] = [
     ['broken bytes', submitPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['groups in groups', submitPath, deep, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['broken bytes to a stream', exportPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['broken bytes in a stream', uploadPath, broken, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['groups in groups to a stream', exportPath, deep, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['groups in groups in a stream', uploadPath, deep, {}, Code.InvalidArgument, Reason.BAD_REQUEST],
+    ['half a gzip', submitPath, cutGzip, { encoding: 'gzip' }, Code.InvalidArgument, Reason.BAD_REQUEST],
+    [
+      'half a gzip to a stream',
+      exportPath,
+      cutGzip,
+      { encoding: 'gzip' },
+      Code.InvalidArgument,
+      Reason.BAD_REQUEST,
+    ],
+    [
+      'half a gzip in a stream',
+      uploadPath,
+      cutGzip,
+      { encoding: 'gzip' },
+      Code.InvalidArgument,
+      Reason.BAD_REQUEST,
+    ],
     ['no such encoding', submitPath, broken, { encoding: 'br' }, Code.Unimplemented, Reason.MEDIA_TYPE],
     ['no time-out', submitPath, broken, { timeout: 'soon' }, Code.InvalidArgument, Reason.BAD_REQUEST],
     ['too much', submitPath, Buffer.alloc(300_000), {}, Code.ResourceExhausted, Reason.TOO_LARGE],
     ['no such method', `${submitPath}s`, broken, {}, Code.Unimplemented, Reason.NOT_FOUND],
   ];
-  const all = cases.flatMap(([what, path, ...rest]) => {
-    const connect =
-      path === exportPath || path === uploadPath ? 'application/connect+proto' : 'application/proto';
-    return [grpc, web, connect].map((type) => [what, type, path, ...rest] as const);
-  });
+  const all = cases.flatMap(([what, path, ...rest]) =>
+    typesFor(path).map((type) => [what, type, path, ...rest] as const),
+  );
 
   it.each(all)('is never called one of the service, and says so in a detail: %s as %s', async (...args) => {
     const [, type, path, message, { encoding, timeout }, code, reason] = args;
     const before = service.logged.length;
-    const isConnect = type === 'application/proto';
+    const names = headerNames[type];
     const headers = {
       'content-type': type,
       authorization: `Bearer ${service.key}`,
-      ...(encoding && { [isConnect ? 'content-encoding' : 'grpc-encoding']: encoding }),
-      ...(timeout && { [isConnect ? 'connect-timeout-ms' : 'grpc-timeout']: timeout }),
+      ...(encoding && { [names.encoding]: encoding }),
+      ...(timeout && { [names.timeout]: timeout }),
     };
 
-    const said = await call(path, isConnect ? message : envelope(message), headers);
+    const said = await call(path, inBody(type, message, encoding === 'gzip' ? 1 : 0), headers);
 
     expect(said).toEqual({ code, reason });
     expect(service.logged.slice(before)).toEqual([]);
@@ -87,6 +107,38 @@ describe('a mistake of the caller', () => {
 
     expect(said).toEqual({ code: Code.InvalidArgument, reason: Reason.BAD_REQUEST });
   });
+});
+
+describe('a deadline', () => {
+  const known = [watchPath, listenPath, '/grpc.health.v1.Health/Watch'];
+
+  it.each(known)('that passes is the failure of a stream that goes on: %s', async (path) => {
+    const before = service.logged.length;
+
+    const said = await Promise.all(typesFor(path).map((type) => withDeadline(path, type, 200)));
+
+    expect(said).toEqual(said.map(() => ({ code: Code.DeadlineExceeded, reason: Reason.UNAVAILABLE })));
+    expect(service.logged.slice(before)).toEqual([]);
+  });
+
+  it.each([submitPath, exportPath])('of days is no mistake: %s', async (path) => {
+    const said = await Promise.all(typesFor(path).map((type) => withDeadline(path, type, 9_999_999_000)));
+
+    // The message names no form.
+    expect(said).toEqual(said.map(() => ({ code: Code.NotFound, reason: Reason.NOT_FOUND })));
+  });
+
+  function withDeadline(path: string, type: MediaType, ms: number) {
+    const { timeout } = headerNames[type];
+    return call(path, inBody(type, new Uint8Array()), {
+      'content-type': type,
+      authorization: `Bearer ${service.key}`,
+      [timeout]:
+        timeout === 'grpc-timeout' && ms > 1e7
+          ? `${ms / 1000}S`
+          : `${ms}${timeout === 'grpc-timeout' ? 'm' : ''}`,
+    });
+  }
 });
 
 describe('the violations of a call by gRPC', () => {
@@ -179,18 +231,44 @@ async function call(path: string, body: Uint8Array, headers: Record<string, stri
   }
   const reply = await fetch(url, { method: 'POST', headers, body: Buffer.from(body) });
   const said = Buffer.from(await reply.arrayBuffer());
-  if (headers['content-type']?.startsWith('application/grpc-web')) {
-    const lines = said.subarray(5).toString().split('\r\n');
+  if (headers['content-type'] === 'application/grpc-web+proto') {
+    const lines = said.length === 0 ? [] : lastEnvelope(said).toString().split('\r\n');
     return inTrailers({
       ...Object.fromEntries(reply.headers),
       ...Object.fromEntries(lines.flatMap((line) => (line === '' ? [] : [line.split(': ', 2)]))),
     });
   }
-  const json = said.toString().slice(said.indexOf('{'));
-  const { code, details, error } = JSON.parse(json);
-  const detail = Buffer.from((details ?? error?.details)?.[0]?.value ?? '', 'base64');
-  return { code: codes[code ?? error?.code], reason: fromBinary(FailureSchema, detail).reason };
+  const isStream = reply.headers.get('content-type')?.startsWith('application/connect+') === true;
+  const json = JSON.parse((isStream ? lastEnvelope(said) : said).toString());
+  const { code, details } = isStream ? json.error : json;
+  const detail = Buffer.from(details?.[0]?.value ?? '', 'base64');
+  return { code: codes[code], reason: fromBinary(FailureSchema, detail).reason };
 }
+
+/** The media types of a path's calls: gRPC's, gRPC-Web's and Connect's. */
+function typesFor(path: string): MediaType[] {
+  const isStream = streams.includes(path) || path.endsWith('/Watch');
+  return [
+    'application/grpc',
+    'application/grpc-web+proto',
+    isStream ? 'application/connect+proto' : 'application/proto',
+  ];
+}
+
+function inBody(type: MediaType, message: Uint8Array, flags = 0): Uint8Array {
+  return type === 'application/proto' ? message : envelope(message, flags);
+}
+
+const grpcNames = { encoding: 'grpc-encoding', timeout: 'grpc-timeout' };
+
+const headerNames = {
+  'application/grpc': grpcNames,
+  'application/grpc-web+proto': grpcNames,
+  'application/proto': { encoding: 'content-encoding', timeout: 'connect-timeout-ms' },
+  'application/connect+proto': { encoding: 'connect-content-encoding', timeout: 'connect-timeout-ms' },
+};
+
+type MediaType = keyof typeof headerNames;
 
 function inTrailers(trailers: Record<string, string>) {
   const error = findTrailerError(new Headers(trailers));
@@ -199,9 +277,11 @@ function inTrailers(trailers: Record<string, string>) {
 
 const codes: Record<string, Code> = {
   invalid_argument: Code.InvalidArgument,
+  not_found: Code.NotFound,
   unimplemented: Code.Unimplemented,
   resource_exhausted: Code.ResourceExhausted,
   internal: Code.Internal,
+  deadline_exceeded: Code.DeadlineExceeded,
 };
 
 function submission(init: MessageInitShape<typeof CreateSubmissionRequestSchema>): Uint8Array {

@@ -37,6 +37,13 @@ export function opened(body: Buffer): { flags: number; data: Buffer } {
   return { flags: body.readUInt8(), data: body.subarray(5) };
 }
 
+/** The data of the last message that the body of a stream holds, which is the end in gRPC-Web and in Connect. */
+export function lastEnvelope(body: Buffer): Buffer {
+  let at = 0;
+  while (at + 5 + body.readUInt32BE(at + 1) < body.length) at += 5 + body.readUInt32BE(at + 1);
+  return body.subarray(at + 5);
+}
+
 /** Sends bytes as they are and no more after them; gives what comes back until the server hangs up. */
 export async function sendBytes(url: string, bytes: Uint8Array): Promise<string> {
   const { hostname, port } = new URL(url);
