@@ -11,6 +11,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { examples } from '../gateway/examples.ts';
 import { engines } from '../support/database.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
+import { heapMib } from './heap.ts';
 import {
   hostileBodies,
   hostileHeaders,
@@ -40,8 +41,10 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
     const routes = await documentedRoutes(service);
     const random = seeded(SEED);
     const complaints: string[] = [];
+    const heap: number[] = [];
 
     for (let count = 0; count < REST_REQUESTS; count += 1) {
+      if (count % Math.ceil(REST_REQUESTS / 10) === 0) heap.push(heapMib());
       const { method, path, name } = pick(routes, () => (count % routes.length) / routes.length);
       // What ends a thing does not get it, or most requests would find nothing there.
       const ends = method === 'DELETE' || path.endsWith('/archive');
@@ -61,6 +64,8 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
     expect(routes.length).toBeGreaterThan(35);
     expect(complaints).toEqual([]);
     expect(errorsIn(service)).toEqual([]);
+    const [, early = 0] = heap;
+    expect(heapMib() - early, `MiB of heap: ${heap.join(', ')}`).toBeLessThan(64);
     expect((await service.get('/health')).json).toEqual({ ok: true });
     expect('polluted' in {}).toBe(false);
   });
@@ -290,6 +295,10 @@ function send(method: string, url: string, headers: Record<string, string>, body
         });
       });
       response.on('error', reject);
+      if (!response.headers['content-type']?.startsWith('text/event-stream')) return;
+      // It ends when its reader goes.
+      resolve({ status: response.statusCode ?? 0, headers: {}, body: '' });
+      outgoing.destroy();
     },
   );
   outgoing.on('error', reject);
