@@ -3,13 +3,19 @@ import { rolldown } from 'rolldown';
 
 /** The generated clients and those of Connect for browsers, as a script that sets `rpc` of the page. */
 export async function bundleWebClient(): Promise<string> {
-  const bundle = await rolldown({ input: 'client', plugins: [entry], logLevel: 'silent' });
-  const { output } = await bundle.generate({ format: 'iife', name: 'rpc' });
-  await bundle.close();
+  return bundle('client', 'rpc');
+}
+
+/** A file of this repository with all it imports, as a script that gives a page its exports by this name. */
+export async function bundle(input: string, name: string): Promise<string> {
+  const built = await rolldown({ input, cwd: root, plugins: [entry], logLevel: 'silent' });
+  const { output } = await built.generate({ format: 'iife', name });
+  await built.close();
   return output[0].code;
 }
 
-const gen = join(import.meta.dirname, '../../gen/forms/v1');
+const root = join(import.meta.dirname, '../..');
+const gen = join(root, 'gen/forms/v1');
 
 const entry = {
   name: 'entry',

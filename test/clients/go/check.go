@@ -1,0 +1,312 @@
+// What examples/go does not show: gzip, deadlines, large replies and uploads by gRPC; everything by Connect as JSON.
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	grpcgzip "google.golang.org/grpc/encoding/gzip"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/structpb"
+
+	formsv1 "headless-form-service/gen/go/forms/v1"
+)
+
+const deadline = 400 * time.Millisecond
+
+var (
+	formID        = os.Getenv("FORM_ID")
+	largeFormID   = os.Getenv("LARGE_FORM_ID")
+	uploadID      = os.Getenv("UPLOAD_ID")
+	authorization = "Bearer " + os.Getenv("API_KEY")
+	note          = strings.Repeat("x", 20_000)
+	piece         = bytes.Repeat([]byte("x"), 100_000)
+)
+
+const pieces = 20
+
+func main() {
+	checkGRPC()
+	checkConnect()
+}
+
+func checkGRPC() {
+	connection, err := grpc.Dial(os.Getenv("GRPC_TARGET"), grpc.WithInsecure())
+	must(err)
+	defer connection.Close()
+	submissions := formsv1.NewSubmissionsServiceClient(connection)
+	uploads := formsv1.NewUploadsServiceClient(connection)
+	owner := metadata.AppendToOutgoingContext(context.Background(), "authorization", authorization)
+
+	answers, err := structpb.NewStruct(map[string]interface{}{"email": "ada@example.com", "note": note})
+	must(err)
+	made, err := submissions.CreateSubmission(owner,
+		&formsv1.CreateSubmissionRequest{FormId: formID, Answers: answers}, grpc.UseCompressor(grpcgzip.Name))
+	must(err)
+	read, err := submissions.GetSubmission(owner, &formsv1.GetSubmissionRequest{SubmissionId: made.SubmissionId})
+	must(err)
+	fmt.Println("grpc gzip", len(read.Submission.Answers.Fields["note"].GetStringValue()))
+
+	soon, cancel := context.WithTimeout(owner, deadline)
+	defer cancel()
+	watch, err := submissions.WatchSubmissions(soon, &formsv1.WatchSubmissionsRequest{FormId: largeFormID})
+	for err == nil {
+		_, err = watch.Recv()
+	}
+	if status.Code(err).String() == "DeadlineExceeded" {
+		fmt.Println("grpc deadline DEADLINE_EXCEEDED")
+	}
+
+	count, token := 0, ""
+	for count == 0 || token != "" {
+		page, err := submissions.ListSubmissions(owner, &formsv1.ListSubmissionsRequest{
+			FormId: largeFormID, PageSize: 100, PageToken: token,
+		})
+		must(err)
+		count, token = count+len(page.Submissions), page.NextPageToken
+	}
+	fmt.Println("grpc listed", count)
+
+	export, err := submissions.ExportSubmissions(owner, &formsv1.ExportSubmissionsRequest{
+		FormId: largeFormID, Format: formsv1.ExportFormat_EXPORT_FORMAT_NDJSON,
+	})
+	must(err)
+	lines := 0
+	for {
+		part, err := export.Recv()
+		if err == io.EOF {
+			break
+		}
+		must(err)
+		lines += bytes.Count(part.Data, []byte("\n"))
+	}
+	fmt.Println("grpc exported", lines)
+
+	upload, err := uploads.UploadFile(owner)
+	must(err)
+	for range make([]struct{}, pieces) {
+		must(upload.Send(&formsv1.UploadFileRequest{
+			Target: &formsv1.UploadFileRequest_FormId{FormId: largeFormID}, FieldId: "cv", Content: piece,
+		}))
+	}
+	stored, err := upload.CloseAndRecv()
+	must(err)
+	fmt.Println("grpc uploaded", stored.Upload.Size)
+	download, err := uploads.GetUpload(owner, &formsv1.GetUploadRequest{UploadId: uploadID})
+	must(err)
+	size := 0
+	for {
+		part, err := download.Recv()
+		if err == io.EOF {
+			break
+		}
+		must(err)
+		size += len(part.Content)
+	}
+	fmt.Println("grpc downloaded", size)
+}
+
+func checkConnect() {
+	email := object{"id": "email", "type": "FIELD_TYPE_EMAIL", "required": true}
+	definition := object{
+		"name": "Contact", "slug": "contact", "fields": []object{email}, "delivery": object{"email": object{}},
+	}
+	_, made := call("FormsService/CreateForm", object{"definition": definition}, false)
+	ownID := made.Form.ID
+	activated, _ := call("FormsService/ActivateForm",
+		object{"formId": ownID, "token": made.ActivationToken, "email": "owner@example.com"}, false)
+	fmt.Println("connect activated", activated)
+
+	submitted, _ := call("SubmissionsService/CreateSubmission",
+		object{"formId": ownID, "answers": object{"email": "ada@example.com"}}, false)
+	fmt.Println("connect submitted", submitted)
+	refused, problem := call("SubmissionsService/CreateSubmission",
+		object{"formId": ownID, "answers": object{"email": "ada", "phone": "1"}}, false)
+	for _, detail := range problem.Details {
+		if detail.Type == "forms.v1.Failure" {
+			for _, violation := range detail.Debug.Violations {
+				fmt.Println("connect refused", refused, problem.Code, violation.Path, violation.Code)
+			}
+		}
+	}
+	_, page := call("SubmissionsService/ListSubmissions", object{"formId": ownID}, false)
+	for _, submission := range page.Submissions {
+		fmt.Println("connect answers", submission.Answers.Email)
+	}
+	_, opened := call("SessionsService/CreateSession", object{"formId": ownID}, false)
+	_, ended := call("SessionsService/SubmitSession",
+		object{"sessionId": opened.Session.ID, "answers": object{"email": "bob@example.com"}}, false)
+	fmt.Println("connect session", ended.Session.Status)
+
+	_, long := call("SubmissionsService/CreateSubmission",
+		object{"formId": formID, "answers": object{"email": "ada@example.com", "note": note}}, true)
+	_, read := call("SubmissionsService/GetSubmission", object{"submissionId": long.SubmissionID}, false)
+	fmt.Println("connect gzip", len(read.Submission.Answers.Note))
+
+	_, end := stream("SubmissionsService/WatchSubmissions", []object{{"formId": largeFormID}}, deadline)
+	fmt.Println("connect deadline", end.Error.Code)
+
+	count, token := 0, ""
+	for count == 0 || token != "" {
+		_, page := call("SubmissionsService/ListSubmissions",
+			object{"formId": largeFormID, "pageSize": 100, "pageToken": token}, false)
+		count, token = count+len(page.Submissions), page.NextPageToken
+	}
+	fmt.Println("connect listed", count)
+
+	export := []object{{"formId": largeFormID, "format": "EXPORT_FORMAT_NDJSON"}}
+	replies, _ := stream("SubmissionsService/ExportSubmissions", export, 0)
+	lines := 0
+	for _, reply := range replies {
+		lines += bytes.Count(reply.Data, []byte("\n"))
+	}
+	fmt.Println("connect exported", lines)
+
+	content := base64.StdEncoding.EncodeToString(piece)
+	parts := make([]object, pieces)
+	for index := range parts {
+		parts[index] = object{"formId": largeFormID, "fieldId": "cv", "content": content}
+	}
+	replies, _ = stream("UploadsService/UploadFile", parts, 0)
+	fmt.Println("connect uploaded", replies[0].Upload.Size)
+	replies, _ = stream("UploadsService/GetUpload", []object{{"uploadId": uploadID}}, 0)
+	size := 0
+	for _, reply := range replies {
+		size += len(reply.Content)
+	}
+	fmt.Println("connect downloaded", size)
+}
+
+// A unary call: its status and its JSON, which is the reply or the error. Go's client accepts gzip, and reads it.
+func call(method string, message object, compressed bool) (int, reply) {
+	body, err := json.Marshal(message)
+	must(err)
+	headers := map[string]string{}
+	if compressed {
+		body = compress(body)
+		headers["Content-Encoding"] = "gzip"
+	}
+	status, data := post(method, "application/json", body, headers)
+	return status, parse(data)
+}
+
+// A streaming call: the messages of the reply, and its end, which holds the error if there is one. Each message
+// comes after a byte of flags (1: compressed, 2: the end) and its length in 4 bytes.
+func stream(method string, messages []object, timeout time.Duration) ([]reply, reply) {
+	var body bytes.Buffer
+	for _, message := range messages {
+		data, err := json.Marshal(message)
+		must(err)
+		data = compress(data)
+		body.WriteByte(1)
+		must(binary.Write(&body, binary.BigEndian, uint32(len(data))))
+		body.Write(data)
+	}
+	headers := map[string]string{"Connect-Content-Encoding": "gzip", "Connect-Accept-Encoding": "gzip"}
+	if timeout > 0 {
+		headers["Connect-Timeout-Ms"] = fmt.Sprint(timeout.Milliseconds())
+	}
+	_, rest := post(method, "application/connect+json", body.Bytes(), headers)
+	var received []reply
+	for len(rest) >= 5 {
+		flags, size := rest[0], binary.BigEndian.Uint32(rest[1:])
+		data := rest[5 : 5+size]
+		rest = rest[5+size:]
+		if flags&1 != 0 {
+			data = decompress(data)
+		}
+		if flags&2 != 0 {
+			return received, parse(data)
+		}
+		received = append(received, parse(data))
+	}
+	log.Fatal("the stream has no end")
+	return nil, reply{}
+}
+
+func post(method, contentType string, body []byte, headers map[string]string) (int, []byte) {
+	url := "http://" + os.Getenv("HTTP_TARGET") + "/forms.v1." + method
+	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
+	must(err)
+	request.Header.Set("Authorization", authorization)
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("Connect-Protocol-Version", "1")
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	must(err)
+	defer response.Body.Close()
+	data, err := io.ReadAll(response.Body)
+	must(err)
+	return response.StatusCode, data
+}
+
+func parse(data []byte) reply {
+	var message reply
+	must(json.Unmarshal(data, &message))
+	return message
+}
+
+func compress(data []byte) []byte {
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	_, err := writer.Write(data)
+	must(err)
+	must(writer.Close())
+	return compressed.Bytes()
+}
+
+func decompress(data []byte) []byte {
+	reader, err := gzip.NewReader(bytes.NewReader(data))
+	must(err)
+	plain, err := io.ReadAll(reader)
+	must(err)
+	return plain
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+type object map[string]interface{}
+
+// What is read of all replies, and of errors.
+type reply struct {
+	Form            struct{ ID string }
+	ActivationToken string
+	SubmissionID    string
+	Submission      submission
+	Submissions     []submission
+	NextPageToken   string
+	Session         struct{ ID, Status string }
+	Data, Content   []byte
+	Upload          struct{ Size int }
+	Error           struct{ Code string }
+	Code            string
+	Details         []struct {
+		Type  string
+		Debug struct {
+			Violations []struct{ Path, Code string }
+		}
+	}
+}
+
+type submission struct {
+	Answers struct{ Email, Note string }
+}
