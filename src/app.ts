@@ -29,6 +29,7 @@ import { createSpool } from './services/uploads/spool.ts';
 import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
+import { countBytes, createAccessLog } from './telemetry/access-log.ts';
 
 /**
  * Starts the whole service: database, services, delivery, and the servers of HTTP/1.1 and HTTP/2. If a part
@@ -145,6 +146,7 @@ function createHttpHandler(config: Config, { api, secrets, log }: HttpParts): Re
   const transport = api.transport();
   const { baseUrl, hostedUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
+  countBytes(app.response);
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
@@ -184,6 +186,7 @@ function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): Rp
     },
     fallback,
     allowedOrigins: config.rpcAllowedOrigins,
+    accessLog: config.accessLog ? createAccessLog(log) : undefined,
     log,
   });
 }

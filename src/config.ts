@@ -83,6 +83,8 @@ const flag = z
   .enum(['true', 'false'], { error: 'expected true or false' })
   .transform((text) => text === 'true');
 
+const onOrOff = z.enum(['on', 'off'], { error: 'expected on or off' }).transform((text) => text === 'on');
+
 const address = z.string().refine(isEmailAddress, { error: 'expected an e-mail address' });
 
 /** An address of this service as its users see it, without a slash at the end. */
@@ -274,12 +276,7 @@ const settings = z.object({
     '',
     wholeNumber(0, 100_000_000),
   ),
-  rateLimit: setting(
-    'RATE_LIMIT',
-    '`off` for load tests',
-    'on',
-    z.enum(['on', 'off'], { error: 'expected on or off' }).transform((text) => text === 'on'),
-  ),
+  rateLimit: setting('RATE_LIMIT', '`off` for load tests', 'on', onOrOff),
   rateLimitPerKey: optional(
     'RATE_LIMIT_KEY',
     'calls a minute with one key; unset: any number',
@@ -327,6 +324,13 @@ const settings = z.object({
       error: 'expected fatal, error, warn, info, debug, trace or silent',
     }),
   ),
+  logFormat: setting(
+    'LOG_FORMAT',
+    '`json`, or `pretty` for people to read',
+    'json',
+    z.enum(['json', 'pretty'], { error: 'expected json or pretty' }),
+  ),
+  accessLog: setting('ACCESS_LOG', '`off`: no line in the log for each request', 'on', onOrOff),
 });
 
 /** Every setting in words, in the order of the table. */

@@ -1,12 +1,12 @@
 import cluster from 'node:cluster';
-import { pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 import { type App, startApp } from './app.ts';
 import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
 import { StartError } from './store/database/faults.ts';
 import { isFurtherWorker, superviseWorkers } from './workers.ts';
 
 const config = settings();
-const log = pino({ level: config.logLevel, base: null }, pino.destination({ dest: 2, sync: false }));
+const log = pino({ level: config.logLevel, base: null }, await logDestination(config));
 if (cluster.isPrimary) for (const line of misspeltSettings(process.env)) log.warn(line);
 if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
 const app = await start();
@@ -22,6 +22,12 @@ function settings(): Config {
     if (!(error instanceof ConfigError)) throw error;
     return fail([...error.problems, ...misspeltSettings(process.env)].join('\n'));
   }
+}
+
+async function logDestination({ logFormat }: Config): Promise<DestinationStream> {
+  if (logFormat === 'json') return pino.destination({ dest: 2, sync: false });
+  const { default: pretty } = await import('pino-pretty');
+  return pretty({ destination: 2, colorize: process.stderr.isTTY === true });
 }
 
 async function start(): Promise<App> {

@@ -90,6 +90,8 @@ describe('readConfig', () => {
     ['TRUST_PROXY', 'true'],
     ['TRUST_PROXY', '10.0.0.0/33'],
     ['LOG_LEVEL', 'verbose'],
+    ['LOG_FORMAT', 'text'],
+    ['ACCESS_LOG', 'false'],
   ])('refuses %s=%s in a line that begins with its name', (name, value) => {
     const problems = problemsOf({ [name]: value });
 

@@ -10,6 +10,7 @@ import type {
 import { type CallOptions, Code, ConnectError, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
 import { requestIdFrom } from '../domain/request-id.ts';
+import { accessValuesOf } from '../telemetry/access-log.ts';
 
 /**
  * Calls RPCs on behalf of an HTTP request, with the options of `callOptions`. Throws the `ConnectError` of a failed call.
@@ -20,7 +21,7 @@ export function callsFor(transport: Transport, request: Request, response: Respo
     options ??= callOptions(request, response, from);
     const headers = continued ? { ...options.headers, ...continuation } : options.headers;
     const signal = waits ? signalOfEnd(response) : undefined;
-    const reply = await transport.unary(method, signal, undefined, headers, input);
+    const reply = await transport.unary(method, signal, undefined, headers, input, options.contextValues);
     options.onHeader(reply.header);
     return reply.message;
   };
@@ -43,7 +44,8 @@ export function streamsFor(transport: Transport, request: Request, response: Res
       }
     }
     try {
-      const reply = await transport.stream(method, undefined, undefined, options.headers, guarded());
+      const { headers, contextValues } = options;
+      const reply = await transport.stream(method, undefined, undefined, headers, guarded(), contextValues);
       options.onHeader(reply.header);
       for await (const message of reply.message) return message;
       throw new ConnectError(`${method.name} sent no answer`, Code.Internal);
@@ -64,11 +66,11 @@ export function receivesFor(
 ): Receive {
   return async function* received(method, input) {
     const signal = signalOfEnd(response);
-    const { headers, onHeader } = callOptions(request, response, from);
+    const { headers, onHeader, contextValues } = callOptions(request, response, from);
     async function* message() {
       yield input;
     }
-    const reply = await transport.stream(method, signal, undefined, headers, message());
+    const reply = await transport.stream(method, signal, undefined, headers, message(), contextValues);
     onHeader(reply.header);
     yield* reply.message;
   };
@@ -97,7 +99,12 @@ export function callOptions(request: Request, response: Response, from: Source):
   if (from === 'management' && hasBody(request)) headers['content-type'] ??= '';
   // The one address that Express found behind the trusted proxies, never the header as it came.
   if (request.ip !== undefined) headers['x-forwarded-for'] = request.ip;
-  return { headers, onHeader: (received) => passBack(received, response) };
+  const contextValues = accessValuesOf(request);
+  return {
+    headers,
+    ...(contextValues !== undefined && { contextValues }),
+    onHeader: (received) => passBack(received, response),
+  };
 }
 
 /** The id of a request in all logs. It is kept in the request's header, so that every reader gets the same. */
@@ -163,4 +170,5 @@ export type Receive = <I extends DescMessage, O extends DescMessage>(
   input: MessageInitShape<I>,
 ) => AsyncGenerator<MessageShape<O>>;
 
-type HttpCallOptions = Required<Pick<CallOptions, 'onHeader'>> & { headers: Record<string, string> };
+type HttpCallOptions = Required<Pick<CallOptions, 'onHeader'>> &
+  Pick<CallOptions, 'contextValues'> & { headers: Record<string, string> };

@@ -105,7 +105,7 @@ export async function sendError(error: unknown, options: ErrorReply): Promise<vo
 function logged(error: HttpError, { request }: Exchange, log: ErrorLog): HttpError {
   if (error.cause === undefined) return error;
   const requestId = requestIdOf(request);
-  log.error({ err: error.cause, request_id: requestId }, 'a request failed');
+  log.error({ err: error.cause, requestId }, 'a request failed');
   return new HttpError(error.reason, `${error.message} (request ${requestId})`);
 }
 

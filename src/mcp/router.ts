@@ -9,6 +9,7 @@ import { readJson } from '../http/body.ts';
 import { type Call, callOptions, callsFor, requestIdOf } from '../http/call.ts';
 import { contentError, HttpError } from '../http/errors.ts';
 import { type ErrorLog, sendError, sendJson, sendPieces } from '../http/reply.ts';
+import { accessLineOf, noteCaller } from '../telemetry/access-log.ts';
 import { describeCatalog, describeForModels, describeServer } from './discovery.ts';
 import type { Exchange, Sealer } from './exchange.ts';
 
@@ -48,6 +49,7 @@ export function createMcp(options: McpOptions): Router {
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     const caller = await identify(callOptions(request, response, 'management').headers);
+    noteCaller(accessLineOf(request), caller);
     // The largest message that any tool takes.
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
     if (problems.length > 0) throw contentError(problems, 'bad_request');
@@ -60,9 +62,9 @@ export function createMcp(options: McpOptions): Router {
       baseUrl,
       allowPrivateUrls,
       logFault(error) {
-        const id = requestIdOf(request);
-        log.error({ err: error, request_id: id }, 'a tool failed');
-        return id;
+        const requestId = requestIdOf(request);
+        log.error({ err: error, requestId }, 'a tool failed');
+        return requestId;
       },
     };
     // The library takes 30 MiB and a fifth of a second to load, which a service without such clients saves.
@@ -160,4 +162,4 @@ export type McpOptions = {
 type Access = { key: 'none' | 'optional' | 'required'; scope?: Scope; openWithoutKeys?: boolean };
 
 /** `keyId` is undefined for calls without a key, where none is required. */
-type Caller = { keyId: string | undefined; scopes: readonly string[] };
+type Caller = { project: string; keyId: string | undefined; scopes: readonly string[] };

@@ -9,7 +9,7 @@ import { requestOf } from './local-transport.ts';
 export function createAdmission(interceptors: Interceptor[]): Admit {
   const call = interceptors.reduceRight<Call>((next, intercept) => intercept(next), admitted);
   return async (method, input, options) => {
-    const request = requestOf(method, undefined, undefined, options.headers);
+    const request = requestOf(method, undefined, undefined, options.headers, options.contextValues);
     const { header } = isStreaming(method)
       ? await call({ ...request, stream: true, method, message: nothing() })
       : await call({ ...request, stream: false, method, message: create(method.input, input) });

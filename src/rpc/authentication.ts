@@ -1,6 +1,7 @@
 import type { ContextValues, Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { holds } from '../domain/scopes.ts';
+import { accessLineKey, noteCaller } from '../telemetry/access-log.ts';
 import { type Access, accessOf } from './authorization.ts';
 import { bearerOf, type Caller, callerKey, callerOf, clientAddressKey } from './context.ts';
 import { failed } from './errors.ts';
@@ -30,6 +31,7 @@ export async function identify(
   if (text !== undefined) {
     const caller = values.get(callerKey) ?? (await keys.find(text, values.get(clientAddressKey)));
     if (caller === undefined) throw failed(Reason.INVALID_KEY, 'The API key is unknown, expired or revoked');
+    noteCaller(values.get(accessLineKey), caller);
     checkScope(caller, access);
     values.set(callerKey, caller);
   } else if (access.key === 'required') {
@@ -37,7 +39,9 @@ export async function identify(
       throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
     }
     checkOwnCaller(header, values);
-    values.set(callerKey, await keys.withoutKey());
+    const caller = await keys.withoutKey();
+    noteCaller(values.get(accessLineKey), caller);
+    values.set(callerKey, caller);
   }
 }
 

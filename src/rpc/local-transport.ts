@@ -14,6 +14,7 @@ import {
   type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
+import { accessLineKey } from '../telemetry/access-log.ts';
 import { clientAddressKey, continuationKey, hostKey } from './context.ts';
 
 /**
@@ -40,14 +41,14 @@ export function createLocalTransport(services: ServiceImplSpec[], interceptors: 
   }
 
   return {
-    async unary(method, signal, timeoutMs, header, input) {
-      const request = requestOf(method, signal, timeoutMs, header);
+    async unary(method, signal, timeoutMs, header, input, values) {
+      const request = requestOf(method, signal, timeoutMs, header, values);
       const message = create(method.input, input);
       const response = await callOf(method)({ ...request, stream: false, method, message });
       return response as UnaryResponse<typeof method.input, typeof method.output>;
     },
-    async stream(method, signal, timeoutMs, header, input) {
-      const request = requestOf(method, signal, timeoutMs, header);
+    async stream(method, signal, timeoutMs, header, input, values) {
+      const request = requestOf(method, signal, timeoutMs, header, values);
       const message = normalized(method.input, input);
       const response = await callOf(method)({ ...request, stream: true, method, message });
       return response as StreamResponse<typeof method.input, typeof method.output>;
@@ -55,21 +56,24 @@ export function createLocalTransport(services: ServiceImplSpec[], interceptors: 
   };
 }
 
-/** What every call in this process begins with. */
+/** What every call in this process begins with. Of its caller's `values` only the access line counts. */
 export function requestOf(
   method: DescMethod,
   signal: AbortSignal | undefined,
   timeoutMs: number | undefined,
   init: ConstructorParameters<typeof Headers>[0],
+  values?: ContextValues,
 ) {
   const header = init instanceof Headers ? init : new Headers(init);
+  const contextValues = contextOfHeader(header);
+  if (values !== undefined) contextValues.set(accessLineKey, values.get(accessLineKey));
   return {
     service: method.parent,
     requestMethod: 'POST',
     url: `local:/${method.parent.typeName}/${method.name}`,
     signal: withDeadline(signal, timeoutMs),
     header,
-    contextValues: contextOfHeader(header),
+    contextValues,
   };
 }
 

@@ -1,7 +1,8 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { requestIdFrom } from '../domain/request-id.ts';
+import { accessLineKey } from '../telemetry/access-log.ts';
 import type { Log } from '../telemetry/log.ts';
 import { throttledWarning } from '../telemetry/throttled-warning.ts';
 import { failed, withFailure } from './errors.ts';
@@ -23,6 +24,9 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
   function fail(call: Call, startedAt: number, error: unknown): ConnectError {
     const facts = factsOf(call, startedAt);
     const failure = failureOf(error, facts.requestId, call.signal);
+    const line = call.contextValues.get(accessLineKey);
+    // What a route answers is in its status.
+    if (line?.route !== undefined) line.code = Code[failure.code];
     logFailure({ ...facts, code: Code[failure.code] }, failure);
     return failure;
   }
@@ -99,7 +103,7 @@ export type CallLog = {
   fail(call: Call, error: unknown): ConnectError;
 };
 
-type Call = { method: DescMethod; header: Headers; signal: AbortSignal };
+type Call = { method: DescMethod; header: Headers; contextValues: ContextValues; signal: AbortSignal };
 
 export type LogOptions = {
   log: Log;

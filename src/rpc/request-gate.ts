@@ -27,7 +27,7 @@ export function createRequestGate(options: RequestGateOptions): RequestGate {
       await rateLimits?.beforeMessage(method, values);
       if (requestMethod === 'GET') checkUrl(method, url);
     } catch (error) {
-      throw callLog.fail({ method, header, signal }, error);
+      throw callLog.fail({ method, header, contextValues: values, signal }, error);
     }
   };
 }

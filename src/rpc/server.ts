@@ -21,6 +21,7 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '../body/read-body.ts';
 import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
+import { type AccessLog, accessLineKey, accessLineOf } from '../telemetry/access-log.ts';
 import { callerKey } from './context.ts';
 import { createCors } from './cors.ts';
 import { failed, unreadable, withFailure } from './errors.ts';
@@ -38,7 +39,7 @@ import { openBody, refuseUnreadableIn, tooLarge, type UnaryCall } from './messag
  * written at once.
  */
 export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
-  const { routes, contextValues, fallback, log } = options;
+  const { routes, contextValues, fallback, accessLog, log } = options;
   const answerPages = createCors(options.allowedOrigins);
   const router = createConnectRouter();
   routes(router);
@@ -50,6 +51,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     const requestId = requestIdFrom(request.headers['x-request-id']);
     request.headers['x-request-id'] = requestId;
     response.setHeader('x-request-id', requestId);
+    const line = accessLog?.(request, response, requestId);
     const path = request.url?.split('?', 1).join() ?? '';
     const handler = handlers.get(path);
     if (handler === undefined && !services.has(path.split('/', 2)[1] ?? ''))
@@ -58,17 +60,20 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     if (handler === undefined) return refuseMethod(request, response as ServerResponse);
+    if (line !== undefined) line.route = handler.requestPath;
     if (answerPages(handler.method, request, response)) return;
     clampDeadline(request.headers, handler.method);
     const values = contextValues(request);
+    if (line !== undefined) values.set(accessLineKey, line);
     if (takeText(request.headers)) values.set(textKey, true);
     const answer = handler.method.methodKind === 'unary' ? answerWhole : answerStream;
     // Node gives HTTP/2 the methods of HTTP/1.1, with types that only differ in their overloads.
     answer(handler, request, response as ServerResponse, values).catch((error: unknown) => {
       const gone = response.destroyed || request.destroyed || ConnectError.from(error).code === Code.Aborted;
       response.destroy();
-      if (gone) return log.debug({ err: error, rpc: handler.requestPath }, 'The caller has gone');
-      log.error({ err: error, rpc: handler.requestPath }, 'A call could not be answered');
+      const facts = { err: error, rpc: handler.requestPath, requestId };
+      if (gone) return log.debug(facts, 'The caller has gone');
+      log.error(facts, 'A call could not be answered');
     });
   };
 }
@@ -115,6 +120,8 @@ async function answerWhole(
   const sent = answer.body === undefined ? '' : await readAll(answer.body);
   answered = true;
   if (response.destroyed) return;
+  const line = accessLineOf(request);
+  if (line !== undefined) line.bytes = sent.length;
   response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
   if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
   response.end(sent);
@@ -133,7 +140,22 @@ async function answerStream(
       ? messageOf(method, contextValues, request, response)
       : messagesOf(method, contextValues, request);
   const answer = await handler({ ...call, body });
-  await universalResponseToNodeResponse(inEncodingOf(contextValues, answer), response);
+  const encoded = counted(inEncodingOf(contextValues, answer), request);
+  await universalResponseToNodeResponse(encoded, response);
+}
+
+/** Counts the bytes of a stream where a line is written of its request. */
+function counted(answer: UniversalServerResponse, request: Request): UniversalServerResponse {
+  const line = accessLineOf(request);
+  const { body } = answer;
+  if (line === undefined || body === undefined) return answer;
+  async function* bytes(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const chunk of chunks) {
+      if (line !== undefined) line.bytes += chunk.byteLength;
+      yield chunk;
+    }
+  }
+  return { ...answer, body: bytes(body) };
 }
 
 function inEncodingOf(
@@ -322,5 +344,7 @@ export type RpcHandlerOptions = {
   /** What a call begins with. */
   contextValues: (request: Request) => ContextValues;
   fallback: RpcHandler;
+  /** Undefined: no line is written of each request. */
+  accessLog?: AccessLog | undefined;
   log: Logger;
 };

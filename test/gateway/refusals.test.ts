@@ -111,7 +111,7 @@ describe('what a service fails with', () => {
     expect(reply.status).toBe(500);
     expect(reply.text).not.toContain('secret');
     const id = /request ([\w-]+)/.exec(reply.json.error.message)?.[1];
-    expect(gateway.logged).toMatchObject([{ request_id: id }]);
+    expect(gateway.logged).toMatchObject([{ requestId: id }]);
   });
 });
 

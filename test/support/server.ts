@@ -15,8 +15,8 @@ import { freePort, temporaryFolder } from './spawn.ts';
 
 /**
  * Starts the whole service in this process, on free ports of loopback and an empty database of its
- * own. `env` holds settings as the environment would; rates are not limited and private webhooks are
- * allowed unless it says otherwise.
+ * own. `env` holds settings as the environment would; rates are not limited, private webhooks are
+ * allowed and the level of the log is `warn` unless it says otherwise.
  */
 export async function startService({ engine = 'pglite', env = {}, now = Date.now }: ServiceOptions = {}) {
   await using opened = new AsyncDisposableStack();
@@ -32,11 +32,14 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
     SECRET_KEY: 'ab'.repeat(32),
     RATE_LIMIT: 'off',
     WEBHOOK_ALLOW_PRIVATE: 'true',
+    LOG_LEVEL: 'warn',
     ...env,
   });
   const logged: string[] = [];
   const { TEST_LOG_LEVEL: level } = process.env;
-  const log = level ? pino({ level }) : pino({ level: 'warn' }, { write: (line) => logged.push(line) });
+  const log = level
+    ? pino({ level })
+    : pino({ level: config.logLevel }, { write: (line) => logged.push(line) });
   const app = await startApp(config, { log, now, random: Math.random, database });
   opened.defer(() => app.close());
   const owned = opened.move();
@@ -58,7 +61,7 @@ export class TestService implements AsyncDisposable {
   /** A `*` key of the default project. */
   readonly key: string;
   readonly database: TestDatabase;
-  /** What the service logged as a warning or worse, line by line. */
+  /** What the service logged, line by line. */
   readonly logged: readonly string[];
   readonly #owned: AsyncDisposableStack;
   readonly #folder: string;

@@ -1,0 +1,119 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
+import type { Log } from './log.ts';
+
+/**
+ * Writes a line for each request when its answer has ended: by which route it came, not by which path, since paths
+ * hold tokens, and without queries, headers and bodies. Undefined if `log` leaves such lines out.
+ */
+export function createAccessLog(log: Log): AccessLog | undefined {
+  if (log.isLevelEnabled?.('info') === false) return undefined;
+  return (request, response, requestId) => {
+    const startedAt = performance.now();
+    const line: AccessLine = {
+      requestId,
+      method: request.method,
+      route: undefined,
+      status: undefined,
+      code: undefined,
+      ms: 0,
+      bytes: 0,
+      keyId: undefined,
+      project: undefined,
+      aborted: undefined,
+    };
+    lines.set(request, line);
+    response.once('close', () => {
+      line.route ??= routeOf(request);
+      if (response.headersSent) line.status = response.statusCode;
+      if (!response.writableFinished) line.aborted = true;
+      line.ms = Math.round((performance.now() - startedAt) * 10) / 10;
+      log.info(line, 'request');
+    });
+    return line;
+  };
+}
+
+/** The line of a request under way; undefined if none is written. */
+export function accessLineOf(request: object): AccessLine | undefined {
+  return lines.get(request);
+}
+
+/** What a call on behalf of a request begins with, so that its line names who called; undefined if none is written. */
+export function accessValuesOf(request: object): ContextValues | undefined {
+  const line = lines.get(request);
+  return line === undefined ? undefined : createContextValues().set(accessLineKey, line);
+}
+
+/** Names in a line, if there is one, who called. */
+export function noteCaller(
+  line: AccessLine | undefined,
+  { keyId, project }: { keyId: string | undefined; project: string },
+): void {
+  if (line === undefined) return;
+  line.keyId = keyId;
+  line.project = project;
+}
+
+/** Makes the responses that have this prototype count the bytes of their bodies. */
+export function countBytes(prototype: ServerResponse): void {
+  for (const name of ['write', 'end'] as const) {
+    const send = prototype[name];
+    prototype[name] = function counted(this: ServerResponse, ...args: unknown[]) {
+      addBytes(this, args);
+      return Reflect.apply(send, this, args);
+    };
+  }
+}
+
+function addBytes({ req }: ServerResponse, [chunk, encoding]: unknown[]): void {
+  const line = lines.get(req);
+  if (line === undefined || req.method === 'HEAD') return;
+  if (chunk instanceof Uint8Array) line.bytes += chunk.byteLength;
+  else if (typeof chunk === 'string') line.bytes += Buffer.byteLength(chunk, encodingOf(encoding));
+}
+
+function encodingOf(given: unknown): BufferEncoding {
+  return typeof given === 'string' && Buffer.isEncoding(given) ? given : 'utf8';
+}
+
+/** The pattern that Express matched, such as `/v1/forms/:id`; undefined if there is no such route. */
+function routeOf(request: object): string | undefined {
+  if (!('route' in request)) return undefined;
+  const { route } = request;
+  if (typeof route !== 'object' || route === null || !('path' in route)) return undefined;
+  return typeof route.path === 'string' ? route.path : undefined;
+}
+
+const lines = new WeakMap<object, AccessLine>();
+
+/** Set by the server or transport that took the call. */
+export const accessLineKey = createContextKey<AccessLine | undefined>(undefined, {
+  description: 'access line',
+});
+
+/** Begins the line of a request. */
+export type AccessLog = (request: Request, response: Response, requestId: string) => AccessLine;
+
+/** What is undefined is left out of the line. */
+type AccessLine = {
+  requestId: string;
+  method: string | undefined;
+  /** The pattern of a path, or the name of an RPC as its path has it. */
+  route: string | undefined;
+  /** That of HTTP; undefined if the caller has gone before there was one. */
+  status: number | undefined;
+  /** Why an RPC failed, by Connect's name. */
+  code: string | undefined;
+  ms: number;
+  /** Of the answer's body. */
+  bytes: number;
+  keyId: string | undefined;
+  project: string | undefined;
+  /** True if the answer didn't come to its end. */
+  aborted: true | undefined;
+};
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;

@@ -1,0 +1,189 @@
+import { request } from 'node:http';
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { ExportFormat, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { givenEmbeddedDatabase } from '../support/database.ts';
+import { failureOf } from '../support/failures.ts';
+import { type PublishedForm, startService, type TestService } from '../support/server.ts';
+import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
+import { until } from '../support/until.ts';
+
+let service: TestService;
+let form: PublishedForm;
+let reader: { key: string; id: string };
+
+beforeAll(async () => {
+  service = await startService({ env: { LOG_LEVEL: 'info' } });
+  form = await service.givenPublishedForm();
+  const made = await service.post('/v1/keys', { name: 'r', scopes: ['submissions:read'], project: 'shop' });
+  reader = { key: made.json.secret, id: made.json.key.id };
+});
+afterAll(() => service[Symbol.asyncDispose]());
+
+describe('the log at info', () => {
+  it('has a line for each request, by route, with who called and how much was answered', async () => {
+    const accepted = await service.post(
+      `/api/forms/${form.id}/submissions?secret=query`,
+      { answers: { email: 'ada@example.com' } },
+      { key: null, headers: { 'x-request-id': 'rest-1' } },
+    );
+    const foreign = { key: reader.key, headers: { 'x-request-id': 'rest-2' } };
+    const absent = await service.get(`/v1/forms/${form.id}/submissions`, foreign);
+    await service.get('/v1/forms', { key: reader.key, headers: { 'x-request-id': 'rest-3' } });
+    const head = { method: 'HEAD', headers: { 'x-request-id': 'rest-4' } };
+    await fetch(`${service.url}/openapi.json`, head);
+    const exported = await service.get(`/v1/forms/${form.id}/submissions/export?format=ndjson`, {
+      headers: { 'x-request-id': 'rest-5' },
+    });
+
+    expect(await lineOf('rest-1')).toEqual({
+      level: 30,
+      time: expect.any(Number),
+      pid: expect.any(Number),
+      hostname: expect.any(String),
+      msg: 'request',
+      requestId: 'rest-1',
+      method: 'POST',
+      route: '/api/forms/:id/submissions',
+      status: 201,
+      ms: expect.any(Number),
+      bytes: Buffer.byteLength(accepted.text),
+    });
+    expect(await lineOf('rest-2')).toMatchObject({
+      route: '/v1/forms/:id/submissions',
+      status: 404,
+      bytes: Buffer.byteLength(absent.text),
+      keyId: reader.id,
+      project: 'shop',
+    });
+    expect(await lineOf('rest-3')).toMatchObject({ route: '/v1/forms', status: 401, keyId: reader.id });
+    expect(await lineOf('rest-4')).toMatchObject({
+      method: 'HEAD',
+      route: '/openapi.json',
+      status: 200,
+      bytes: 0,
+    });
+    expect(await lineOf('rest-5')).toMatchObject({
+      bytes: Buffer.byteLength(exported.text),
+      project: 'default',
+    });
+  });
+
+  it.each(['connect', 'grpc', 'grpc-web'] as const)(
+    'has one for each RPC by %s, with its code',
+    async (protocol) => {
+      const id = (name: string) => `${protocol}-${name}`;
+      const forms = (name: string, key = service.key) =>
+        service.client(FormsService, protocol, key, { 'x-request-id': id(name) });
+      await forms('ok').listForms({});
+      const refused = await failureOf(forms('refused', reader.key).listForms({}));
+      const submissions = service.client(SubmissionsService, protocol, service.key, {
+        'x-request-id': id('stream'),
+      });
+      let bytes = 0;
+      const request = { formId: form.id, format: ExportFormat.CSV };
+      for await (const { data } of submissions.exportSubmissions(request)) bytes += data.length;
+
+      expect(await lineOf(id('ok'))).toMatchObject({
+        method: 'POST',
+        route: '/forms.v1.FormsService/ListForms',
+        status: 200,
+        project: 'default',
+      });
+      expect(await lineOf(id('ok'))).not.toHaveProperty('code');
+      expect(refused.code).toBe(Code.PermissionDenied);
+      expect(await lineOf(id('refused'))).toMatchObject({ code: 'PermissionDenied', keyId: reader.id });
+      const { bytes: sent } = await lineOf(id('stream'));
+      expect(bytes).toBeGreaterThan(0);
+      expect(sent).toBeGreaterThan(bytes);
+    },
+  );
+
+  it('says of a caller who has gone that nothing was answered', async () => {
+    const path = `/v1/forms/${form.id}/submissions/stream`;
+    const headers = { authorization: `Bearer ${service.key}`, 'x-request-id': 'gone-1' };
+    const stream = request(`${service.url}${path}`, { headers }).end();
+    await new Promise((resolve) => stream.once('response', resolve));
+    stream.on('error', () => undefined).destroy();
+
+    expect(await lineOf('gone-1')).toMatchObject({
+      route: '/v1/forms/:id/submissions/stream',
+      status: 200,
+      aborted: true,
+    });
+  });
+
+  it('holds no token, query, key, answer or unknown path', async () => {
+    const draft = await service.givenDraft();
+    const session = await service.post(`/v1/forms/${form.id}/sessions`, { expires_in: 600 });
+    const sessionId: string = session.json.session.id;
+    const secrets = [
+      'ada.lovelace@example.com',
+      new URL(draft.activate_url, service.url).searchParams.get('token'),
+    ];
+    await fetch(`${service.url}/s/${sessionId}`, { headers: { 'x-request-id': 'page-1' } });
+    await fetch(`${service.url}/mail/${'t'.repeat(40)}`, { headers: { 'x-request-id': 'page-2' } });
+    await fetch(`${service.url}/un-known/path`, { headers: { 'x-request-id': 'page-3' } });
+    await fetch(`${service.url}/forms.v1.FormsService/Un-Known`, { headers: { 'x-request-id': 'page-4' } });
+    await service.post(draft.activate_url, { email: secrets[0] });
+    await service.post(`/api/forms/${form.id}/submissions?token=query`, { answers: { email: secrets[0] } });
+
+    expect(await lineOf('page-1')).toMatchObject({ route: '/s/:sessionId', status: 200 });
+    expect(await lineOf('page-2')).toMatchObject({ route: '/mail/:token' });
+    expect(await lineOf('page-3')).not.toHaveProperty('route');
+    expect(await lineOf('page-4')).not.toHaveProperty('route');
+    const log = service.logged.join('');
+    const forbidden = [
+      ...secrets,
+      session.json.session?.id ?? session.json.id,
+      'ttttt',
+      'n-known',
+      'query',
+      service.key,
+      reader.key,
+    ];
+    expect(forbidden.filter((text) => log.includes(String(text)))).toEqual([]);
+  });
+});
+
+describe('settings of the log', () => {
+  it('leave requests out with ACCESS_LOG=off', async () => {
+    await using quiet = await startService({ env: { LOG_LEVEL: 'info', ACCESS_LOG: 'off' } });
+
+    await quiet.get('/v1/forms');
+
+    expect(quiet.logged.filter((line) => line.includes('"msg":"request"'))).toEqual([]);
+  });
+
+  it('make it readable with LOG_FORMAT=pretty', async () => {
+    using folder = temporaryFolder();
+    await givenEmbeddedDatabase(`${folder.path}/database`);
+    const port = await freePort();
+    await using pretty = spawnService({
+      PORT: String(port),
+      GRPC_PORT: String(await freePort()),
+      DATA_DIR: folder.path,
+      LOG_LEVEL: 'info',
+      LOG_FORMAT: 'pretty',
+    });
+    await pretty.started();
+    await fetch(`http://127.0.0.1:${port}/health`, { headers: { 'x-request-id': 'pretty-1' } });
+
+    const { code, errors } = await pretty.stop();
+
+    expect(code).toBe(0);
+    expect(errors).toMatch(/^\[[\d:.]+\] INFO: request$/m);
+    expect(errors).toMatch(/^ +requestId: "pretty-1"$/m);
+    expect(errors).toMatch(/INFO: Stopping;/);
+  });
+});
+
+/** The line of a request, which is written when its answer has ended. */
+async function lineOf(requestId: string) {
+  const lines = () =>
+    service.logged.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId);
+  await until(() => lines().length > 0);
+  expect(lines()).toHaveLength(1);
+  return lines()[0];
+}
