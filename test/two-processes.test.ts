@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SessionStatus, SessionsService } from '../gen/forms/v1/sessions_pb.js';
 import { createServerDatabase } from './support/database.ts';
 import { type EventSource, openEventSource } from './support/event-source.ts';
-import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
+import { type Process, startProcess } from './support/processes.ts';
+import { temporaryFolder } from './support/spawn.ts';
 
 describe('two processes on one database', () => {
   let owned: AsyncDisposableStack;
@@ -17,7 +18,8 @@ describe('two processes on one database', () => {
     owned = new AsyncDisposableStack();
     const folder = owned.use(temporaryFolder());
     const server = owned.use(await createServerDatabase());
-    const start = (name: string) => startProcess(owned, join(folder.path, name), server.databaseUrl);
+    const start = (name: string) =>
+      startProcess(owned, { dataDir: join(folder.path, name), databaseUrl: server.databaseUrl, key: KEY });
     [here, there] = await Promise.all([start('here'), start('there')]);
     formId = await givenForm(there);
   }, 60_000);
@@ -78,27 +80,6 @@ describe('two processes on one database', () => {
   }
 });
 
-async function startProcess(
-  owned: AsyncDisposableStack,
-  dataDir: string,
-  databaseUrl: string,
-): Promise<Process> {
-  const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
-  const service = owned.use(
-    spawnService({
-      PORT: String(port),
-      GRPC_PORT: String(grpcPort),
-      HOST: '127.0.0.1',
-      DATA_DIR: dataDir,
-      DATABASE_URL: databaseUrl,
-      SECRET_KEY: 'ab'.repeat(32),
-      BOOTSTRAP_API_KEY: KEY,
-    }),
-  );
-  await service.started();
-  return { service, url: `http://127.0.0.1:${port}`, grpcUrl: `http://127.0.0.1:${grpcPort}` };
-}
-
 async function givenForm(at: Process): Promise<string> {
   const { form } = await call(at, 'POST', '/api/forms/create', {
     name: 'Contact',
@@ -136,8 +117,6 @@ function sessionsOf({ grpcUrl }: Process) {
 const KEY = 'a-key-for-the-tests-of-two-processes';
 const authorized = { authorization: `Bearer ${KEY}` };
 const answers = { email: 'ann@example.com' };
-
-type Process = { service: SpawnedService; url: string; grpcUrl: string };
 
 /** The parts of replies that these tests read. */
 type Reply = {

@@ -1,12 +1,15 @@
 import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import type { TestService } from '../support/server.ts';
 
-/** An MCP client, as agents have it, connected to a service with a key. */
+/** An MCP client, as agents have it, connected to a service with a key. It speaks the newest revision unless told. */
 export async function startAgent(
   service: Pick<TestService, 'url' | 'key'>,
   { key = service.key, ...options }: AgentOptions = {},
 ): Promise<Agent> {
-  const client = new Client({ name: 'agent', version: '1' }, options);
+  const client = new Client(
+    { name: 'agent', version: '1' },
+    { versionNegotiation: { mode: 'auto' }, ...options },
+  );
   const transport = new StreamableHTTPClientTransport(new URL('/mcp', service.url), {
     requestInit: { headers: { authorization: `Bearer ${key}` } },
   });

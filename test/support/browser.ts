@@ -15,7 +15,7 @@ import { chromiumPath } from './chromium.ts';
 import type { TestService } from './server.ts';
 
 /** A browser for the pages of a service. What goes wrong on any of its pages is gathered in `problems`. */
-export async function startBrowser(service: TestService): Promise<TestBrowser> {
+export async function startBrowser(service: Pick<TestService, 'url'>): Promise<TestBrowser> {
   const browser = await runningChromium();
   const contexts: BrowserContext[] = [];
   const problems: string[] = [];
