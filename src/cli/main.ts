@@ -2,9 +2,11 @@ import { parseArgs } from 'node:util';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets.ts';
 import { RefusedError, UsageError } from './errors.ts';
-import { type ListenOptions, listen } from './listen.ts';
+import { listen } from './listen.ts';
+import { bridgeMcp } from './mcp.ts';
 
 const usage = `Usage: npm run cli -- listen --forward URL [options]
+       npm run cli -- mcp [--server URL] [--key KEY]
        npm run cli -- admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]
        npm run cli -- admin keys list [--project NAME]
        npm run cli -- admin keys revoke ID
@@ -18,6 +20,9 @@ so that a receiver can be developed without a public endpoint.
   --server URL    the service (default: http://localhost:8080)
   --key KEY       an API key with the scope webhooks:write (default: the variable KEY)
   --secret TEXT   what to sign with (default: a new secret, printed at the start)
+
+mcp serves MCP by standard input and output, for agents that start a program in place of calling /mcp. The
+key's scopes decide which tools there are. npm prints lines of its own first unless told: npm run --silent.
 
 admin needs no key, but the service's settings and user: it opens the database at DATABASE_URL or in DATA_DIR, or
 asks the service that has the latter open. A new key alone goes to standard output.
@@ -35,22 +40,12 @@ try {
     const { runAdminCommand } = await import('./admin/main.ts');
     await runAdminCommand(rest, { env: process.env, now: Date.now, print, note });
   } else {
-    await runListen(process.argv.slice(2));
+    await commandOf(process.argv.slice(2), process.env)();
   }
 } catch (error) {
   if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
   process.stderr.write(`${error.message}\n`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
-}
-
-async function runListen(args: string[]): Promise<void> {
-  const options = readOptions(args, process.env);
-  if (options === undefined) {
-    process.stdout.write(usage);
-    return;
-  }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  await listen(options);
 }
 
 function print(line: string): void {
@@ -62,29 +57,36 @@ function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** Undefined if help is asked for. */
-function readOptions(args: string[], env: NodeJS.ProcessEnv): ListenOptions | undefined {
+/** What was typed, to be run. */
+function commandOf(args: string[], env: NodeJS.ProcessEnv): () => Promise<void> {
   const { values, positionals } = parse(args);
   const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) return undefined;
-  if (command !== 'listen' || rest.length > 0)
+  if (values.help === true || command === undefined) {
+    return async () => void process.stdout.write(usage);
+  }
+  if ((command !== 'listen' && command !== 'mcp') || rest.length > 0)
     throw new UsageError(`Unknown command: ${positionals.join(' ')}`);
-  const { form = '', key = env.KEY ?? '', secret } = values;
-  if (values.forward === undefined) throw new UsageError('--forward is missing: where are events to go?');
+  const { form = '', key = env.KEY ?? '', secret, forward } = values;
+  if (command === 'listen' && forward === undefined)
+    throw new UsageError('--forward is missing: where are events to go?');
   if (key === '') throw new UsageError('No API key: give --key, or set the variable KEY');
+  const server = httpUrl('--server', values.server ?? 'http://localhost:8080');
+  if (command === 'mcp')
+    return () => bridgeMcp({ server, key, input: process.stdin, output: process.stdout });
   if (secret === '') throw new UsageError('--secret: Expected a text');
-  return {
-    forward: httpUrl('--forward', values.forward),
-    transport: createConnectTransport({
-      baseUrl: httpUrl('--server', values.server ?? 'http://localhost:8080'),
-      httpVersion: '1.1',
-    }),
+  const options = {
+    forward: httpUrl('--forward', forward ?? ''),
+    transport: createConnectTransport({ baseUrl: server, httpVersion: '1.1' }),
     form,
     key,
     secret: secret ?? newWebhookSecret(),
     signal: stop.signal,
     now: Date.now,
     print,
+  };
+  return async () => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+    await listen(options);
   };
 }
 
