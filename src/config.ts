@@ -195,7 +195,7 @@ const settings = z.object({
   ),
   rpcAllowedOrigins: setting(
     'RPC_ALLOWED_ORIGINS',
-    'origins, comma-separated, whose pages may call every RPC with a key, such as `https://admin.example.com`; ' +
+    'origins, comma-separated, whose pages may call every RPC and `/mcp` with a key, such as `https://admin.example.com`; ' +
       'those of every origin may call what needs no key',
     '',
     readBy<readonly string[]>(parseOrigins),
