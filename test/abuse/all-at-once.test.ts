@@ -14,8 +14,11 @@ import { waitedForProcessor } from './processor-wait.ts';
 /** How long all attacks last: `ABUSE_SECONDS=1200 npm run test:abuse all-at-once` for twenty minutes. */
 const SECONDS = Number(process.env.ABUSE_SECONDS ?? 6);
 const CLIENTS = 50;
-/** The most that the slowest hundredth of what others ask may take, but for waiting for a processor. */
-const P99_MS = 1_000;
+/**
+ * The most that the slowest hundredth of what others ask may take, but for waiting for a processor. In a run of
+ * seconds that hundredth is what they ask first, while the service has never been attacked.
+ */
+const P99_MS = SECONDS < 60 ? 2_500 : 1_000;
 
 describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine) => {
   it(`serves ${CLIENTS} others while strangers do all they can, and loses nothing`, async () => {

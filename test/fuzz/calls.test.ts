@@ -131,7 +131,7 @@ function callOf(method: DescMethod, known: KnownValues, random: () => number): C
     'grpc',
     ...(reads ? (['get'] as const) : []),
   ] satisfies Call['protocol'][];
-  const isEndless = /^(Listen|Watch|AwaitSession)$/.test(method.name);
+  const isEndless = /^(Listen|Watch\w*|AwaitSession)$/.test(method.name);
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     protocol: method.methodKind === 'bidi_streaming' ? 'grpc' : pick(protocols, random),
