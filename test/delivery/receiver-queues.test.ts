@@ -17,6 +17,32 @@ describe('the queues of receivers', () => {
     expect(doubted).toBe(31);
   });
 
+  it('send to quick receivers while fewer may be sent at once, whatever others do not answer', () => {
+    const { queues, answer, sent } = openQueues({ workers: 8 });
+    queues.add([aClaim('wh_quick', 'dlv_first')]);
+    answer(1);
+    queues.add(Array.from({ length: 16 }, (_, n) => aClaim(`wh_silent_${n}`)));
+
+    queues.add(Array.from({ length: 20 }, (_, n) => aClaim('wh_quick', `dlv_${n}`)));
+
+    const quick = sent().filter(({ id }) => !id.includes('silent'));
+    expect(sent().length - quick.length).toBe(16);
+    // One place more with each answer.
+    expect(quick).toHaveLength(5);
+  });
+
+  it('send no more at once than may be to quick receivers', () => {
+    const { queues, answer, sent } = openQueues({ workers: 8 });
+    for (let n = 0; n < 20; n += 1) {
+      queues.add([aClaim('wh_quick', `dlv_before_${n}`)]);
+      answer(1);
+    }
+
+    queues.add(Array.from({ length: 20 }, (_, n) => aClaim('wh_quick', `dlv_${n}`)));
+
+    expect(sent()).toHaveLength(8);
+  });
+
   it('release what a process stored beyond the bytes it may hold', () => {
     const { queues, released } = openQueues();
     const large = (n: number) => aClaim('wh_1', `dlv_${n}`, 'x'.repeat(4 * 1024 * 1024));
@@ -29,12 +55,12 @@ describe('the queues of receivers', () => {
 });
 
 /** Queues whose sends end when the test answers them, the oldest first. */
-function openQueues() {
+function openQueues({ workers = 64 } = {}) {
   const underWay: { id: string; end: (tookMs: number) => void }[] = [];
   const released: string[] = [];
   const queues = createReceiverQueues({
     maxWorkers: 64,
-    workers: () => 64,
+    workers: () => workers,
     send: (claim, onSent) =>
       new Promise((resolve) => {
         underWay.push({

@@ -1,5 +1,5 @@
 /**
- * Keeps how many deliveries may be sent at once, so that accepting comes first: fewer while the event loop or
+ * Keeps how many deliveries may be sent at once to receivers that answer quickly, so that accepting comes first: fewer while the event loop or
  * the database is slow, down to an eighth of `max`, and all again when both are quick. What is not sent
  * meanwhile waits in the queue.
  *

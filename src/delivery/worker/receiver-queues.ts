@@ -3,8 +3,8 @@ import { type FreePlaces, LEASE_SECONDS } from '../../store/delivery-queue-table
 import { createConcurrency } from './concurrency.ts';
 
 /**
- * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: as many are sent at once
- * as `workers` says, at most half of them to one receiver, and the receivers take turns.
+ * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: at most `maxWorkers`
+ * are sent at once, half of them to one receiver, and the receivers take turns.
  *
  * It is fair to shares (projects, and apart from them their forms made without a key), then to receivers:
  *
@@ -17,10 +17,9 @@ import { createConcurrency } from './concurrency.ts';
  */
 export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
   const { maxWorkers, workers, send, release, onCapacity } = options;
-  const concurrency = createConcurrency({
-    max: maxWorkers * CLAIMED_PER_WORKER,
-    unproven: partOf(maxWorkers, 4),
-  });
+  const maxClaimed = maxWorkers * CLAIMED_PER_WORKER;
+  const half = partOf(maxWorkers, 2);
+  const concurrency = createConcurrency({ max: maxClaimed, unproven: partOf(maxWorkers, 4) });
   const queues = new Map<string, Queue>();
   const shares = new Map<string, Share>();
   /** Those with something waiting, in the order of their turns. */
@@ -33,7 +32,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
 
   function dispatch(): void {
     for (const queue of ready) {
-      if (sending >= workers()) return;
+      if (sending >= maxWorkers) return;
       while (mayStart(queue)) {
         const next = queue.waiting.shift();
         if (next === undefined) break;
@@ -50,15 +49,15 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
 
   function mayStart(queue: Queue): boolean {
     const { share } = queue;
-    if (sending >= workers() || queue.sending >= limitOf(queue)) return false;
-    const half = partOf(workers(), 2);
+    if (sending >= maxWorkers || queue.sending >= limitOf(queue)) return false;
     if (shares.size > 1 && share.sending >= half) return false;
-    if (concurrency.isQuick(queue.receiver)) return true;
+    // Receivers that do not answer cost nothing, and must not use up what is left to the others.
+    if (concurrency.isQuick(queue.receiver)) return sending - sendingUnproven < workers();
     return sendingUnproven < half && share.sendingUnproven < concurrency.ofUnproven(share.name);
   }
 
   function limitOf({ receiver }: Queue): number {
-    return Math.min(partOf(workers(), 2), concurrency.of(receiver));
+    return Math.min(half, concurrency.of(receiver));
   }
 
   function start(queue: Queue, claim: Claim): void {
@@ -96,7 +95,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
       if (queue.claimed === 0) queues.delete(queue.receiver);
       if (queue.share.claimed === 0) shares.delete(queue.share.name);
       const enough = concurrency.of(queue.receiver) / 2;
-      if (claimed <= maxClaimed() / 2 && queue.claimed <= enough) onCapacity();
+      if (claimed <= maxClaimed / 2 && queue.claimed <= enough) onCapacity();
     });
     underWay.add(done);
   }
@@ -105,11 +104,6 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
     const share = shares.get(name) ?? { name, claimed: 0, sending: 0, sendingUnproven: 0 };
     shares.set(name, share);
     return share;
-  }
-
-  /** How many may be claimed, so that the workers are busy while further ones are. */
-  function maxClaimed(): number {
-    return workers() * CLAIMED_PER_WORKER;
   }
 
   /** How many more deliveries to receivers that are not known to be quick a share may have claimed. */
@@ -133,7 +127,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
   return {
     places() {
       const free = unprovenFree();
-      const perShare = maxClaimed() / 2;
+      const perShare = maxClaimed / 2;
       const bytes = Math.max(0, MAX_CLAIMED_BYTES - claimedBytes);
       const perReceiver = (receiver: string) => {
         const queue = queues.get(receiver);
@@ -143,7 +137,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
         return Math.max(0, Math.min(most, bound));
       };
       return {
-        total: bytes === 0 ? 0 : Math.max(0, maxClaimed() - claimed),
+        total: bytes === 0 ? 0 : Math.max(0, maxClaimed - claimed),
         bytes,
         perReceiver: concurrency.initial,
         perShare,
@@ -229,7 +223,7 @@ export type ReceiverQueues = {
 
 export type QueueOptions = {
   maxWorkers: number;
-  /** How many deliveries may be sent at once now, up to `maxWorkers`. */
+  /** How many deliveries may be sent at once now to receivers that answer quickly, up to `maxWorkers`. */
   workers: () => number;
   /**
    * Sends a delivery, calls `onSent` with how long the answer took (for ever, if there was none), and resolves
