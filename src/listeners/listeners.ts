@@ -108,6 +108,12 @@ function openPort(take: (socket: Socket) => void): Server {
 /** How soon a connection is closed after its last call, during a stop. */
 const IDLE_MS = 50;
 
+/**
+ * Connections that wait to be taken: with Node's 511, those of others wait for seconds beside a flood. Linux allows
+ * as many by default.
+ */
+const BACKLOG = 4_096;
+
 function listenOn(server: Server, host: string, port: number, setting: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once('error', (error: NodeJS.ErrnoException) => {
@@ -117,7 +123,7 @@ function listenOn(server: Server, host: string, port: number, setting: string): 
       ),
     );
   });
-  server.listen(port, host, resolve);
+  server.listen({ port, host, backlog: BACKLOG }, resolve);
   return promise;
 }
 

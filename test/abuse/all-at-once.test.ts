@@ -28,10 +28,10 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
     const formId = await givenForm(service, { delivery: { type: 'webhook', url: receiver.url } });
     const targets = await givenTargets(service, formId, silent.url);
 
-    const attackers = startAttackers(targets);
+    using attackers = startAttackers(targets);
     const ends = performance.now() + SECONDS * 1_000;
     const clients = Array.from({ length: CLIENTS }, (_, index) => useNormally(service, formId, index, ends));
-    const seen = await Promise.all(clients);
+    const seen = await Promise.race([Promise.all(clients), endOf(service)]);
     attackers.kill('SIGKILL');
     const [, signal] = await once(attackers, 'exit');
 
@@ -50,6 +50,12 @@ describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine)
     );
   });
 });
+
+/** Rejects with what the service wrote when it ends. */
+async function endOf({ process: service }: AttackedService): Promise<never> {
+  const { code, signal, errors } = await service.ended;
+  throw new Error(`The service ended (${code ?? signal}): ${errors.slice(-2_000)}`);
+}
 
 /** What the attackers are told of a service: things that strangers can find out. */
 async function givenTargets(service: AttackedService, formId: string, silentUrl: string): Promise<Targets> {

@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { createServerDatabase, type EngineName, givenEmbeddedDatabase } from '../support/database.ts';
+import { endWithRun } from '../support/run-processes.ts';
 import { contactForm } from '../support/server.ts';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from '../support/spawn.ts';
 
@@ -60,7 +61,7 @@ export async function startAttackedService(
 
 /**
  * The service with these settings that the attacks of this process share, with a form of its own for each
- * caller. It ends with the process: to start and to warm one takes six seconds.
+ * caller. It ends with the run: to start and to warm one takes six seconds.
  */
 export async function sharedService(
   engine: EngineName,
@@ -75,10 +76,10 @@ export async function sharedService(
 
 const shared = new Map<string, Promise<AttackedService>>();
 
+/** Vitest kills the processes of tests, so that the end of the run has to find theirs. */
 async function startUntilExit(engine: EngineName, env: Record<string, string>): Promise<AttackedService> {
   const service = await startAttackedService(engine, env);
-  service.process.child.unref();
-  process.once('exit', () => service.process.child.kill('SIGKILL'));
+  endWithRun(service.process.child.pid);
   return service;
 }
 

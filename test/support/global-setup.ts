@@ -7,6 +7,7 @@ import type { TestProject } from 'vitest/node';
 import { chromiumPath, noBrowser } from './chromium.ts';
 import { inDatabase, runOn, startPostgres } from './postgres.ts';
 import type { Preparations, PreparedPglite, PreparedPostgres } from './prepared.ts';
+import { endProcesses } from './run-processes.ts';
 
 /**
  * Prepares one migrated database of each engine for the whole run, once a test asks for it (see
@@ -32,6 +33,7 @@ function useTemporaryFolder(undo: AsyncDisposableStack): void {
   // PostgreSQL runs as another user, and has its folder in here.
   chmodSync(folder, 0o711);
   process.env.TMPDIR = folder;
+  undo.defer(endProcesses);
 }
 
 /** Comes after the summary of the run. */
