@@ -1,4 +1,4 @@
-import { timeOf } from './database/columns.ts';
+import { timeOf, toMillisecond } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 
 /** What a postponed delivery shows as its error. */
@@ -55,7 +55,7 @@ export async function postponeDeliveries(
 export async function resumeDeliveries(db: Queries, webhookId: string): Promise<void> {
   for (let after = ''; ; ) {
     const rows = await db.execute(
-      `update delivery_queue set postponed = false, error = null, due_at = least(due_at, date_trunc('milliseconds', now()))
+      `update delivery_queue set postponed = false, error = null, due_at = least(due_at, ${toMillisecond('now()')})
        where id = any(array(
          select id from delivery_queue
          where webhook_id = $1 and first_lease_until is null and id > $2 and postponed

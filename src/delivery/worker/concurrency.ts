@@ -39,7 +39,7 @@ function putLast<T>(map: Map<string, T>, key: string, value: T): void {
 
 const INITIAL_CONCURRENCY = 4;
 
-/** What a claim, an answer and its result take in time wants so many under way to keep the workers busy. */
+/** So many are under way from a claim to the stored result when the workers are busy with a thousand receivers. */
 const TRUSTED = 8;
 
 /** A slower receiver takes more than its share of the workers' time. */
