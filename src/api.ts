@@ -24,7 +24,8 @@ export function createApi(options: ServiceOptions): Api {
     now,
     log,
   });
-  return { ...rpc, keys: services.keys, prepare: services.prepare, endStreams: services.endStreams };
+  const { keys, prepare, makeFirstKey, endStreams } = services;
+  return { ...rpc, keys, prepare, makeFirstKey, endStreams };
 }
 
 function describeTemporaryFault(error: unknown): string | undefined {
@@ -33,4 +34,4 @@ function describeTemporaryFault(error: unknown): string | undefined {
   return error instanceof DatabaseUnavailable ? 'The database is out of reach' : undefined;
 }
 
-export type Api = Rpc & Pick<Services, 'keys' | 'prepare' | 'endStreams'>;
+export type Api = Rpc & Pick<Services, 'keys' | 'prepare' | 'makeFirstKey' | 'endStreams'>;

@@ -39,7 +39,7 @@ import { countBytes, createAccessLog } from './telemetry/access-log.ts';
  */
 export async function startApp(
   config: Config,
-  { log, now, random, database: given }: AppOptions,
+  { log, now, random, database: given, isFurtherWorker = false }: AppOptions,
 ): Promise<App> {
   await using started = new AsyncDisposableStack();
   const secretKey = findSecretKey(config);
@@ -106,7 +106,7 @@ export async function startApp(
     spool: createSpool(`${config.dataDir}/uploads/spool`),
     patterns,
   });
-  const firstKey = await api.prepare(config.bootstrapApiKey);
+  const bootstrapKey = await api.prepare(config.bootstrapApiKey);
   if (given === undefined && config.databaseUrl === undefined) {
     const admin = createAdmin({ database, now, onChange: () => api.keys.forget() });
     started.defer(await serveAdminSocket({ dataDir: config.dataDir, admin, log }));
@@ -129,14 +129,16 @@ export async function startApp(
   });
   started.defer(() => listeners.close(CALLS_GRACE_MS));
   started.defer(() => api.endStreams());
+  const isFirstKeyWanted = config.bootstrapApiKey === undefined && !isFurtherWorker;
+  const firstKey = isFirstKeyWanted ? await api.makeFirstKey() : undefined;
 
   const scheme = tls === undefined ? 'http' : 'https';
   const owned = started.move();
   return {
     url: `${scheme}://localhost:${listeners.port}`,
     grpcUrl: `${scheme}://localhost:${listeners.grpcPort}`,
-    firstKey: firstKey.secret,
-    isBootstrapKeyRevoked: firstKey.isRevoked,
+    firstKey,
+    isBootstrapKeyRevoked: bootstrapKey.isRevoked,
     close: () => owned.disposeAsync(),
   };
 }
@@ -275,6 +277,8 @@ export type AppOptions = {
   now: () => number;
   /** A number in [0, 1). */
   random: () => number;
+  /** Whether another process of this start has begun before, which then makes and shows the first key. */
+  isFurtherWorker?: boolean;
   /** An open database to use in place of the configured one; the caller closes it. */
   database?: Database;
 };

@@ -32,7 +32,12 @@ async function logDestination({ logFormat }: Config): Promise<DestinationStream>
 
 async function start(): Promise<App> {
   try {
-    return await startApp(config, { log, now: Date.now, random: Math.random });
+    return await startApp(config, {
+      log,
+      now: Date.now,
+      random: Math.random,
+      isFurtherWorker: isFurtherWorker(),
+    });
   } catch (error) {
     if (error instanceof StartError) return fail(error.message);
     throw error;

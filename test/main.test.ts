@@ -161,7 +161,7 @@ describe('a start that can not be', () => {
     await refusesWith(service, line);
   });
 
-  it('says that a port is busy', async () => {
+  it('says that a port is busy, and prints the first key when it is free', async () => {
     using folder = temporaryFolder();
     const env = await prepared(folder.path);
     const squatter = createServer().listen(Number(env.GRPC_PORT), '127.0.0.1');
@@ -172,6 +172,12 @@ describe('a start that can not be', () => {
       new RegExp(`^GRPC_PORT: can't listen on 127.0.0.1:${env.GRPC_PORT}: another program`),
     );
     squatter.close();
+    await using again = spawnService(env);
+    const { firstKey } = await again.started();
+    const forms = await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, {
+      headers: { authorization: `Bearer ${firstKey}` },
+    });
+    expect(forms.status).toBe(200);
   });
 
   it('says that DATA_DIR is no folder it can write', async () => {

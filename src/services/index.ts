@@ -19,7 +19,7 @@ import { formsService } from './forms/forms.ts';
 import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
-import { ensureFirstKey, type FirstKey, keysService } from './keys/keys.ts';
+import { keysService, makeFirstKey, registerBootstrapKey } from './keys/keys.ts';
 import { mailService } from './mail/mail.ts';
 import { reflectionServices } from './reflection.ts';
 import { sessionsService } from './sessions/sessions.ts';
@@ -67,8 +67,10 @@ export function createServices(options: ServiceOptions): Services {
     async prepare(bootstrapKey) {
       await ensureDemoForm(options);
       await removeLeftFiles(options);
-      return ensureFirstKey(options, bootstrapKey);
+      if (bootstrapKey === undefined) return { isRevoked: false };
+      return registerBootstrapKey(options, bootstrapKey);
     },
+    makeFirstKey: () => makeFirstKey(options),
     endStreams: () => stopping.abort(),
   };
 }
@@ -86,11 +88,16 @@ export type Services = {
   list: readonly Service[];
   keys: KeyReader;
   /**
-   * Makes what every installation has, the demo form and a first key, and removes what a process has left
-   * that died. To be called before the servers listen; instances may do so at once. `bootstrapKey` is registered
-   * instead of making one.
+   * Makes the demo form, which every installation has, registers `bootstrapKey`, and removes what a process has
+   * left that died. To be called before the servers listen; instances may do so at once. `isRevoked` says whether
+   * the key was revoked, and so is worth nothing.
    */
-  prepare: (bootstrapKey?: string) => Promise<FirstKey>;
+  prepare: (bootstrapKey?: string) => Promise<{ isRevoked: boolean }>;
+  /**
+   * Makes a key with every scope in the default project if there is no key at all, and returns its text, to be
+   * shown this once. To be called when nothing can fail any more: who sees no key has no other way in.
+   */
+  makeFirstKey: () => Promise<string | undefined>;
   /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;
 };

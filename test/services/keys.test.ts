@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { ensureFirstKey } from '../../src/services/keys/keys.ts';
+import { makeFirstKey, registerBootstrapKey } from '../../src/services/keys/keys.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { servicesOn, startServices, type TestServices } from '../support/services.ts';
@@ -165,23 +165,23 @@ describe.each(engines)('KeysService on %s', (engine) => {
 describe.each(engines)('the first key on %s', (engine) => {
   it('is made once, however many instances start at once', async () => {
     await using database = await openTestDatabase(engine);
-    const start = () => ensureFirstKey({ database, now: Date.now });
+    const start = () => makeFirstKey({ database, now: Date.now });
 
     const shown = await Promise.all([start(), start(), start()]);
     const later = await start();
 
-    expect(shown.filter(({ secret }) => secret !== undefined)).toHaveLength(1);
-    expect(later).toEqual({ secret: undefined, isRevoked: false });
+    expect(shown.filter((secret) => secret !== undefined)).toHaveLength(1);
+    expect(later).toBeUndefined();
     expect(await database.select('select scopes, name from api_keys')).toHaveLength(1);
   });
 
-  it('is the one that was given, and is then not shown', async () => {
+  it('is the one that was given', async () => {
     await using database = await openTestDatabase(engine);
     const given = 'a-key-of-at-least-thirty-two-characters';
 
-    const first = await ensureFirstKey({ database, now: Date.now }, given);
+    const first = await registerBootstrapKey({ database, now: Date.now }, given);
 
-    expect(first).toEqual({ secret: undefined, isRevoked: false });
+    expect(first).toEqual({ isRevoked: false });
     const rpc = await servicesOn(database);
     await createClient(FormsService, rpc.as(given)).listForms({});
     await rpc.close();
@@ -190,12 +190,12 @@ describe.each(engines)('the first key on %s', (engine) => {
   it('is registered beside other keys if the database has never seen it, once', async () => {
     await using database = await openTestDatabase(engine);
     const given = 'a-key-of-at-least-thirty-two-characters';
-    await ensureFirstKey({ database, now: Date.now });
+    await makeFirstKey({ database, now: Date.now });
 
-    const start = () => ensureFirstKey({ database, now: Date.now }, given);
+    const start = () => registerBootstrapKey({ database, now: Date.now }, given);
     const starts = [...(await Promise.all([start(), start()])), await start()];
 
-    expect(starts).toEqual(Array(3).fill({ secret: undefined, isRevoked: false }));
+    expect(starts).toEqual(Array(3).fill({ isRevoked: false }));
     expect(await database.select('select name from api_keys order by id')).toEqual([
       { name: 'first key' },
       { name: 'BOOTSTRAP_API_KEY' },
@@ -205,15 +205,15 @@ describe.each(engines)('the first key on %s', (engine) => {
   it('stays revoked, though it is the only one', async () => {
     await using database = await openTestDatabase(engine);
     const given = 'a-key-of-at-least-thirty-two-characters';
-    await ensureFirstKey({ database, now: Date.now }, given);
+    await registerBootstrapKey({ database, now: Date.now }, given);
     const rpc = await servicesOn(database);
     const { keys: listed } = await createClient(KeysService, rpc.as(given)).listKeys({});
     const id = listed.find(({ last4 }) => last4 === given.slice(-4))?.id ?? '';
     await createClient(KeysService, rpc.as(given)).deleteKey({ keyId: id });
 
-    const again = await ensureFirstKey({ database, now: Date.now }, given);
+    const again = await registerBootstrapKey({ database, now: Date.now }, given);
 
-    expect(again).toEqual({ secret: undefined, isRevoked: true });
+    expect(again).toEqual({ isRevoked: true });
     expect(await failureOf(createClient(FormsService, rpc.as(given)).listForms({}))).toMatchObject({
       reason: 'INVALID_KEY',
     });

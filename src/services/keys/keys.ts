@@ -57,23 +57,28 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
 }
 
 /**
- * Makes sure that an installation has a key with every scope in the default project: `bootstrapKey`, unless it
- * was revoked, or without one, and if there is no key at all, a new one. Of instances that start at once, one
- * makes it.
+ * Makes a key with every scope in the default project if there is no key at all, and returns its text. Of instances
+ * that start at once, one makes it.
  */
-export async function ensureFirstKey(
-  { database, now }: { database: Database; now: () => number },
-  bootstrapKey?: string,
-): Promise<FirstKey> {
+export async function makeFirstKey({ database, now }: KeyMaker): Promise<string | undefined> {
   const project = await projectNamed(database, DEFAULT_PROJECT, now());
-  const name = bootstrapKey === undefined ? 'first key' : 'BOOTSTRAP_API_KEY';
-  const { key, secret } = newKey({ project, name, scopes: ['*'] }, now(), bootstrapKey);
-  if (bootstrapKey === undefined) {
-    const made = await database.transaction((tx) => insertFirstKey(tx, key));
-    return { secret: made ? secret : undefined, isRevoked: false };
-  }
+  const { key, secret } = newKey({ project, name: 'first key', scopes: ['*'] }, now());
+  const made = await database.transaction((tx) => insertFirstKey(tx, key));
+  return made ? secret : undefined;
+}
+
+/**
+ * Registers a key with every scope in the default project, unless the database knows it or it was revoked, and so
+ * is worth nothing.
+ */
+export async function registerBootstrapKey(
+  { database, now }: KeyMaker,
+  text: string,
+): Promise<{ isRevoked: boolean }> {
+  const project = await projectNamed(database, DEFAULT_PROJECT, now());
+  const { key } = newKey({ project, name: 'BOOTSTRAP_API_KEY', scopes: ['*'] }, now(), text);
   const outcome = await database.transaction((tx) => registerKey(tx, key));
-  return { secret: undefined, isRevoked: outcome === 'revoked' };
+  return { isRevoked: outcome === 'revoked' };
 }
 
 /** A key to be stored, and its text. `expiresIn` is a number of milliseconds. */
@@ -208,9 +213,4 @@ type NewKey = { project: { id: string }; name: string; scopes: string[]; expires
 
 type WantedKey = { name: string; scopes: string[]; project: string; expiresIn: Duration | undefined };
 
-export type FirstKey = {
-  /** The text of the key that was made, to be shown this once; undefined if its owner knows it. */
-  secret: string | undefined;
-  /** Whether the given key was revoked, and so is worth nothing. */
-  isRevoked: boolean;
-};
+type KeyMaker = { database: Database; now: () => number };
