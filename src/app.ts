@@ -146,13 +146,13 @@ export async function startApp(
 /** RPCs over HTTP/1.1 are handled before Express; everything else is a page or the REST interface. */
 function createHttpHandler(config: Config, { api, secrets, log }: HttpParts): RequestListener {
   const transport = api.transport();
-  const { baseUrl, hostedUrl, allowPrivateWebhooks: allowPrivateUrls } = config;
+  const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
   countBytes(app.response);
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
-  app.use(createHostedPages({ transport, log }));
+  app.use(createHostedPages({ transport, baseUrl, allowPublicCreate, log }));
   const { version } = manifest;
   const { admit, identify } = api;
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);

@@ -2,6 +2,7 @@ import cluster from 'node:cluster';
 import { type DestinationStream, pino } from 'pino';
 import { type App, startApp } from './app.ts';
 import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
+import { firstCommand } from './pages/first-command.ts';
 import { StartError } from './store/database/faults.ts';
 import { isFurtherWorker, superviseWorkers } from './workers.ts';
 
@@ -67,8 +68,11 @@ function fail(message: string): never {
 }
 
 /** What the person who starts the service needs to know, in one block. */
-function welcome(running: App, { dataDir, databaseUrl, smtpUrl, requireApiKey }: Config): string {
+function welcome(running: App, options: Config): string {
+  const { dataDir, databaseUrl, smtpUrl, requireApiKey, allowPublicCreate } = options;
   const rows = [
+    ['Start here', running.url],
+    ['API reference', `${running.url}/docs`],
     ['REST, pages, Connect', running.url],
     ['gRPC', running.grpcUrl],
     ['Database', databaseUrl === undefined ? `embedded, in ${dataDir}` : hostOf(databaseUrl)],
@@ -90,7 +94,10 @@ function welcome(running: App, { dataDir, databaseUrl, smtpUrl, requireApiKey }:
     ...(requireApiKey ? [] : [['WARNING', 'REQUIRE_API_KEY=false: management routes answer without a key']]),
   ];
   const lines = rows.map(([name = '', value]) => `  ${name.padEnd(22)}${value}\n`);
-  return `\nHeadless form service\n\n${lines.join('')}\n`;
+  // A shell fills in $KEY where the key is needed but was shown by an earlier start.
+  const key = running.firstKey ?? (allowPublicCreate ? undefined : `'"$KEY"'`);
+  const command = firstCommand(running.url, key);
+  return `\nHeadless form service\n\n${lines.join('')}\nMake a form:\n\n${command}\n\n`;
 }
 
 /** A URL without its password and query. */

@@ -32,6 +32,10 @@ describe('npm start', () => {
     expect(output).toContain(`http://localhost:${env.PORT}`);
     expect(output).toContain(`http://localhost:${env.GRPC_PORT}`);
     expect(output).toContain(join(folder.path, 'data', 'mail'));
+    expect(output).toMatch(/Start here +http/);
+    expect(output.trimEnd().split('\n').at(-1)).toMatch(
+      new RegExp(`^curl http://localhost:${env.PORT}/api/forms/create .*Bearer ${firstKey}`),
+    );
     expect(created.status).toBe(201);
     expect(stopped).toMatchObject({ code: 0, errors: '' });
     expect(again.firstKey).toBeUndefined();

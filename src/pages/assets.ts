@@ -12,8 +12,10 @@ import type { Request, Response } from 'express';
  * there is no bundler.
  */
 export function loadAssets(): Assets {
-  const files = new Map<string, Buffer>([['style.css', minified(read('./style.css'))]]);
-  for (const module of modules) files.set(scriptPath(module), Buffer.from(stripped(read(module))));
+  const files = new Map<string, Buffer>();
+  for (const style of ['style.css', 'docs.css']) files.set(style, minified(read(`./${style}`)));
+  for (const module of [...modules, DOCS_SCRIPT])
+    files.set(scriptPath(module), Buffer.from(stripped(read(module))));
 
   const hash = createHash('sha256');
   for (const [name, content] of files) hash.update(name).update(content);
@@ -22,6 +24,8 @@ export function loadAssets(): Assets {
     folder,
     style: `${folder}/style.css`,
     script: `${folder}/${scriptPath('./browser/page.ts')}`,
+    docsStyle: `${folder}/docs.css`,
+    docsScript: `${folder}/${scriptPath(DOCS_SCRIPT)}`,
     preloads: modules.map((module) => `${folder}/${scriptPath(module)}`),
     files: new Map([...files].map(([name, content]) => [`/${folder}/${name}`, assetOf(name, content)])),
     embed: assetOf('embed.js', Buffer.from(stripped(read('./browser/embed.ts')))),
@@ -37,6 +41,8 @@ const modules = [
   './browser/zones.ts',
   '../domain/conditions/condition.ts',
 ];
+
+const DOCS_SCRIPT = './browser/docs.ts';
 
 function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8');
@@ -84,11 +90,16 @@ function minified(style: string): Buffer {
 
 function assetOf(name: string, content: Buffer): Asset {
   return {
-    type: name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
+    type: assetTypeOf(name),
     plain: content,
     gzip: gzipSync(content, { level: constants.Z_BEST_COMPRESSION }),
     br: brotliCompressSync(content),
   };
+}
+
+/** The media type of a file by its name: a style sheet or a script. */
+export function assetTypeOf(name: string): string {
+  return name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
 }
 
 /** Sends a file in the best coding that the browser takes. */
@@ -117,6 +128,9 @@ export type Assets = {
   folder: string;
   style: string;
   script: string;
+  /** Of `/docs`. */
+  docsStyle: string;
+  docsScript: string;
   /** All modules of the script, so that a browser can load them at once. */
   preloads: string[];
   files: ReadonlyMap<string, Asset>;

@@ -68,10 +68,18 @@ function headersOf(style: string, embedOrigins: readonly string[]): Record<strin
     // Browsers hold a form's redirect to this too, and an author may send people to any https page.
     "form-action 'self' https:",
     "base-uri 'none'",
-    `frame-ancestors ${frames.length === 0 ? "'none'" : frames.join(' ')}`,
   ];
+  return securityHeaders(policy, frames);
+}
+
+/** The headers of a page with a content security policy, which the origins in `frames` may frame. */
+export function securityHeaders(
+  policy: readonly string[],
+  frames: readonly string[],
+): Record<string, string> {
+  const framedBy = `frame-ancestors ${frames.length === 0 ? "'none'" : frames.join(' ')}`;
   return {
-    'content-security-policy': policy.join('; '),
+    'content-security-policy': [...policy, framedBy].join('; '),
     'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
     'x-content-type-options': 'nosniff',

@@ -2,19 +2,22 @@ import { type RequestHandler, Router } from 'express';
 import { HttpError } from '../http/errors.ts';
 import { showActivation } from './activation/activation-link.ts';
 import { sendAsset } from './assets.ts';
+import { sendSwaggerUi, showDocs, swaggerUiPath } from './docs.ts';
 import { postForm } from './form/post.ts';
 import { showForm } from './form/show.ts';
 import { postUpload } from './form/uploads.ts';
 import { type HandlePage, type PageOptions, servePage, serveScript } from './handler.ts';
+import { type HomeOptions, showHome } from './home.ts';
 import { assets } from './layout.ts';
 import { followMailLink, showMailLink } from './links/mail-links.ts';
 
 /**
- * The pages people see: a session's form, activation, the links in mails; and the files they need.
+ * The pages people see: the service's own and its API reference, a session's form, activation, the links in mails; and
+ * the files they need.
  *
  * It goes before the REST routes and passes on what it does not serve. Of the activation link it serves GET only.
  */
-export function createHostedPages(options: PageOptions): Router {
+export function createHostedPages(options: HostedPagesOptions): Router {
   const router = Router();
   const page = (handle: HandlePage) => servePage(options, handle);
 
@@ -22,6 +25,9 @@ export function createHostedPages(options: PageOptions): Router {
     router.route(path).get(page(showForm)).post(page(postForm)).all(page(refuseMethod));
     router.post(`${path}/uploads`, serveScript(options, postUpload));
   }
+  router.get('/', page(showHome(options)));
+  router.get('/docs', page(showDocs));
+  router.get(swaggerUiPath, sendSwaggerUi);
   router.get('/api/forms/:id/activate', page(showActivation));
   router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
   router.get(`/${assets.folder}/*file`, sendFile);
@@ -40,3 +46,5 @@ function refuseMethod(): void {
     headers: { allow: 'GET, HEAD, POST' },
   });
 }
+
+export type HostedPagesOptions = PageOptions & HomeOptions;

@@ -207,7 +207,7 @@ export const contactForm = {
 /** What people open, which no API description tells of. */
 function isPage(method: string, path: string): boolean {
   return (
-    /^\/(f|s|mail|assets)\/|^\/(embed\.js|openapi\.json)/.test(path) ||
+    /^\/(f|s|mail|assets|docs)\/|^\/(embed\.js|openapi\.json|docs|$)/.test(path) ||
     (method === 'GET' && path.includes('/activate'))
   );
 }

@@ -1,0 +1,42 @@
+import { sendPage } from '../http/reply.ts';
+import { html } from '../text/html.ts';
+import { chooseLanguage } from '../text/words/language.ts';
+import { firstCommand } from './first-command.ts';
+import type { HandlePage } from './handler.ts';
+import { renderPage, rootOf } from './layout.ts';
+
+/** Answers GET on the service's address: what this is, and where to go. In English, as the documents that it leads to. */
+export function showHome({ baseUrl, allowPublicCreate }: HomeOptions): HandlePage {
+  const command = firstCommand(baseUrl, allowPublicCreate ? undefined : 'hfs_…');
+  return async ({ request, response }) => {
+    const root = rootOf(request);
+    const body = html`<h1>${TITLE}</h1>
+<p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by e-mail, by signed webhook, or as a file.</p>
+<h2>Where to go</h2>
+<ul class="places">${places.map(
+      ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>
+`,
+    )}</ul>
+<h2>A first form</h2>
+<p>Paste this into a terminal. The <b>activate_url</b> in the answer, opened at ${baseUrl}, publishes the form.</p>
+<code>${command}</code>`;
+    const page = renderPage({ language: chooseLanguage('en'), root, title: TITLE, body });
+    await sendPage(request, response, 200, page);
+  };
+}
+
+const TITLE = 'Headless form service';
+
+const places = [
+  { path: 'docs', name: 'API reference', about: 'Every route, to read and to try' },
+  { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
+  { path: 'descriptor.binpb', name: 'Protocol buffers', about: 'For gRPC, gRPC-Web and Connect' },
+  { path: 'llms.txt', name: 'Agents', about: 'What a model needs to know, and where MCP is' },
+];
+
+export type HomeOptions = {
+  /** The public address of the service, without a slash at the end. */
+  baseUrl: string;
+  /** Whether forms are made without a key. */
+  allowPublicCreate: boolean;
+};
