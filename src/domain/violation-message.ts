@@ -3,13 +3,13 @@ import * as pb from '../../gen/forms/v1/errors_pb.js';
 import { type Violation, type ViolationCode, violationCodes } from './violations.ts';
 
 /** A violation as replies and failures of RPCs carry it. */
-export function violationToMessage({ path, code, message }: Violation): pb.Violation {
-  return create(pb.ViolationSchema, { path, code: codes[code], message });
+export function violationToMessage({ path, code, message, received = '' }: Violation): pb.Violation {
+  return create(pb.ViolationSchema, { path, code: codes[code], message, received });
 }
 
 /** The violation that a message carries. A code that is unknown, of a newer service, is `custom`. */
-export function violationFromMessage({ path, code, message }: pb.Violation): Violation {
-  return { path, code: names.get(code) ?? 'custom', message };
+export function violationFromMessage({ path, code, message, received }: pb.Violation): Violation {
+  return { path, code: names.get(code) ?? 'custom', message, ...(received !== '' && { received }) };
 }
 
 const codes: Record<ViolationCode, pb.ViolationCode> = {

@@ -127,8 +127,15 @@ export function required(path: string): Violation {
 
 /** An answer that only a person may give, and that came, or is missing, without one. */
 export function answeredByPerson(path: string): Violation {
-  return { path, code: 'custom', message: 'This field must be answered by a person' };
+  return { path, code: 'custom', message: BY_PERSON };
 }
+
+/** Whether a violation is one that only a person can put right. */
+export function isForPerson({ message }: Pick<Violation, 'message'>): boolean {
+  return message === BY_PERSON;
+}
+
+const BY_PERSON = 'This field must be answered by a person';
 
 /**
  * A union names the problems of the alternative that was meant. With a discriminator Zod has
@@ -198,8 +205,11 @@ const MAX_SHOWN_KEY = 500;
 
 const dateFormats = new Set(['date', 'time', 'datetime']);
 
-/** What is wrong with one place of an input. `path` is dotted from the body's root: `fields.0.id`. */
-export type Violation = { path: string; code: ViolationCode; message: string };
+/**
+ * What is wrong with one place of an input. `path` is dotted from the body's root: `fields.0.id`. `received` is what
+ * came, as `describeReceived` has it.
+ */
+export type Violation = { path: string; code: ViolationCode; message: string; received?: string };
 
 type Summarized = Pick<Violation, 'path' | 'message'>;
 

@@ -38,7 +38,7 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
       body === undefined ? noBody : await readJson(request, limitsOf(rpc, { keyless: isKeyless(request) }));
     const checked: Checked<Body> =
       problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
-    if (!checked.ok) throw contentError(checked.violations);
+    if (!checked.ok) throw contentError(checked.violations, raw);
     const input = { id: idOf(request), query, body: checked.value };
     const output = await exchange.call(rpc, spec.input(input, exchange));
     sendJson(response, status, spec.answer(output, exchange));
@@ -49,7 +49,7 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
 /** The query of a request. Throws an `HttpError` with all that is wrong with it. */
 export function readQuery<Query>(request: Request, schema: z.ZodType<Query>): Query {
   const query = schema.safeParse(request.query);
-  if (query.error) throw contentError(violationsOf(query.error, request.query), 'bad_request');
+  if (query.error) throw contentError(violationsOf(query.error, request.query), request.query, 'bad_request');
   return query.data;
 }
 

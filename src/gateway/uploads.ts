@@ -60,7 +60,7 @@ async function takeUpload(exchange: Exchange): Promise<void> {
   const query = uploadQuery.safeParse(request.query);
   if (query.error) {
     await admit();
-    throw contentError(violationsOf(query.error, request.query), 'bad_request');
+    throw contentError(violationsOf(query.error, request.query), request.query, 'bad_request');
   }
   const take = isFormPost(request) ? takeFormFile : takeRawFile;
   const { upload } = await take(exchange, { ...query.data, idempotencyKey: idempotencyKeyOf(request) });
@@ -71,7 +71,7 @@ async function takeRawFile({ stream, admit, request }: Exchange, sent: SentUploa
   const { field: fieldId, filename = '', idempotencyKey } = sent;
   if (fieldId === undefined) {
     await admit();
-    throw contentError([required('field')]);
+    throw contentError([required('field')], undefined);
   }
   const first: FilePart = {
     target: { case: 'formId', value: idOf(request) },
@@ -106,7 +106,7 @@ async function takeFormFile({ stream, admit, request }: Exchange, sent: SentUplo
     const fieldId = inputs.get('field')?.at(-1) ?? sent.field;
     if (fieldId === undefined || uploading === undefined) {
       await admit();
-      throw contentError([required(fieldId === undefined ? 'field' : 'file')]);
+      throw contentError([required(fieldId === undefined ? 'field' : 'file')], undefined);
     }
     field.resolve(fieldId);
     return await uploading;

@@ -1,8 +1,11 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { FailureSchema, type NextCall, Reason, ReasonSchema } from '../../gen/forms/v1/errors_pb.js';
+import { isRetryable, nextCallAfter } from '../domain/next-call.ts';
+import { withReceived } from '../domain/received.ts';
 import { violationFromMessage } from '../domain/violation-message.ts';
 import { summarize } from '../domain/violations.ts';
 import { passedBack } from './call.ts';
+import { type NextCallName, nextCallNamed, nextInWords } from './next-call.ts';
 import { restPathOf } from './rest-path.ts';
 
 /** The documented table of errors: the status of each reason. */
@@ -45,6 +48,9 @@ export class HttpError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   /** The submission that a session already has; empty for every other error. */
   readonly submissionId: string;
+  /** Whether the same request can succeed later without any change. */
+  readonly retryable: boolean;
+  readonly nextCall: NextCallName;
 
   constructor(reason: ErrorReason, message: string, options: ErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -54,26 +60,52 @@ export class HttpError extends Error {
     const wait = this.status === 429 || this.status === 503 ? { 'retry-after': '1' } : {};
     this.headers = { ...wait, ...options.headers };
     this.submissionId = options.submissionId ?? '';
+    const number = reasonNumbers.get(reason) ?? Reason.INTERNAL;
+    const { details: violations, submissionId } = this;
+    this.retryable = isRetryable(number);
+    this.nextCall = nextCallNamed(options.nextCall ?? nextCallAfter(number, { violations, submissionId }));
+  }
+
+  /** When to send the request again, in seconds; undefined where that does not help. */
+  get retryAfter(): number | undefined {
+    const seconds = Number(this.headers['retry-after']);
+    return this.retryable && seconds > 0 ? seconds : undefined;
   }
 
   /** The documented body of the reply. */
   get body(): ErrorBody {
-    const { reason, status, message, details, submissionId } = this;
+    const { reason, status, message, details, submissionId, retryable, retryAfter, nextCall } = this;
     return {
       error: {
         code: codeOf(status),
         message,
-        details: details.map(({ path, code, message }) => ({ path, code, message })),
+        details: details.map(({ path, code, message, received }) => ({
+          path,
+          code,
+          message,
+          ...(received !== undefined && { received }),
+        })),
         reason,
         ...(submissionId !== '' && { submission_id: submissionId }),
+        retryable,
+        ...(retryAfter !== undefined && { retry_after: retryAfter }),
+        next_call: nextCall,
+        next: nextInWords[nextCall],
       },
     };
   }
 }
 
-/** The error of a body that can be read but does not fit, or of a query (`bad_request`), with all problems. */
-export function contentError(details: readonly ErrorDetail[], reason: ErrorReason = 'invalid'): HttpError {
-  return new HttpError(reason, summarize(details), { details });
+/**
+ * The error of a body that can be read but does not fit, or of a query (`bad_request`), with all problems and what
+ * came of `input` at their places.
+ */
+export function contentError(
+  details: readonly ErrorDetail[],
+  input: unknown,
+  reason: ErrorReason = 'invalid',
+): HttpError {
+  return new HttpError(reason, summarize(details), { details: withReceived(details, input) });
 }
 
 /** The error for whatever was thrown: the failure of a call, or a fault of this process. */
@@ -99,8 +131,8 @@ function ofFailure(error: ConnectError): HttpError {
     return { ...violation, path: restPathOf(violation.path) };
   });
   const message = details.length > 0 ? summarize(details) : error.rawMessage;
-  const { submissionId } = failure;
-  return new HttpError(reasonOf(failure.reason), message, { details, headers, submissionId });
+  const { submissionId, nextCall } = failure;
+  return new HttpError(reasonOf(failure.reason), message, { details, headers, submissionId, nextCall });
 }
 
 /** The name of a failed call's reason in lower case. An unknown one, of a newer service, is `internal`. */
@@ -112,6 +144,11 @@ function reasonOf(reason: Reason): ErrorReason {
 function isErrorReason(name: string): name is ErrorReason {
   return Object.hasOwn(statuses, name);
 }
+
+/** The number of each reason in failures of RPCs. */
+const reasonNumbers: ReadonlyMap<string, Reason> = new Map(
+  ReasonSchema.values.map(({ localName, number }) => [localName.toLowerCase(), number]),
+);
 
 function headersOf(metadata: Headers): Record<string, string> {
   const headers: Record<string, string> = {};
@@ -156,7 +193,7 @@ function codeOf(status: number): ErrorBody['error']['code'] {
 export type ErrorReason = keyof typeof statuses;
 
 /** One refused value, as the contract's `error.details` lists it. */
-export type ErrorDetail = { path: string; code: string; message: string };
+export type ErrorDetail = { path: string; code: string; message: string; received?: string };
 
 type ErrorBody = {
   error: {
@@ -165,6 +202,10 @@ type ErrorBody = {
     details: readonly ErrorDetail[];
     reason: ErrorReason;
     submission_id?: string;
+    retryable: boolean;
+    retry_after?: number;
+    next_call: NextCallName;
+    next: string;
   };
 };
 
@@ -174,5 +215,7 @@ type ErrorOptions = {
   details?: readonly ErrorDetail[];
   headers?: Readonly<Record<string, string>>;
   submissionId?: string;
+  /** Instead of the one that the other facts imply. */
+  nextCall?: NextCall;
   cause?: unknown;
 };

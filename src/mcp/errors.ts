@@ -1,5 +1,5 @@
 import { isObject } from '../domain/json.ts';
-import { answeredByPerson } from '../domain/violations.ts';
+import { isForPerson } from '../domain/violations.ts';
 import { type ErrorDetail, type ErrorReason, type HttpError, httpErrorOf } from '../http/errors.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -9,9 +9,7 @@ import type { Exchange } from './exchange.ts';
  */
 export function failureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
   const failed = httpErrorOf(error);
-  const { reason, submissionId, details, headers } = failed;
-  const retryAfter = Number(headers['retry-after']);
-  const retryable = retryableReasons.has(reason);
+  const { reason, submissionId, details, retryable, retryAfter } = failed;
   const problems = details.map((detail) => problemOf(detail, input));
   return {
     reason,
@@ -21,18 +19,19 @@ export function failureOf(error: unknown, { exchange, tool, input }: FailedCall)
         : `Internal error (request ${exchange.logFault(failed.cause)})`,
     ...(problems.length > 0 && { problems }),
     retryable,
-    ...(retryable && retryAfter > 0 && { retry_after: retryAfter }),
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
     ...(submissionId !== '' && { submission_id: submissionId }),
     next: nextAfter(failed, tool),
   };
 }
 
-const retryableReasons: ReadonlySet<ErrorReason> = new Set(['rate_limited', 'unavailable', 'internal']);
-
-function problemOf({ path, code, message }: ErrorDetail, input: unknown): Problem {
-  const field = fieldOf(path, input);
-  const received = valueAt(input, field);
-  return { field, rule: code, expected: message, ...(received !== undefined && { received }) };
+function problemOf({ path, code, message, received }: ErrorDetail, input: unknown): Problem {
+  return {
+    field: fieldOf(path, input),
+    rule: code,
+    expected: message,
+    ...(received !== undefined && { received }),
+  };
 }
 
 /** The path among the arguments. Those of a definition begin within it, as in a body of REST that is nothing else. */
@@ -52,54 +51,33 @@ const argumentNames = new Map([
   ['wait', 'timeout'],
 ]);
 
-/** What came at a dotted path, as JSON of readable length; undefined if nothing did. */
-function valueAt(input: unknown, path: string): string | undefined {
-  let value = input;
-  for (const part of path === '' ? [] : path.split('.')) {
-    if (Array.isArray(value)) value = value[Number(part)];
-    else value = isObject(value) && Object.hasOwn(value, part) ? value[part] : undefined;
-  }
-  const text = JSON.stringify(value);
-  return text === undefined || text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN)}…`;
-}
-
-const MAX_SHOWN = 200;
-
-function nextAfter({ reason, details, headers }: HttpError, tool: string): string {
-  switch (reason) {
-    case 'invalid':
-    case 'bad_request':
-    case 'too_large':
-    case 'media_type':
-      return details.some(({ message }) => message === answeredByPerson('').message)
-        ? 'Only a person can answer these fields: call ask_person with the other answers as prefill.'
-        : `Correct what problems names, and call ${tool} again.`;
-    case 'not_found':
-      return nextUnfound[tool] ?? 'Check the id: list_forms shows the forms of this key.';
-    case 'conflict':
-      return 'Read what is there already: get_submission if there is a submission_id, else get_session or get_form.';
-    case 'expired':
-    case 'cancelled':
-      return 'The session has ended: ask_person opens another.';
-    case 'closed':
-    case 'archived':
-      return 'The form takes no more answers: tell who asked for them.';
-    case 'insufficient_scope':
-    case 'missing_key':
-    case 'invalid_key':
-    case 'origin_not_allowed':
+/** What to call next, in the words of the tools. */
+function nextAfter({ nextCall, details, retryAfter = 1 }: HttpError, tool: string): string {
+  switch (nextCall) {
+    case 'none':
+      return 'No call helps: tell who asked for it what the message says.';
+    case 'same':
+      return `Wait ${retryAfter} seconds, and call ${tool} again.`;
+    case 'corrected':
+      return `Correct what problems or the message name, and call ${tool} again.`;
+    case 'with_key':
       return 'Ask the owner of the service for a key that may do this.';
-    case 'invalid_token':
-    case 'token_used':
+    case 'list':
+      return nextUnfound[tool] ?? 'Check the id: list_forms shows the forms of this key.';
+    case 'read':
+      return 'Read what is there already: get_session or get_form.';
+    case 'get_submission':
+      return 'Read what is there already: get_submission with submission_id.';
+    case 'create_session':
+      return details.some(isForPerson)
+        ? 'Only a person can answer these fields: call ask_person with the other answers as prefill.'
+        : 'The session has ended: ask_person opens another.';
+    case 'activate_form':
+      return 'The form is a draft: activate_form publishes it.';
+    case 'create_form':
       return 'A token works once, for 7 days: create_form makes a form with another.';
-    case 'rate_limited':
-    case 'unavailable':
-    case 'internal':
-      return `Wait ${headers['retry-after'] ?? 1} seconds, and call ${tool} again.`;
-    case 'method':
-      return 'List the tools again.';
     default:
-      return reason satisfies never;
+      return nextCall satisfies never;
   }
 }
 
@@ -128,5 +106,5 @@ export type Failure = {
   next: string;
 };
 
-/** One refused value. `field` is the dotted path of the argument, `received` JSON. */
+/** One refused value. `field` is the dotted path of the argument. */
 type Problem = { field: string; rule: string; expected: string; received?: string };

@@ -52,7 +52,7 @@ export function createMcp(options: McpOptions): Router {
     noteCaller(accessLineOf(request), caller);
     // The largest message that any tool takes.
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
-    if (problems.length > 0) throw contentError(problems, 'bad_request');
+    if (problems.length > 0) throw contentError(problems, undefined, 'bad_request');
     if (Array.isArray(body)) throw new HttpError('bad_request', 'Expected one message, not a list of them');
     const exchange: Exchange = {
       call: callsOnce(callsFor(transport, request, response, 'management')),

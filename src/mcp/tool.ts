@@ -49,7 +49,7 @@ export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
           );
         }
         const parsed = input.safeParse(args);
-        if (parsed.error) throw contentError(violationsOf(parsed.error, args));
+        if (parsed.error) throw contentError(violationsOf(parsed.error, args), args);
         const outcome = await run(parsed.data, exchange, context);
         return isInputRequiredResult(outcome) ? outcome : resultOf(outcome);
       } catch (error) {

@@ -1,5 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { type NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { isRetryable, nextCallAfter } from '../domain/next-call.ts';
 import { violationToMessage } from '../domain/violation-message.ts';
 import { summarize, type Violation } from '../domain/violations.ts';
 import { detailsOf } from './failure-details.ts';
@@ -20,13 +21,18 @@ export function invalid(violations: Violation[]): ConnectError {
 
 /** Any other failure. The reason decides the code; `message` is for people and holds no secrets. */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
-  const { code = codes[reason], violations = [], submissionId = '', requiredScope = '', retryAfter } = facts;
+  const { code = codes[reason], violations = [], submissionId = '', requiredScope = '' } = facts;
+  const retryable = isRetryable(reason);
+  const { retryAfter = retryable ? SOON_SECONDS : undefined, nextCall = nextCallAfter(reason, facts) } =
+    facts;
   const failure = {
     reason,
     violations: violations.map(violationToMessage),
     submissionId,
     requiredScope,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
+    retryable,
+    nextCall,
   };
   const error = new ConnectError(message, code, undefined, detailsOf(failure), facts.cause);
   if (retryAfter !== undefined) error.metadata.set('retry-after', String(retryAfter));
@@ -39,15 +45,18 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
 export function withFailure(error: ConnectError): ConnectError {
   if (error.details.length > 0) return error;
   const { rawMessage, code, metadata, cause } = error;
-  const reason = reasons[code] ?? Reason.INTERNAL;
-  const details = detailsOf({ reason, violations: [], submissionId: '', requiredScope: '' });
-  return new ConnectError(rawMessage, code, metadata, details, cause);
+  const complete = failed(reasons[code] ?? Reason.INTERNAL, rawMessage, { code, cause });
+  for (const [name, value] of metadata) complete.metadata.set(name, value);
+  return complete;
 }
 
 /** The bytes are no message of the RPC. */
 export function unreadable(cause?: unknown): ConnectError {
   return failed(Reason.BAD_REQUEST, 'The message can not be read', { cause });
 }
+
+/** When to try again where nothing more is known. */
+const SOON_SECONDS = 1;
 
 /** The reasons of what is found in a call before a service sees it. */
 const reasons: Partial<Record<Code, FailureReason>> = {
@@ -102,6 +111,8 @@ export type FailureFacts = {
   requiredScope?: string;
   /** When to try again, in whole seconds from now. */
   retryAfter?: number;
+  /** Instead of the one that the other facts imply. */
+  nextCall?: NextCall;
   /** Instead of the reason's own code: `AlreadyExists` for idempotency keys. */
   code?: Code;
   /** Kept for the log; never leaves the process. */

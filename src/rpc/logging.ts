@@ -6,6 +6,7 @@ import { accessLineKey } from '../telemetry/access-log.ts';
 import type { Log } from '../telemetry/log.ts';
 import { throttledWarning } from '../telemetry/throttled-warning.ts';
 import { failed, withFailure } from './errors.ts';
+import { addReceived } from './received.ts';
 
 /**
  * Logs each call by its method, code, duration and request id, never by what it carries; and makes
@@ -56,7 +57,9 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
         if (log.isLevelEnabled?.('debug') ?? true) end(req, startedAt);
         return response;
       } catch (error) {
-        throw fail(req, startedAt, error);
+        const failure = fail(req, startedAt, error);
+        if (!req.stream) addReceived(failure, req.method.input, req.message);
+        throw failure;
       }
     },
     fail: (call, error) => fail(call, now(), error),

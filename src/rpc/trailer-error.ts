@@ -11,22 +11,29 @@ import { withFailure } from './errors.ts';
 import { detailsOf, fieldViolationOf } from './failure-details.ts';
 
 /**
- * An error as gRPC's trailers hold it: with details, of which they take some kilobytes. Of more violations than
- * fit, the last one says how many there are; the standard detail has those for which ours leaves room. gRPC's
- * libraries refuse trailers that are larger, and servers reset the stream.
+ * An error as gRPC's trailers hold it: with details, of which they take some kilobytes. Violations that do not fit
+ * are without what came; of still more, the last one says how many there are; the standard detail has those for
+ * which ours leaves room. gRPC's libraries refuse trailers that are larger, and servers reset the stream.
  */
 export function trailerError(error: ConnectError): ConnectError {
   const complete = withFailure(error);
   const [failure] = complete.findDetails(FailureSchema);
   if (failure === undefined) return complete;
   const message = shortened(error.rawMessage);
-  const violations = fitting(failure.violations, MAX_BYTES, bytesInFailure);
+  const violations = fittingWithReceived(failure.violations);
   const left = MAX_BYTES - violations.reduce((sum, violation) => sum + bytesInFailure(violation), 0);
   const listed = left < MIN_BYTES ? [] : fitting(failure.violations, left, bytesInBadRequest);
   const cut = violations !== failure.violations || listed !== failure.violations;
   if (!cut && message === error.rawMessage) return complete;
   const details = detailsOf({ ...failure, violations }, listed);
   return new ConnectError(message, error.code, error.metadata, details, error.cause);
+}
+
+function fittingWithReceived(violations: Violation[]): Violation[] {
+  const whole = fitting(violations, MAX_BYTES, bytesInFailure);
+  if (whole === violations) return violations;
+  const bare = violations.map(({ path, code, message }) => create(ViolationSchema, { path, code, message }));
+  return fitting(bare, MAX_BYTES, bytesInFailure);
 }
 
 /** The violations that fit into `room` bytes, and one more that says how many do not. */

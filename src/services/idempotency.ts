@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
 import { canonicalJson, fingerprint } from '../domain/canonical.ts';
 import { idempotencyKeyLength } from '../domain/limits.ts';
 import { jsonProblems, textProblem } from '../domain/text.ts';
@@ -61,6 +61,7 @@ export function sameRequest<T>(idempotency: Idempotency | undefined, first: Firs
   if (first.fingerprint === (idempotency?.fingerprint ?? null)) return first.made;
   throw failed(Reason.CONFLICT, 'The idempotency key was used for another request', {
     code: Code.AlreadyExists,
+    nextCall: NextCall.CORRECTED,
   });
 }
 

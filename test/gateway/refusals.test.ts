@@ -56,7 +56,19 @@ describe('what a service fails with', () => {
         const reply = await send(gateway, route);
 
         expect([route.operation.name, reply.status]).toEqual([route.operation.name, status]);
-        expect(reply.json).toEqual({ error: { code, message: 'Because', details: [], reason: word } });
+        const retryable = [429, 503].includes(status);
+        expect(reply.json).toEqual({
+          error: {
+            code,
+            message: 'Because',
+            details: [],
+            reason: word,
+            retryable,
+            ...(retryable && { retry_after: 7 }),
+            next_call: expect.any(String),
+            next: expect.stringMatching(/^[A-Z].*\.$/),
+          },
+        });
         expect(reply.headers.get('retry-after')).toBe('7');
       }
       expect(concerned.length).toBeGreaterThan(0);

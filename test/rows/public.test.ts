@@ -61,8 +61,12 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
           path: 'fields.0.id',
           code: 'invalid_string',
           message: expect.stringMatching(/field id must start with a letter/i),
+          received: '"1st"',
         },
       ],
+      retryable: false,
+      next_call: 'corrected',
+      next: expect.any(String),
     });
     expect(refusedAs(empty)).toEqual([
       ['name', 'invalid_type'],

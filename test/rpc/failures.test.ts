@@ -3,7 +3,7 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import { Code, ConnectError } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FailureSchema, Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
+import { FailureSchema, NextCall, Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
 import { CreateSubmissionRequestSchema, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
 import { failed, invalid } from '../../src/rpc/errors.ts';
@@ -198,6 +198,9 @@ describe('the standard details of a failure', () => {
     const error = trailerError(failed(Reason.RATE_LIMITED, 'Too many', { retryAfter: 7 }));
 
     expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 7n } }]);
+    expect(error.findDetails(FailureSchema)).toMatchObject([
+      { retryable: true, retryAfter: { seconds: 7n }, nextCall: NextCall.SAME },
+    ]);
   });
 
   it('leave room for ours where gRPC has little', () => {

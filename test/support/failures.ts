@@ -1,6 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import { expect } from 'vitest';
-import { FailureSchema, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { FailureSchema, NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
 import { violationFromMessage } from '../../src/domain/violation-message.ts';
 
 /** What a call failed with, in the words of `errors.proto`. Fails the test if it did not fail so. */
@@ -12,7 +12,7 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
   if (!(error instanceof ConnectError)) throw error;
   const [failure] = error.findDetails(FailureSchema);
   if (failure === undefined) throw error;
-  const { violations, reason, requiredScope, submissionId } = failure;
+  const { violations, reason, requiredScope, submissionId, retryable, retryAfter, nextCall } = failure;
   return {
     code: error.code,
     reason: Reason[reason] ?? '',
@@ -20,6 +20,10 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
     violations: violations.map(violationFromMessage).map(({ path, code }) => [path, code]),
     requiredScope,
     submissionId,
+    received: violations.map(({ received }) => received),
+    retryable,
+    retryAfter: retryAfter && Number(retryAfter.seconds),
+    nextCall: NextCall[nextCall],
     header: error.metadata,
   };
 }
@@ -39,5 +43,11 @@ type FailureFacts = {
   violations: [string, string][];
   requiredScope: string;
   submissionId: string;
+  /** Of each violation. */
+  received: string[];
+  retryable: boolean;
+  /** In seconds. */
+  retryAfter: number | undefined;
+  nextCall: string | undefined;
   header: Headers;
 };

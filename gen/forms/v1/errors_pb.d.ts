@@ -58,6 +58,20 @@ export declare type Failure = Message<"forms.v1.Failure"> & {
    * @generated from field: google.protobuf.Duration retry_after = 5;
    */
   retryAfter?: Duration | undefined;
+
+  /**
+   * Whether the same call can succeed later, after `retry_after`, without any change.
+   *
+   * @generated from field: bool retryable = 6;
+   */
+  retryable: boolean;
+
+  /**
+   * What to call next. REST says it in words, too.
+   *
+   * @generated from field: forms.v1.NextCall next_call = 7;
+   */
+  nextCall: NextCall;
 };
 
 /**
@@ -89,11 +103,20 @@ export declare type Violation = Message<"forms.v1.Violation"> & {
   code: ViolationCode;
 
   /**
-   * A sentence for people.
+   * What was expected, as a sentence for people.
    *
    * @generated from field: string message = 3;
    */
   message: string;
+
+  /**
+   * What came: a number, a text or the like as JSON, cut to a readable length; of lists and objects,
+   * and of what may be a secret, the type alone. Empty if nothing came, and where trailers have no
+   * room for it.
+   *
+   * @generated from field: string received = 4;
+   */
+  received: string;
 };
 
 /**
@@ -101,6 +124,97 @@ export declare type Violation = Message<"forms.v1.Violation"> & {
  * Use `create(ViolationSchema)` to create a new message.
  */
 export declare const ViolationSchema: GenMessage<Violation>;
+
+/**
+ * What to call after a failure.
+ *
+ * @generated from enum forms.v1.NextCall
+ */
+export enum NextCall {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: NEXT_CALL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * No call helps: the message is for whoever asked for the call.
+   *
+   * @generated from enum value: NEXT_CALL_NONE = 1;
+   */
+  NONE = 1,
+
+  /**
+   * The same call again, after `retry_after`.
+   *
+   * @generated from enum value: NEXT_CALL_SAME = 2;
+   */
+  SAME = 2,
+
+  /**
+   * The same call, with what `violations` or the message name put right.
+   *
+   * @generated from enum value: NEXT_CALL_CORRECTED = 3;
+   */
+  CORRECTED = 3,
+
+  /**
+   * The same call with another key, which the owner of the service can make: `CreateKey`.
+   *
+   * @generated from enum value: NEXT_CALL_WITH_KEY = 4;
+   */
+  WITH_KEY = 4,
+
+  /**
+   * The list that has the right id, such as `ListForms`. Sessions and answers are of published forms:
+   * `ActivateForm` publishes a draft.
+   *
+   * @generated from enum value: NEXT_CALL_LIST = 5;
+   */
+  LIST = 5,
+
+  /**
+   * The call that reads what the failed one would change, such as `GetSession`.
+   *
+   * @generated from enum value: NEXT_CALL_READ = 6;
+   */
+  READ = 6,
+
+  /**
+   * `GetSubmission` with `submission_id`.
+   *
+   * @generated from enum value: NEXT_CALL_GET_SUBMISSION = 7;
+   */
+  GET_SUBMISSION = 7,
+
+  /**
+   * `CreateSession`: because the session has ended, or because only a person can answer the fields that
+   * `violations` name. The other answers can be its prefill.
+   *
+   * @generated from enum value: NEXT_CALL_CREATE_SESSION = 8;
+   */
+  CREATE_SESSION = 8,
+
+  /**
+   * `ActivateForm`: the form is a draft.
+   *
+   * @generated from enum value: NEXT_CALL_ACTIVATE_FORM = 9;
+   */
+  ACTIVATE_FORM = 9,
+
+  /**
+   * `CreateForm`, which gives another token.
+   *
+   * @generated from enum value: NEXT_CALL_CREATE_FORM = 10;
+   */
+  CREATE_FORM = 10,
+}
+
+/**
+ * Describes the enum forms.v1.NextCall.
+ */
+export declare const NextCallSchema: GenEnum<NextCall>;
 
 /**
  * What is wrong with a value.

@@ -84,13 +84,13 @@ async function readEmail(request: Exchange['request']): Promise<string> {
   if (isFormPost(request)) {
     const inputs = await readForm(request, async () => undefined);
     const email = inputs.get('email')?.at(-1);
-    if (email === undefined) throw contentError([required('email')]);
+    if (email === undefined) throw contentError([required('email')], undefined);
     return email;
   }
   const { value, problems } = await readJson(request, limitsOf(rpcs.activateForm));
-  if (problems.length > 0) throw contentError(problems);
+  if (problems.length > 0) throw contentError(problems, undefined);
   const body = emailBody.safeParse(value);
-  if (body.error) throw contentError(violationsOf(body.error, value));
+  if (body.error) throw contentError(violationsOf(body.error, value), value);
   return body.data.email;
 }
 

@@ -1,5 +1,6 @@
 import { violationCodes } from '../../domain/violations.ts';
 import { type ErrorReason, errorReasons, HttpError } from '../../http/errors.ts';
+import { nextCallNames } from '../../http/next-call.ts';
 import type { Operation } from '../route.ts';
 
 /** The errors that a route can answer, by status: those its parts imply, and its own. */
@@ -132,7 +133,13 @@ const detailSchema = {
   properties: {
     path: { type: 'string', description: 'A dotted path into the input, such as `fields.0.id`.' },
     code: { type: 'string', enum: violationCodes },
-    message: { type: 'string' },
+    message: { type: 'string', description: 'What was expected.' },
+    received: {
+      type: 'string',
+      description:
+        'What came: a number, a text or the like as JSON, cut to a readable length; of lists and objects, and of ' +
+        'what may be a secret, the type alone. Absent if nothing came.',
+    },
   },
   required: ['path', 'code', 'message'],
 };
@@ -149,8 +156,15 @@ export const errorSchema = {
         details: { type: 'array', items: detailSchema },
         reason: { type: 'string', enum: errorReasons, description: 'The finer word beside the code.' },
         submission_id: { type: 'string', description: 'The submission that a session already has.' },
+        retryable: {
+          type: 'boolean',
+          description: 'Whether the same request can succeed later without any change.',
+        },
+        retry_after: { type: 'integer', minimum: 1, description: 'When to send it again, in seconds.' },
+        next_call: { type: 'string', enum: nextCallNames, description: 'What to call next.' },
+        next: { type: 'string', description: 'The same in words.' },
       },
-      required: ['code', 'message', 'details', 'reason'],
+      required: ['code', 'message', 'details', 'reason', 'retryable', 'next_call', 'next'],
     },
   },
   required: ['error'],

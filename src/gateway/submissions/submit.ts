@@ -109,7 +109,7 @@ async function acceptJson(exchange: Exchange, { create, check }: SubmitCalls): P
     const own = body ? violationsOf(body.error, value) : problems;
     const answers = body && answersIn(value);
     const { violations } = await check(call, { formId, ...(answers && { answers }) });
-    throw contentError([...own, ...violations.map(violationFromMessage)]);
+    throw contentError([...own, ...violations.map(violationFromMessage)], value);
   }
   const { answers, source = '' } = body.data;
   const { submissionId } = await create(call, { formId, answers, source, idempotencyKey: key });
@@ -127,7 +127,7 @@ async function acceptDemo({ call, request, response }: Exchange): Promise<void> 
   const flat = isObject(value) && !Object.hasOwn(value, 'answers');
   const nested = flat ? nestedOf(value) : value;
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(nested);
-  if (body?.success !== true) throw contentError(body ? violationsOf(body.error, nested) : problems);
+  if (body?.success !== true) throw contentError(body ? violationsOf(body.error, nested) : problems, nested);
   const { answers, source = '' } = body.data;
   const input = { answers, source, idempotencyKey: key };
   const { submissionId } = await call(rpcs.createDemoSubmission, input).catch((error: unknown) => {

@@ -263,6 +263,6 @@ function definitionOf(
   { allowPrivateUrls, keyId }: Pick<Exchange, 'allowPrivateUrls' | 'keyId'>,
 ) {
   const checked = readDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
-  if (!checked.ok) throw contentError(checked.violations);
+  if (!checked.ok) throw contentError(checked.violations, raw);
   return checked.value;
 }

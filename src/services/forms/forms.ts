@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   ChangeFormOwnerRequest,
   CreateFormRequest,
@@ -177,7 +177,9 @@ async function changeFormOwner(context: ServiceContext, request: ChangeFormOwner
   const { formId, email } = request;
   const form = await ownForm(database, caller, formId);
   if (form.ownerEmail === null) {
-    throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner');
+    throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner', {
+      nextCall: NextCall.ACTIVATE_FORM,
+    });
   }
   requireEmail(email);
 

@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   PublishFormVersionRequest,
   PublishFormVersionResponseSchema,
@@ -88,7 +88,9 @@ function refuseUnlessPublished({ status }: Form): void {
     case 'published':
       return;
     case 'draft':
-      throw failed(Reason.CONFLICT, 'The form is a draft: activate it first');
+      throw failed(Reason.CONFLICT, 'The form is a draft: activate it first', {
+        nextCall: NextCall.ACTIVATE_FORM,
+      });
     case 'archived':
       throw failed(Reason.ARCHIVED, 'The form is archived');
     default:

@@ -1,5 +1,5 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { MailLinkPurpose, type MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
 import { type MailLink, readMailLink } from '../../domain/delivery/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
@@ -36,6 +36,7 @@ export function mailService({
     throw failed(
       Reason.INVALID_TOKEN,
       result.reason === 'expired' ? 'The link has expired' : 'The link is not right',
+      { nextCall: NextCall.NONE },
     );
   }
 }
@@ -46,7 +47,9 @@ async function follow(database: Database, link: MailLink, stopScope: StopScope):
     case 'confirm-owner':
     case 'change-owner':
       if (!(await confirmOwner(database, formId, address))) {
-        throw failed(Reason.INVALID_TOKEN, 'The form has or awaits another owner now');
+        throw failed(Reason.INVALID_TOKEN, 'The form has or awaits another owner now', {
+          nextCall: NextCall.NONE,
+        });
       }
       return releaseWaitingMail(database, { formId, address });
     case 'confirm-recipient':
