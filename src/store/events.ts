@@ -16,7 +16,7 @@ export const EventEntity = defineEntity({
     type: text(),
     submissionId: id().strictNullable(),
     sessionId: id().strictNullable(),
-    /** The webhook body, fixed here: every delivery and retry sends these characters. */
+    /** The webhook body as it is stored, fixed here: every delivery and retry sends what `sentBody` makes of it. */
     body: text(),
     createdAt: time(),
     /** When its mails were made, or it was stored if it causes none; null while it waits. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { createDelivery, type DeliverySettings } from '../../src/delivery/index.ts';
 import type { DeliveryOptions } from '../../src/delivery/options.ts';
-import { provenanceJson, type StoredOrigin } from '../../src/domain/answers/provenance.ts';
+import type { StoredOrigin } from '../../src/domain/answers/provenance.ts';
 import type { FormDefinition } from '../../src/domain/definition/definition.ts';
 import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
@@ -193,7 +193,7 @@ function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) 
   const provenance: StoredOrigin[] = [{ by: 'api' }];
   const body = eventTypes[type].body(event, {
     ...announced,
-    provenance: provenanceJson(provenance, answers, createdAt.toISOString()),
+    provenance,
   });
   return {
     ...facts,

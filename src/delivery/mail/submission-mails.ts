@@ -4,6 +4,7 @@ import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import { type AnswerChannel, answerChannels } from '../../domain/answers/provenance.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
+import { sentBody } from '../../domain/events/bodies.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
 import { chooseLanguage } from '../../text/words/language.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
@@ -86,9 +87,9 @@ export function autoresponseMail(
   );
 }
 
-/** What the body of a submission's event says, and the version that was answered. Throws for other events. */
+/** What the stored body of a submission's event says, and the version that was answered. Throws for other events. */
 export function answeredVersion(body: string): { data: Omit<AnsweredForm, 'definition'>; versionId: string } {
-  const { data } = submissionEvent.parse(JSON.parse(body));
+  const { data } = submissionEvent.parse(JSON.parse(sentBody(body)));
   const { formVersionId, ...rest } = data;
   return { data: rest, versionId: formVersionId };
 }

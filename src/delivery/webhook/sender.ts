@@ -1,5 +1,6 @@
 import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
+import { sentBody } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import type { SecretBox } from '../../domain/secrets.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/delivery-queue.ts';
@@ -38,8 +39,8 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
 
   return {
     async send(claim, content, signal) {
-      const { url, webhook, body } = content;
-      if (webhook === null || body === null) return { outcome: 'dropped', error: 'The event is gone.' };
+      const { url, webhook, body: stored } = content;
+      if (webhook === null || stored === null) return { outcome: 'dropped', error: 'The event is gone.' };
       if (!webhook.active && effectsOf(claim.kind).webhooks !== 'tested') {
         return { outcome: 'dropped', error: 'The webhook is turned off.' };
       }
@@ -48,6 +49,7 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
         return { outcome: 'dropped', error: 'The URL may not be called.' };
       }
       const { keyless } = webhook;
+      const body = sentBody(stored);
       return client.post({ url, headers: headersOf(content, webhook, body), body, keyless }, signal);
     },
     close: () => client.close(),

@@ -123,7 +123,7 @@ export function expand(stored: readonly StoredOrigin[], ids: readonly string[], 
   return provenance;
 }
 
-/** The answers' origins as webhook bodies have them: JSON by field id. Each submission's event holds it. */
+/** The answers' origins as webhook bodies have them: JSON by field id. */
 export function provenanceJson(stored: readonly StoredOrigin[], answers: Answers, at: string): string {
   const texts = new Map<Origin, string>();
   let json = '';

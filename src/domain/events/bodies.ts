@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { provenanceJson, type StoredOrigin } from '../answers/provenance.ts';
 import type { JsonObject } from '../json.ts';
 
 /**
- * Returns the function that writes the body of a webhook about a submission. The body is fixed when the event is
- * written. The JSON of the answers goes between `start` and `end`: it is the largest part, and the statement
- * that stores it with the submission puts it into the body as well, so that it is serialized once.
+ * Returns the function that writes what is stored of a webhook body about a submission; `sentBody` makes the body of
+ * it. It is fixed when the event is written. The JSON of the answers goes between `start` and `end`: it is the largest
+ * part, and the statement that stores it with the submission puts it into the body as well, so that it is serialized
+ * once.
  */
 export function submissionBody(name: string, status: 'accepted' | 'complete') {
   return (event: EventHead, submission: SubmissionFacts): AroundAnswers => {
@@ -12,9 +14,25 @@ export function submissionBody(name: string, status: 'accepted' | 'complete') {
     const data = { submissionId: id, ...facts, status, createdAt: createdAt.toISOString() };
     const end = '}}';
     const start = `${webhookBody(name, event, data).slice(0, -end.length)},"answers":`;
-    return { start, end: `,"provenance":${provenance}${end}` };
+    return { start, end: `${PROVENANCE}${JSON.stringify(provenance)}${end}` };
   };
 }
+
+/**
+ * The body that webhooks get, of what is stored of it: the same characters each time. Where the answers come from is
+ * stored once for all that came together, and sent for each field. Bodies of other events, and of before it was so,
+ * are sent as they are stored.
+ */
+export function sentBody(stored: string): string {
+  if (!stored.includes(`${PROVENANCE}[`)) return stored;
+  const { data } = JSON.parse(stored);
+  if (!Array.isArray(data.provenance)) return stored;
+  const json = provenanceJson(data.provenance, data.answers, data.createdAt);
+  // In answers before it the same characters are possible, behind it not.
+  return `${stored.slice(0, stored.lastIndexOf(PROVENANCE))}${PROVENANCE}${json}}}`;
+}
+
+const PROVENANCE = ',"provenance":';
 
 /** Returns the function that writes the body of a webhook about a session that ended without a submission. */
 export function sessionBody(name: string) {
@@ -76,8 +94,7 @@ export type SubmissionFacts = {
   source: string;
   metadata: JsonObject;
   createdAt: Date;
-  /** The JSON of where the answers come from. */
-  provenance: string;
+  provenance: readonly StoredOrigin[];
 };
 
 export type SessionFacts = {

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
-import { heldBy, originsOf, provenanceJson } from '../../domain/answers/provenance.ts';
+import { heldBy, originsOf } from '../../domain/answers/provenance.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -81,7 +81,6 @@ export function checkSize(form: PublishedForm, content: object): void {
 function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: number): NewSubmission {
   const { form, version, session, source, byHuman = false, spam = false, idempotency } = entry;
   const createdAt = new Date(at);
-  const time = createdAt.toISOString();
   const provenance = originsOf(
     {
       definition: version.definition,
@@ -89,7 +88,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
       given: entry.answers ?? {},
       by: byHuman ? 'human' : 'api',
       keyId: keyOf(entry),
-      at: time,
+      at: createdAt.toISOString(),
     },
     session && heldBy(session),
   );
@@ -103,9 +102,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   };
   const type = byHuman ? 'submission.completed' : 'submission.created';
   const event = { id: newId('evt', at), at: createdAt };
-  const announced = { ...facts, formVersionId: version.id, formCreatedBy: form.createdBy };
-  const body = () =>
-    eventTypes[type].body(event, { ...announced, provenance: provenanceJson(provenance, answers, time) });
+  const announced = { ...facts, provenance, formVersionId: version.id, formCreatedBy: form.createdBy };
   return {
     ...facts,
     answers,
@@ -118,7 +115,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     uploadIds,
     event: spam
       ? { id: event.id, type: 'submission.spam', body: null }
-      : { id: event.id, type, body: body(), noMailsBy: noMailsBy(form) },
+      : { id: event.id, type, body: eventTypes[type].body(event, announced), noMailsBy: noMailsBy(form) },
   };
 }
 

@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { ListenRequest, ListenResponseSchema } from '../../../gen/forms/v1/webhooks_pb.js';
+import { sentBody } from '../../domain/events/bodies.ts';
 import { emittedEvents, eventTypeOf } from '../../domain/events/index.ts';
 import { listEventsById, type StoredEvent } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
@@ -32,5 +33,11 @@ export async function* listen(
 }
 
 function eventToMessage({ id, type, formId, body, createdAt }: StoredEvent) {
-  return { id, type: eventTypeOf(type), formId, body, createTime: timestampFromDate(createdAt) };
+  return {
+    id,
+    type: eventTypeOf(type),
+    formId,
+    body: sentBody(body),
+    createTime: timestampFromDate(createdAt),
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EventType, WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
-import { addressesOf } from '../../../src/domain/events/bodies.ts';
+import { addressesOf, sentBody } from '../../../src/domain/events/bodies.ts';
 import {
   effectsOf,
   emittedEvents,
@@ -19,13 +19,21 @@ const submission = {
   source: 'api',
   metadata: {},
   createdAt: new Date('2026-11-21T10:00:00.000Z'),
-  provenance: '{"name":{"by":"api","at":"2026-11-21T10:00:00.000Z"}}',
+  provenance: [{ by: 'api' as const }],
 };
 
 describe('the body of a submission', () => {
+  const storedBody = (facts: object, answers: object) => {
+    const { start, end } = eventTypes['submission.created'].body(event, {
+      ...submission,
+      sessionId: null,
+      ...facts,
+    });
+    return `${start}${JSON.stringify(answers)}${end}`;
+  };
   const bodyOf = (type: 'submission.created' | 'submission.completed', sessionId: string | null) => {
     const { start, end } = eventTypes[type].body(event, { ...submission, sessionId });
-    return JSON.parse(`${start}{"name":"Jo"}${end}`);
+    return JSON.parse(sentBody(`${start}{"name":"Jo"}${end}`));
   };
 
   it('announces what came by API as created and accepted', () => {
@@ -47,6 +55,31 @@ describe('the body of a submission', () => {
         createdAt: '2026-11-21T10:00:00.000Z',
       },
     });
+  });
+
+  it('says of each answer where it comes from, also where a field is named like that', () => {
+    const provenance = [
+      { by: 'default' as const, fields: ['seats'] },
+      { by: 'api' as const, key: 'key_1' },
+    ];
+    const answers = { provenance: ['a'], seats: 1, name: ',"provenance":[' };
+
+    const { data } = JSON.parse(sentBody(storedBody({ provenance }, answers)));
+
+    const at = '2026-11-21T10:00:00.000Z';
+    const byKey = { by: 'api', at, keyId: 'key_1' };
+    expect(data.answers).toEqual(answers);
+    expect(data.provenance).toEqual({ provenance: byKey, seats: { by: 'default', at }, name: byKey });
+  });
+
+  it('is sent as it is stored where that says it of each answer already', () => {
+    const at = '2026-11-21T10:00:00.000Z';
+    const stored = storedBody({}, { list: 1, provenance: ['a'] }).replace(
+      '"provenance":[{"by":"api"}]',
+      `"provenance":{"list":{"by":"api","at":"${at}"}}`,
+    );
+
+    expect(sentBody(stored)).toBe(stored);
   });
 
   it('announces what a human completed as completed and complete', () => {
