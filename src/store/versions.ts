@@ -71,7 +71,8 @@ export async function listFieldIds(db: Queries, formId: string): Promise<string[
   const fieldIds = new Set<string>();
   for (let before: unknown = null; ; ) {
     const rows = await db.select(
-      `select number, array(select field->>'id' from json_array_elements(definition->'fields') field) as field_ids
+      `select number, array(select field->>'id' from json_array_elements(definition->'fields') field
+         where field->>'type' <> 'statement') as field_ids
        from form_versions where form_id = $1 and ($2::int is null or number < $2)
        order by number desc limit ${DEFINITIONS_AT_ONCE}`,
       [formId, before],

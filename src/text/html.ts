@@ -18,7 +18,7 @@ export function attributes(values: Record<string, string | number | boolean | un
   return new Html(text);
 }
 
-/** Text that is HTML already. Only the functions of this file make it. */
+/** Text that is HTML already: the functions of this file make it, and constants are. */
 export class Html {
   readonly text: string;
 

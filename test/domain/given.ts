@@ -4,6 +4,7 @@ import {
   type DefinitionOptions,
   type FormDefinition,
 } from '../../src/domain/definition/definition.ts';
+import type { FieldType } from '../../src/domain/fields/field.ts';
 
 /** A definition as people send it, whole but for what a test is about. */
 export function sent(parts: object = {}): Record<string, unknown> {
@@ -39,4 +40,12 @@ export function refusals(input: unknown, options: Partial<DefinitionOptions> = {
 /** Options with these values. */
 export function options(...values: string[]): { label: string; value: string }[] {
   return values.map((value) => ({ label: value.toUpperCase(), value }));
+}
+
+/** A field of a type with the attributes that it must have, but without its id. */
+export function leastField(type: FieldType): object {
+  return {
+    type,
+    ...(['select', 'radio', 'multi_select'].includes(type) && { options: options('x', 'y') }),
+  };
 }

@@ -49,6 +49,7 @@ describe.skipIf(noBrowser).each([
       await page.check('[name=consent]');
       await page.check('[name=track][value=eng]');
       await page.check('[name=languages][value=en]');
+      await page.check('[name=mood][value="7"]');
       await page.click('button[value=forward]');
       await page.waitForSelector('.copy');
       await expectNone('ending');

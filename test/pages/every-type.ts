@@ -38,6 +38,9 @@ export const everyType = [
     ],
   },
   { id: 'cv', type: 'file' },
+  { id: 'about', type: 'statement', description: 'The last questions' },
+  { id: 'mood', type: 'rating', required: true, max: 10 },
+  { id: 'again', type: 'scale', min: 0, max: 10, minLabel: 'Never', maxLabel: 'Any time' },
 ];
 
 /** What a person presses in each control of `everyType`; in en-US the month comes first. */
@@ -56,4 +59,6 @@ export const keystrokes: [selector: string, keys: string[]][] = [
   ['[name=diet]', ['v']],
   ['[name=track][value=des]', ['Space', 'ArrowDown']],
   ['[name=languages][value=en]', ['Space', 'Tab', 'Space']],
+  ['[name=mood][value="4"]', ['Space', 'ArrowRight']],
+  ['[name=again][value="0"]', ['Space']],
 ];

@@ -60,6 +60,8 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
       diet: 'vegan',
       track: 'eng',
       languages: ['en', 'de'],
+      mood: 5,
+      again: 0,
     });
   });
 
@@ -172,7 +174,7 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
     await send('cv.pdf', '%PDF-1.7\n%%EOF');
     await page.waitForSelector('.copy');
 
-    expect(large).toContain('is larger than 100 B');
+    expect(large).toContain('Choose a file of at most 100 B.');
     expect(wrong).toContain('cannot be taken');
     expect(await answersOf(service, session)).toMatchObject({ cv: { filename: 'cv.pdf' } });
   });

@@ -94,9 +94,9 @@ describe('the page of a session', () => {
 
     expect(page.status).toBe(422);
     expect(page.text).toContain('<title>Error: Contact</title>');
-    expect(page.text).toContain('<a href="#email.0">“Email” must be an email address');
-    expect(page.text).toContain('“Age” must be at least 18.');
-    expect(page.text).toContain('Please tick “Consent”.');
+    expect(page.text).toContain('<a href="#email.0">Email – Enter an email address');
+    expect(page.text).toContain('Enter 18 or more.');
+    expect(page.text).toContain('Tick the box to go on.');
     expect(page.text).toContain('value="not an address"');
     expect(page.text).toContain('aria-describedby="email.error"');
     expect(await statusOf(session.id)).toBe('open');
@@ -302,7 +302,7 @@ describe('the page of a session', () => {
 
     expect(large.status).toBe(422);
     expect(large.text).toContain('Types: TXT · Size: at most 20 B');
-    expect(large.text).toContain('A file for “Cv” is larger than 20 B.');
+    expect(large.text).toContain('Choose a file of at most 20 B.');
     expect(taken.status).toBe(200);
     expect(taken.text).toContain('cv.txt');
   });

@@ -178,14 +178,15 @@ export declare type Field = Message<"forms.v1.Field"> & {
 
   /**
    * The least value: a number for number fields; a date, time or date and time as text, at
-   * most 64 characters, for those.
+   * most 64 characters, for those. Of a scale: 0 or 1; unset: 1.
    *
    * @generated from field: google.protobuf.Value min = 15;
    */
   min?: Value | undefined;
 
   /**
-   * The greatest value, of the same kinds as `min`.
+   * The greatest value, of the same kinds as `min`. Of a rating: 2 to 10; of a scale: above `min`, at most 10;
+   * unset: 5.
    *
    * @generated from field: google.protobuf.Value max = 16;
    */
@@ -254,6 +255,27 @@ export declare type Field = Message<"forms.v1.Field"> & {
    * @generated from field: forms.v1.AnsweredBy answered_by = 25;
    */
   answeredBy: AnsweredBy;
+
+  /**
+   * What a rating is given in; unset: stars.
+   *
+   * @generated from field: forms.v1.RatingIcon icon = 27;
+   */
+  icon: RatingIcon;
+
+  /**
+   * What the least point of a scale means, at most 100 characters.
+   *
+   * @generated from field: string min_label = 28;
+   */
+  minLabel: string;
+
+  /**
+   * What the greatest point of a scale means, at most 100 characters.
+   *
+   * @generated from field: string max_label = 29;
+   */
+  maxLabel: string;
 };
 
 /**
@@ -698,6 +720,39 @@ export declare type SpamSettings = Message<"forms.v1.SpamSettings"> & {
 export declare const SpamSettingsSchema: GenMessage<SpamSettings>;
 
 /**
+ * What a rating is given in.
+ *
+ * @generated from enum forms.v1.RatingIcon
+ */
+export enum RatingIcon {
+  /**
+   * As `STAR`.
+   *
+   * @generated from enum value: RATING_ICON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Stars.
+   *
+   * @generated from enum value: RATING_ICON_STAR = 1;
+   */
+  STAR = 1,
+
+  /**
+   * Numbers.
+   *
+   * @generated from enum value: RATING_ICON_NUMBER = 2;
+   */
+  NUMBER = 2,
+}
+
+/**
+ * Describes the enum forms.v1.RatingIcon.
+ */
+export declare const RatingIconSchema: GenEnum<RatingIcon>;
+
+/**
  * Who may answer a field.
  *
  * @generated from enum forms.v1.AnsweredBy
@@ -864,6 +919,27 @@ export enum FieldType {
    * @generated from enum value: FIELD_TYPE_FILE = 16;
    */
   FILE = 16,
+
+  /**
+   * A whole number from 1 to `max`, given in stars or numbers.
+   *
+   * @generated from enum value: FIELD_TYPE_RATING = 17;
+   */
+  RATING = 17,
+
+  /**
+   * A whole number from `min` to `max`, with words at both ends.
+   *
+   * @generated from enum value: FIELD_TYPE_SCALE = 18;
+   */
+  SCALE = 18,
+
+  /**
+   * A text on the page, made of `label` and `description`, that takes no answer.
+   *
+   * @generated from enum value: FIELD_TYPE_STATEMENT = 19;
+   */
+  STATEMENT = 19,
 }
 
 /**

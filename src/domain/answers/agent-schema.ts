@@ -2,6 +2,7 @@ import { evaluate, isEmpty } from '../conditions/condition.ts';
 import { conditionInWords } from '../conditions/condition-in-words.ts';
 import { undecidedFields } from '../conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
+import { takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject, type JsonObject } from '../json.ts';
@@ -16,7 +17,8 @@ import { answererOf, mustBeAnswered } from './json-schema.ts';
  * addresses and times. `samples` are answers that fit each by itself.
  */
 export function agentSchema(definition: FormDefinition, held: Answers, samples: Answers): AgentSchema {
-  const left = undecidedFields(definition.fields, ({ id }) => isEmpty(valueIn(held, id)), held);
+  const isOpen = (field: Field) => takesAnswer(field) && isEmpty(valueIn(held, field.id));
+  const left = undecidedFields(definition.fields, isOpen, held);
   return { questions: left.map(questionOf), jsonSchema: schemaOf(left), example: exampleOf(left, samples) };
 }
 
@@ -30,9 +32,13 @@ function questionOf(field: Field): AgentQuestion {
     ...(answeredBy === 'agent' ? ['by an agent'] : []),
     ...(visibleWhen === undefined ? [] : [`if ${conditionInWords(visibleWhen)}`]),
   ];
-  const words = [isSame(label, id) ? undefined : label, description, optionsInWords(field), agentHint].filter(
-    (text) => text !== undefined,
-  );
+  const words = [
+    isSame(label, id) ? undefined : label,
+    description,
+    optionsInWords(field),
+    endsInWords(field),
+    agentHint,
+  ].filter((text) => text !== undefined);
   const head = facts.length === 0 ? id : `${id} (${facts.join(', ')})`;
   return { id, text: words.length === 0 ? head : `${head}: ${words.map(sentence).join(' ')}` };
 }
@@ -42,6 +48,15 @@ function optionsInWords({ options = [] }: Field): string | undefined {
   if (options.every(({ value, label }) => isSame(label, value))) return undefined;
   const words = options.map(({ value, label }) => (isSame(label, value) ? value : `${value} = ${label}`));
   return `Options: ${words.join(', ')}`;
+}
+
+/** `1 = poor, 5 = great`, as far as the ends of a scale have words. */
+function endsInWords({ min, max, minLabel, maxLabel }: Field): string | undefined {
+  const ends = [
+    [min, minLabel],
+    [max, maxLabel],
+  ].filter(([, label]) => label !== undefined);
+  return ends.length === 0 ? undefined : ends.map(([end, label]) => `${end} = ${label}`).join(', ');
 }
 
 /** Whether two texts differ in nothing but case and signs. */

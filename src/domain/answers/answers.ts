@@ -1,5 +1,6 @@
 import { type Condition, evaluate, isEmpty } from '../conditions/condition.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
+import { takesAnswer } from '../fields/field.ts';
 import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject, type Json } from '../json.ts';
@@ -19,8 +20,8 @@ import {
  * Expects a definition that `checkDefinition` has accepted.
  */
 export function compileForm(definition: FormDefinition): CompiledForm {
-  const fields = definition.fields.map(compileField);
-  const known = new Set(definition.fields.map(({ id }) => id));
+  const fields = definition.fields.filter(takesAnswer).map(compileField);
+  const known = new Set(fields.map(({ id }) => id));
   return {
     definition,
     checkAnswers: (answers, options = {}) => {

@@ -1,5 +1,5 @@
 import type { FormDefinition } from '../definition/definition.ts';
-import { isShown } from '../fields/field.ts';
+import { isShown, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import type { Json } from '../json.ts';
 
@@ -20,7 +20,7 @@ export function readInputs(
   const byName = new Map(inputs.map(({ name, values }) => [name, values]));
   const answers: { [fieldId: string]: Json } = {};
   for (const field of definition.fields) {
-    if (options.humanOnly && !isShown(field)) continue;
+    if (!takesAnswer(field) || (options.humanOnly && !isShown(field))) continue;
     const values = byName.get(field.id);
     if (values !== undefined && values.length > 0) {
       answers[field.id] = fieldRules[field.type].readInput(values, field);

@@ -1,5 +1,5 @@
 import type { FormDefinition } from '../definition/definition.ts';
-import type { Field } from '../fields/field.ts';
+import { type Field, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import type { JsonObject } from '../json.ts';
 
@@ -12,12 +12,13 @@ import type { JsonObject } from '../json.ts';
  * out; null says the same.
  */
 export function answersSchema(definition: FormDefinition): JsonObject {
-  const must = definition.fields.filter(mustBeAnswered);
+  const fields = definition.fields.filter(takesAnswer);
+  const must = fields.filter(mustBeAnswered);
   return {
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'object',
     title: definition.name,
-    properties: Object.fromEntries(definition.fields.map((field) => [field.id, fieldJsonSchema(field)])),
+    properties: Object.fromEntries(fields.map((field) => [field.id, fieldJsonSchema(field)])),
     required: must.map(({ id }) => id),
     additionalProperties: false,
   };

@@ -6,8 +6,14 @@ const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a num
 
 /** The least and the greatest answer, of numbers and of times. */
 export const boundAttributes = {
-  min: bound.exactOptional().describe('The least number, or the earliest date, time or datetime as text.'),
-  max: bound.exactOptional().describe('The greatest number, or the latest date, time or datetime as text.'),
+  min: bound
+    .exactOptional()
+    .describe('The least number, or the earliest date, time or datetime as text; of a scale 0 or 1.'),
+  max: bound
+    .exactOptional()
+    .describe(
+      'The greatest number, or the latest date, time or datetime as text; of a rating or a scale at most 10.',
+    ),
 };
 
 /**

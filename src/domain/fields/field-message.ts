@@ -33,12 +33,15 @@ export const fieldFromMessage = memoize((field: pb.Field): unknown =>
     maxBytes: field.maxBytes,
     maxFiles: field.maxFiles,
     visibleWhen: field.visibleWhen && conditionFromMessage(field.visibleWhen),
+    icon: keyOf(icons, field.icon),
+    minLabel: field.minLabel || undefined,
+    maxLabel: field.maxLabel || undefined,
   }),
 );
 
 /** The typed message of a checked field. */
 export const fieldToMessage = memoize((field: Field): pb.Field => {
-  const { type, answeredBy, defaultValue, min, max, visibleWhen, ...same } = field;
+  const { type, answeredBy, defaultValue, min, max, visibleWhen, icon, ...same } = field;
   return create(pb.FieldSchema, {
     ...same,
     type: fieldTypes[type],
@@ -47,6 +50,7 @@ export const fieldToMessage = memoize((field: Field): pb.Field => {
     min: valueFromJson(min),
     max: valueFromJson(max),
     visibleWhen: visibleWhen && conditionToMessage(visibleWhen),
+    ...(icon !== undefined && { icon: icons[icon] }),
   });
 });
 
@@ -54,6 +58,11 @@ const answerers: Record<Field['answeredBy'], pb.AnsweredBy> = {
   anyone: pb.AnsweredBy.ANYONE,
   human: pb.AnsweredBy.HUMAN,
   agent: pb.AnsweredBy.AGENT,
+};
+
+const icons: Record<NonNullable<Field['icon']>, pb.RatingIcon> = {
+  star: pb.RatingIcon.STAR,
+  number: pb.RatingIcon.NUMBER,
 };
 
 const fieldTypes: Record<FieldType, pb.FieldType> = {
@@ -73,4 +82,7 @@ const fieldTypes: Record<FieldType, pb.FieldType> = {
   multi_select: pb.FieldType.MULTI_SELECT,
   hidden: pb.FieldType.HIDDEN,
   file: pb.FieldType.FILE,
+  rating: pb.FieldType.RATING,
+  scale: pb.FieldType.SCALE,
+  statement: pb.FieldType.STATEMENT,
 };

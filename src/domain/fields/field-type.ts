@@ -31,8 +31,19 @@ export type FieldTypeRules<Attributes> = {
 /** Adds what is wrong with an answer to `violations`. The answer is never an empty one; `matches` tries patterns. */
 export type AnswerCheck = (answer: Json, path: string, violations: Violation[], matches: PatternTest) => void;
 
-/** A control of the hosted page: `line` is an input of one line, `yes_no` two radio buttons. */
-type Control = 'line' | 'textarea' | 'select' | 'radios' | 'checkboxes' | 'yes_no' | 'checkbox' | 'files';
+/** A control of the hosted page: `line` is an input of one line, `yes_no` two radio buttons; a `statement` has none. */
+type Control =
+  | 'line'
+  | 'textarea'
+  | 'select'
+  | 'radios'
+  | 'checkboxes'
+  | 'yes_no'
+  | 'checkbox'
+  | 'files'
+  | 'rating'
+  | 'scale'
+  | 'statement';
 
 type AttributeShapes = Readonly<Record<string, z.ZodType>>;
 

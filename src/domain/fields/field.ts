@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { conditionSchema } from '../conditions/condition-rules.ts';
 import { fileAttributes } from './file.ts';
 import { numberAttributes } from './number.ts';
+import { ratingAttributes } from './rating.ts';
+import { scaleAttributes } from './scale.ts';
 import { multiSelectAttributes, optionAttributes } from './select.ts';
 import { textAttributes } from './text.ts';
 
@@ -23,6 +25,9 @@ export const fieldTypes = [
   'multi_select',
   'hidden',
   'file',
+  'rating',
+  'scale',
+  'statement',
 ] as const;
 
 /** Who may answer a field. */
@@ -70,6 +75,8 @@ export const typeAttributes = {
   ...numberAttributes,
   ...multiSelectAttributes,
   ...fileAttributes,
+  ...ratingAttributes,
+  ...scaleAttributes,
 };
 
 /** The shape of a field as people send it, whatever its type. */
@@ -91,6 +98,11 @@ export type ParsedField = z.output<typeof fieldSchema>;
  * on files, `hidden` true on the type `hidden`.
  */
 export type Field = ParsedField & { label: string };
+
+/** Whether a field asks for an answer; a statement doesn't. */
+export function takesAnswer({ type }: Pick<Field, 'type'>): boolean {
+  return type !== 'statement';
+}
 
 /** Whether people see a field on the hosted page. */
 export function isShown({ hidden, answeredBy }: Pick<Field, 'hidden' | 'answeredBy'>): boolean {

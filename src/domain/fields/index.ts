@@ -5,7 +5,10 @@ import type { FieldTypeRules } from './field-type.ts';
 import { file } from './file.ts';
 import { hidden } from './hidden.ts';
 import { number } from './number.ts';
+import { rating } from './rating.ts';
+import { scale } from './scale.ts';
 import { multiSelect, radio, select } from './select.ts';
+import { statement } from './statement.ts';
 import { email, phone, text, textarea, url } from './text.ts';
 
 /** What each type of field does in its own way. */
@@ -26,4 +29,7 @@ export const fieldRules: Readonly<Record<FieldType, FieldTypeRules<ParsedField>>
   multi_select: multiSelect,
   hidden,
   file,
+  rating,
+  scale,
+  statement,
 };

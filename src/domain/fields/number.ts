@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Json } from '../json.ts';
+import type { Json, JsonObject } from '../json.ts';
 import { type Violation, wrongType } from '../violations.ts';
 import { boundAttributes, boundProblems } from './bounds.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
@@ -25,6 +25,34 @@ export const number: FieldTypeRules<NumberField> = {
   readInput: (values) => readNumber(values.at(-1) ?? ''),
   control: 'line',
 };
+
+/** The check of a whole number between two others. */
+export function checkPoints(min: number, max: number): AnswerCheck {
+  return (answer, path, violations) => {
+    violations.push(...pointProblems(answer, path, min, max));
+  };
+}
+
+/** What is wrong with a value that must be a whole number from `min` to `max`. */
+export function pointProblems(value: unknown, path: string, min: number, max: number): Violation[] {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return [wrongType(path, 'whole number', value)];
+  if (!Number.isInteger(value)) return [{ path, code: 'invalid_type', message: 'Expected a whole number' }];
+  if (value < min) return [{ path, code: 'too_small', message: `Must be at least ${min}` }];
+  return value > max ? [{ path, code: 'too_big', message: `Must be at most ${max}` }] : [];
+}
+
+/** The JSON Schema of a whole number from `min` to `max`. */
+export function pointsSchema(min: number, max: number): JsonObject {
+  return { type: 'integer', minimum: min, maximum: max };
+}
+
+/** Reads a decimal number; what is none stays text. */
+export function readNumber(text: string): Json {
+  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/.test(text.trim())
+    ? Number(text)
+    : Number.NaN;
+  return Number.isFinite(number) ? number : text.trim();
+}
 
 function checkNumber({ min, max, step }: NumberField): AnswerCheck {
   return (answer, path, violations) => {
@@ -57,13 +85,6 @@ function isNumber(bound: string | number, path: string, problems: Violation[]): 
   if (typeof bound === 'number') return true;
   problems.push(wrongType(path, 'number', bound));
   return false;
-}
-
-function readNumber(text: string): Json {
-  const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/.test(text.trim())
-    ? Number(text)
-    : Number.NaN;
-  return Number.isFinite(number) ? number : text.trim();
 }
 
 type NumberField = AttributesOf<typeof numberAttributes>;

@@ -49,6 +49,8 @@ function typed(type: string, values: string[]): unknown {
   const last = values.at(-1) ?? '';
   switch (type) {
     case 'number':
+    case 'rating':
+    case 'scale':
       return last.trim() === '' || Number.isNaN(Number(last)) ? last : Number(last);
     case 'boolean':
     case 'checkbox':

@@ -2,7 +2,8 @@ import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
-import { controlOf, type FieldView } from './controls.ts';
+import { controlOf } from './controls/control.ts';
+import type { FieldView } from './controls/control-view.ts';
 import { hintOf } from './hints.ts';
 
 /**
@@ -51,12 +52,21 @@ function fieldOf(field: Field, view: FieldView): Html {
   const about = html`${notes.map(({ id, kind, text }) => html`<p class="${kind}" id="${id}">${text}</p>`)}
 ${problem !== undefined && html`<p class="error" id="${field.id}.error"><span class="sr">${words.error} </span>${problem}</p>`}`;
   const frame = attributes({
-    class: problem === undefined ? 'field' : 'field wrong',
+    class: [
+      'field',
+      ...(field.type === 'statement' ? ['statement'] : []),
+      ...(problem === undefined ? [] : ['wrong']),
+    ].join(' '),
     'data-field': field.id,
     'data-type': field.type,
     'data-when': field.visibleWhen && JSON.stringify(field.visibleWhen),
     hidden: !visible,
   });
+  if (field.type === 'statement') {
+    return html`<section${frame}><h2>${field.label}</h2>
+${field.description !== undefined && html`<p class="plain">${field.description}</p>`}</section>
+`;
+  }
   const control = controlOf(field, { ...view, describedBy });
   if (grouped) {
     return html`<fieldset${frame}${attributes({ 'aria-describedby': describedBy })}><legend>${field.label}${mark}</legend>
@@ -77,5 +87,5 @@ ${about}${control}</div>
 
 /** Whether a field consists of several controls. */
 function isGroup(field: Field): boolean {
-  return ['radios', 'checkboxes', 'yes_no'].includes(fieldRules[field.type].control);
+  return ['radios', 'checkboxes', 'yes_no', 'rating', 'scale'].includes(fieldRules[field.type].control);
 }

@@ -78,9 +78,9 @@ function summary(view: FormView, shown: readonly Field[]): Html {
   const { words } = view.language;
   return html`<div class="summary" role="alert" tabindex="-1" autofocus aria-labelledby="problems">
 <h2 id="problems">${words.problems}</h2>
-<ul>${shown.map(({ id }) => {
+<ul>${shown.map(({ id, label }) => {
     const problem = view.problems.get(id);
-    return problem !== undefined && html`<li><a href="#${id}.0">${problem}</a></li>`;
+    return problem !== undefined && html`<li><a href="#${id}.0">${label} – ${problem}</a></li>`;
   })}${view.otherProblems.map((problem) => html`<li>${problem}</li>`)}</ul>
 </div>`;
 }

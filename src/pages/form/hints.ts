@@ -25,7 +25,7 @@ export function hintOf(field: Field, { words, tag }: Language): string {
     case 'file':
       return sentences(
         field.accept === undefined ? '' : fill(words.fileTypes, { types: typesInWords(field.accept, words) }),
-        fill(words.sizeAtMost, { size: sizeInWords(field.maxBytes ?? 0) }),
+        fill(words.sizeAtMost, { size: sizeInWords(field.maxBytes ?? 0, tag) }),
         (field.maxFiles ?? 1) > 1 ? fill(words.filesAtMost, { max: field.maxFiles ?? 1 }) : '',
       );
     case 'email':
@@ -36,6 +36,9 @@ export function hintOf(field: Field, { words, tag }: Language): string {
     case 'select':
     case 'radio':
     case 'hidden':
+    case 'rating':
+    case 'scale':
+    case 'statement':
       return '';
     default:
       return field.type satisfies never;
@@ -55,9 +58,12 @@ export function boundsOf({ type, min, max }: Field, tag: string): Bounds {
   return { min: inWords(min), max: inWords(max) };
 }
 
-/** A number of bytes as people read it: `10 MB`, `512 kB`. */
-export function sizeInWords(bytes: number): string {
-  if (bytes >= MEGABYTE) return `${Math.floor((bytes / MEGABYTE) * 10) / 10} MB`;
+/** A number of bytes as people read it: `10 MB`, `512 kB`; `1,9 MB` where the decimal point is a comma. */
+export function sizeInWords(bytes: number, tag: string): string {
+  if (bytes >= MEGABYTE) {
+    const number = Math.floor((bytes / MEGABYTE) * 10) / 10;
+    return `${number.toLocaleString(tag, { numberingSystem: 'latn' })} MB`;
+  }
   return bytes >= KILOBYTE ? `${Math.floor(bytes / KILOBYTE)} kB` : `${bytes} B`;
 }
 

@@ -5,7 +5,8 @@ import { fill, type Language } from '../../text/words/language.ts';
 import { boundsOf, sizeInWords } from './hints.ts';
 
 /**
- * What is wrong with each field in the page's language, by field id: the first problem of each.
+ * What is wrong with each field in the page's language, by field id: the first problem of each. The texts stand beside
+ * the field's label, so they do not repeat it.
  *
  * `texts` are what was posted; a field without any lacks an answer. What concerns no visible field
  * is left out.
@@ -32,18 +33,19 @@ export function fieldIdOf(path: string): string {
   return path.split('.')[1] ?? '';
 }
 
-function missing(field: Field, words: Words): string {
-  const { label } = field;
-  switch (field.type) {
+function missing({ type }: Field, words: Words): string {
+  switch (type) {
     case 'select':
     case 'radio':
     case 'multi_select':
     case 'boolean':
-      return fill(words.needChoice, { label });
+    case 'rating':
+    case 'scale':
+      return words.needChoice;
     case 'checkbox':
-      return fill(words.needTick, { label });
+      return words.needTick;
     case 'file':
-      return fill(words.needFile, { label });
+      return words.needFile;
     case 'text':
     case 'textarea':
     case 'email':
@@ -54,67 +56,65 @@ function missing(field: Field, words: Words): string {
     case 'time':
     case 'datetime':
     case 'hidden':
-      return fill(words.needAnswer, { label });
+    case 'statement':
+      return words.needAnswer;
     default:
-      return field.type satisfies never;
+      return type satisfies never;
   }
 }
 
 function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Language): string {
-  const { label } = field;
   const { min = '', max = '' } = boundsOf(field, tag);
-  const say = (text: string, values: Record<string, string | number> = {}) =>
-    fill(text, { label, ...values });
   switch (field.type) {
     case 'text':
     case 'textarea':
     case 'email':
     case 'url':
     case 'phone':
-      if (code === 'too_small') return say(words.tooShort, { min: field.minLength ?? 0 });
-      if (code === 'too_big') return say(words.tooLong, { max: field.maxLength ?? 0 });
+      if (code === 'too_small') return fill(words.tooShort, { min: field.minLength ?? 0 });
+      if (code === 'too_big') return fill(words.tooLong, { max: field.maxLength ?? 0 });
       return textWords(field, words);
     case 'number':
-      if (code === 'too_small') return say(words.tooLow, { min });
-      if (code === 'too_big') return say(words.tooHigh, { max });
-      if (code === 'not_multiple_of') return say(words.notMultiple, { step: field.step ?? 0 });
-      return say(words.needNumber);
+      if (code === 'too_small') return fill(words.tooLow, { min });
+      if (code === 'too_big') return fill(words.tooHigh, { max });
+      if (code === 'not_multiple_of') return fill(words.notMultiple, { step: field.step ?? 0 });
+      return words.needNumber;
     case 'date':
     case 'time':
     case 'datetime':
-      if (code === 'too_small') return say(words.tooEarly, { min });
-      if (code === 'too_big') return say(words.tooLate, { max });
-      return say(field.type === 'time' ? words.needTime : words.needDate);
+      if (code === 'too_small') return fill(words.tooEarly, { min });
+      if (code === 'too_big') return fill(words.tooLate, { max });
+      return field.type === 'time' ? words.needTime : words.needDate;
     case 'multi_select':
-      if (code === 'too_small') return say(words.tooFewChoices, { min: field.minItems ?? 0 });
-      if (code === 'too_big') return say(words.tooManyChoices, { max: field.maxItems ?? 0 });
-      return say(words.needChoice);
+      if (code === 'too_small') return fill(words.tooFewChoices, { min: field.minItems ?? 0 });
+      if (code === 'too_big') return fill(words.tooManyChoices, { max: field.maxItems ?? 0 });
+      return words.needChoice;
     case 'select':
     case 'radio':
     case 'boolean':
-      return say(words.needChoice);
+    case 'rating':
+    case 'scale':
+      return words.needChoice;
     case 'checkbox':
-      return say(words.needTick);
+      return words.needTick;
     case 'file':
-      if (code !== 'too_big') return say(words.fileRefused);
+      if (code !== 'too_big') return words.fileRefused;
       if (path.endsWith(OF_A_FILE))
-        return say(words.fileTooLarge, { size: sizeInWords(field.maxBytes ?? 0) });
-      return say(words.tooManyFiles, { max: field.maxFiles ?? 1 });
+        return fill(words.fileTooLarge, { size: sizeInWords(field.maxBytes ?? 0, tag) });
+      return fill(words.tooManyFiles, { max: field.maxFiles ?? 1 });
     case 'hidden':
-      return say(words.refused);
+    case 'statement':
+      return words.refused;
     default:
       return field.type satisfies never;
   }
 }
 
 /** The author's own message, if there is one. */
-function textWords(field: Field, words: Words): string {
-  const { label, type } = field;
-  if (field.patternMessage !== undefined) return field.patternMessage;
+function textWords({ type, patternMessage }: Field, words: Words): string {
+  if (patternMessage !== undefined) return patternMessage;
   const own = { email: words.needEmail, url: words.needUrl, phone: words.needPhone };
-  return fill(type === 'email' || type === 'url' || type === 'phone' ? own[type] : words.needPattern, {
-    label,
-  });
+  return type === 'email' || type === 'url' || type === 'phone' ? own[type] : words.needPattern;
 }
 
 /** The end of a violation's path that concerns one file, not the list of them. */

@@ -9,20 +9,19 @@ import {
   definitionToMessage,
 } from '../../../src/domain/definition/definition-message.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
-import { givenDefinition, options, refusals, sent, withKey } from '../given.ts';
+import { givenDefinition, leastField, options, refusals, sent, withKey } from '../given.ts';
 
 const whole = {
   description: 'All there is',
   fields: [
     ...fieldTypes.map((type) => ({
       id: `f_${type}`,
-      type,
-      required: true,
+      ...leastField(type),
+      required: type !== 'statement',
       description: 'd',
       placeholder: 'p',
       agentHint: 'h',
       page: 2,
-      ...(['select', 'radio', 'multi_select'].includes(type) && { options: options('x', 'y') }),
     })),
     {
       id: 't',

@@ -1,7 +1,10 @@
-import type { Field } from '../../domain/definition/definition.ts';
-import { fieldRules } from '../../domain/fields/index.ts';
-import { attributes, type Html, html } from '../../text/html.ts';
-import { fill, type Language } from '../../text/words/language.ts';
+import type { Field } from '../../../domain/definition/definition.ts';
+import { fieldRules } from '../../../domain/fields/index.ts';
+import { attributes, type Html, html } from '../../../text/html.ts';
+import { choices } from './choices.ts';
+import { type ControlView, common, identity } from './control-view.ts';
+import { files } from './files.ts';
+import { points } from './points.ts';
 
 /** The native control that takes a field's answer, with what was answered before. */
 export function controlOf(field: Field, view: ControlView): Html {
@@ -39,6 +42,11 @@ ${last}</textarea>`;
       })}>`;
     case 'files':
       return files(field, view);
+    case 'rating':
+    case 'scale':
+      return points(field, view);
+    case 'statement':
+      return html``;
     case 'line':
       return html`<input${common(field, view)}${attributes({
         ...inputKinds[field.type],
@@ -57,57 +65,6 @@ ${last}</textarea>`;
     default:
       return control satisfies never;
   }
-}
-
-function common(field: Field, view: ControlView): Html {
-  return attributes({
-    class: 'control',
-    ...identity(field, view),
-    'aria-describedby': view.describedBy,
-    'aria-invalid': view.problem === undefined ? undefined : 'true',
-  });
-}
-
-function identity(field: Field, view: ControlView) {
-  return { id: `${field.id}.0`, name: field.id, disabled: !view.visible };
-}
-
-function choices(field: Field, view: ControlView, type: 'radio' | 'checkbox', options: Choice[]): Html {
-  const short = options.length <= 2 || options.every(({ label }) => label.length <= SHORT_LABEL);
-  return html`<div class="${short ? 'choices row' : 'choices'}">${options.map(
-    ({ label, value }, index) =>
-      html`<label class="choice"><input${attributes({
-        type,
-        id: `${field.id}.${index}`,
-        name: field.id,
-        value,
-        checked: view.texts.includes(value),
-        disabled: !view.visible,
-      })}><span>${label}</span></label>
-`,
-  )}</div>`;
-}
-
-/** Lists what was uploaded already below the control, each file with a box that removes it. */
-function files(field: Field, view: ControlView): Html {
-  const disabled = !view.visible;
-  const uploaded = view.texts.filter((text) => text !== '');
-  return html`<input${common(field, view)}${attributes({
-    type: 'file',
-    accept: field.accept?.join(','),
-    multiple: (field.maxFiles ?? 1) > 1,
-    'data-max-bytes': field.maxBytes,
-    'data-max-files': field.maxFiles,
-  })}>
-<ul class="files">${uploaded.map((id) => {
-    const name = view.fileNames.get(id) ?? view.language.words.uploadedFile;
-    return html`<li><input${attributes({ type: 'hidden', name: field.id, value: id, disabled })}>
-<input${attributes({ type: 'hidden', name: `_name.${id}`, value: name, disabled })}>${name}
-<label class="choice"><input${attributes({ type: 'checkbox', name: '_remove', value: id, disabled })}> ${fill(
-      view.language.words.removeFile,
-      { file: name },
-    )}</label></li>`;
-  })}</ul>`;
 }
 
 /**
@@ -172,22 +129,3 @@ const inputKinds: Record<string, Record<string, string>> = {
 
 /** Without these, browsers accept years of six digits. */
 const latest: Record<string, string> = { date: '9999-12-31', datetime: '9999-12-31T23:59' };
-
-/** Choices up to this length are shown two in a row where the page is wide enough. */
-const SHORT_LABEL = 16;
-
-type Choice = { label: string; value: string };
-
-/** What a field is shown with. */
-export type FieldView = {
-  language: Language;
-  /** The values of its inputs, as texts. */
-  texts: readonly string[];
-  /** What is wrong with its answer. */
-  problem: string | undefined;
-  visible: boolean;
-  /** The names of uploaded files, by upload id. */
-  fileNames: ReadonlyMap<string, string>;
-};
-
-type ControlView = FieldView & { describedBy: string | undefined };

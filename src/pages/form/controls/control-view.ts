@@ -1,0 +1,33 @@
+import type { Field } from '../../../domain/definition/definition.ts';
+import { attributes, type Html } from '../../../text/html.ts';
+import type { Language } from '../../../text/words/language.ts';
+
+/** The attributes of a control that stands for the whole field. */
+export function common(field: Field, view: ControlView): Html {
+  return attributes({
+    class: 'control',
+    ...identity(field, view),
+    'aria-describedby': view.describedBy,
+    'aria-invalid': view.problem === undefined ? undefined : 'true',
+  });
+}
+
+/** The attributes that name an input. */
+export function identity(field: Field, view: ControlView) {
+  return { id: `${field.id}.0`, name: field.id, disabled: !view.visible };
+}
+
+/** What a field is shown with. */
+export type FieldView = {
+  language: Language;
+  /** The values of its inputs, as texts. */
+  texts: readonly string[];
+  /** What is wrong with its answer. */
+  problem: string | undefined;
+  visible: boolean;
+  /** The names of uploaded files, by upload id. */
+  fileNames: ReadonlyMap<string, string>;
+};
+
+/** `describedBy` are the ids of the texts about the field. */
+export type ControlView = FieldView & { describedBy: string | undefined };
