@@ -20,12 +20,12 @@ export function createApi(options: ServiceOptions): Api {
       countInDatabase: (key, seconds) => countCall(database, key, seconds),
     },
     describeTemporaryFault,
-    guards: [refuseWhileLow(options.disk, database.engine)],
+    guards: [refuseWhileLow(options.disk, database.engine, options.metrics)],
     now,
     log,
   });
-  const { keys, prepare, makeFirstKey, endStreams } = services;
-  return { ...rpc, keys, prepare, makeFirstKey, endStreams };
+  const { keys, prepare, makeFirstKey, endStreams, streams, waits } = services;
+  return { ...rpc, keys, prepare, makeFirstKey, endStreams, streams, waits };
 }
 
 function describeTemporaryFault(error: unknown): string | undefined {
@@ -34,4 +34,5 @@ function describeTemporaryFault(error: unknown): string | undefined {
   return error instanceof DatabaseUnavailable ? 'The database is out of reach' : undefined;
 }
 
-export type Api = Rpc & Pick<Services, 'keys' | 'prepare' | 'makeFirstKey' | 'endStreams'>;
+export type Api = Rpc &
+  Pick<Services, 'keys' | 'prepare' | 'makeFirstKey' | 'endStreams' | 'streams' | 'waits'>;

@@ -4,13 +4,15 @@ import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
 import { type Api, createApi } from './api.ts';
-import { BodyBudget } from './body/budget.ts';
+import { BodyBudget, standardLimits } from './body/budget.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
 import { networkOf } from './domain/client-network.ts';
 import { SecretBox } from './domain/secrets.ts';
 import { createGateway } from './gateway/router.ts';
+import { registerGauges } from './gauges.ts';
 import { type ListenOptions, listen } from './listeners/listeners.ts';
+import { type MetricsServer, serveMetrics } from './listeners/metrics.ts';
 import { createMcp } from './mcp/router.ts';
 import { formPostPages as pages } from './pages/form-post.ts';
 import { createHostedPages } from './pages/router.ts';
@@ -29,7 +31,8 @@ import { createSpool } from './services/uploads/spool.ts';
 import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
-import { countBytes, createAccessLog } from './telemetry/access-log.ts';
+import { type AccessLog, countBytes, createAccessLog } from './telemetry/access-log.ts';
+import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 
 /**
  * Starts the whole service: database, services, delivery, and the servers of HTTP/1.1 and HTTP/2. If a part
@@ -46,6 +49,10 @@ export async function startApp(
   const secrets = new SecretBox(secretKey, config.previousSecretKey);
   const database = given ?? started.adopt(await openConfigured(config, log), (opened) => opened.close());
   await verifySecretKey(database, secrets);
+  const metrics =
+    config.metricsPort === undefined
+      ? undefined
+      : createMetrics({ version: manifest.version, database: database.engine });
 
   const floorMib = config.minFreeDiskMib;
   const floorBytes = floorMib === undefined ? undefined : floorMib * MIB;
@@ -66,8 +73,10 @@ export async function startApp(
     log,
     removeUpload,
     onEvents,
+    metrics,
   });
   const writer = createSubmissionWriter(database, {
+    metrics,
     places: () => delivery.places(),
     onCommitted(commit) {
       delivery.onCommitted(commit);
@@ -105,6 +114,7 @@ export async function startApp(
     keylessStorage,
     spool: createSpool(`${config.dataDir}/uploads/spool`),
     patterns,
+    metrics,
   });
   const bootstrapKey = await api.prepare(config.bootstrapApiKey);
   if (given === undefined && config.databaseUrl === undefined) {
@@ -112,22 +122,29 @@ export async function startApp(
     started.defer(await serveAdminSocket({ dataDir: config.dataDir, admin, log }));
   }
 
+  const metricsServer = await startMetrics(config, metrics, log);
+  if (metricsServer) started.defer(() => metricsServer.close());
+
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
   const isTrusted = trustedBy(config);
   const { tlsCert: certFile, tlsKey: keyFile } = config;
   const tls = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
+  const bodies = new BodyBudget(standardLimits, metrics);
+  const accessLog = createAccessLog({ log: config.accessLog ? log : undefined, metrics });
   const listeners = await listen({
     ...config,
     tls,
-    http: createHttpHandler(config, { api, secrets, log }),
-    grpc: rpcHandler(config, { api, log, fallback: notFound }),
+    http: createHttpHandler(config, { api, secrets, accessLog, log }),
+    grpc: rpcHandler(config, { api, accessLog, log, fallback: notFound }),
     ...clientsBehind(isTrusted),
-    bodies: new BodyBudget(),
+    bodies,
+    metrics,
     now,
     log,
   });
   started.defer(() => listeners.close(CALLS_GRACE_MS));
+  if (metrics) registerGauges(metrics, { database, writer, bodies, disk, listeners, api, config });
   started.defer(() => api.endStreams());
   const isFirstKeyWanted = config.bootstrapApiKey === undefined && !isFurtherWorker;
   const firstKey = isFirstKeyWanted ? await api.makeFirstKey() : undefined;
@@ -137,18 +154,27 @@ export async function startApp(
   return {
     url: `${scheme}://localhost:${listeners.port}`,
     grpcUrl: `${scheme}://localhost:${listeners.grpcPort}`,
+    metricsUrl: metricsServer?.url,
     firstKey,
     isBootstrapKeyRevoked: bootstrapKey.isRevoked,
     close: () => owned.disposeAsync(),
   };
 }
 
+async function startMetrics(
+  { metricsHost: host, metricsPort: port }: Config,
+  metrics: Metrics | undefined,
+  log: Logger,
+): Promise<MetricsServer | undefined> {
+  return metrics === undefined || port === undefined ? undefined : serveMetrics({ host, port, metrics, log });
+}
+
 /** RPCs over HTTP/1.1 are handled before Express; everything else is a page or the REST interface. */
-function createHttpHandler(config: Config, { api, secrets, log }: HttpParts): RequestListener {
+function createHttpHandler(config: Config, { api, secrets, accessLog, log }: HttpParts): RequestListener {
   const transport = api.transport();
   const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
-  countBytes(app.response);
+  if (accessLog?.writes === true) countBytes(app.response);
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
@@ -172,13 +198,14 @@ function createHttpHandler(config: Config, { api, secrets, log }: HttpParts): Re
   app.use(createGateway({ transport, admit, accessOf, baseUrl, allowPrivateUrls, pages, version, log }));
   return rpcHandler(config, {
     api,
+    accessLog,
     log,
     // Express expects the request and response of HTTP/1.1, which this listener's always are.
     fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
   });
 }
 
-function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): RpcHandler {
+function rpcHandler(config: Config, { api, accessLog, log, fallback }: RpcHandlerParts): RpcHandler {
   const trusted = trustedBy(config);
   return createRpcHandler({
     routes: (router) => api.routes(router),
@@ -188,7 +215,7 @@ function rpcHandler(config: Config, { api, log, fallback }: RpcHandlerParts): Rp
     },
     fallback,
     allowedOrigins: config.rpcAllowedOrigins,
-    accessLog: config.accessLog ? createAccessLog(log) : undefined,
+    accessLog,
     log,
   });
 }
@@ -257,6 +284,8 @@ const DELIVERY_GRACE_MS = 25_000;
 export type App = {
   url: string;
   grpcUrl: string;
+  /** Where the metrics are; undefined if they are off, or their port can't be used. */
+  metricsUrl: string | undefined;
   /** The text of the first API key, if it was made by this start. */
   firstKey: string | undefined;
   /** Whether BOOTSTRAP_API_KEY was revoked, and so is worth nothing. */
@@ -267,9 +296,9 @@ export type App = {
 
 type IsTrusted = (address: string, index: number) => boolean;
 
-type HttpParts = { api: Api; secrets: SecretBox; log: Logger };
+type HttpParts = { api: Api; secrets: SecretBox; accessLog: AccessLog | undefined; log: Logger };
 
-type RpcHandlerParts = Pick<RpcHandlerOptions, 'log' | 'fallback'> & { api: Api };
+type RpcHandlerParts = Pick<RpcHandlerOptions, 'accessLog' | 'log' | 'fallback'> & { api: Api };
 
 export type AppOptions = {
   log: Logger;

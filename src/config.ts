@@ -32,6 +32,16 @@ export function readConfig(env: Environment): Config {
       'WORKERS: more than 1 needs DATABASE_URL: the embedded database belongs to one process',
     ]);
   }
+  const { metricsPort } = rest;
+  if (metricsPort !== undefined && metricsPort > 0) {
+    const last = metricsPort + rest.workers - 1;
+    const isTaken = (other: number) => other >= metricsPort && other <= last;
+    if (last > 65_535 || isTaken(port) || isTaken(rest.grpcPort)) {
+      throw new ConfigError([
+        'METRICS_PORT: expected off, or a port for each of WORKERS beside PORT and GRPC_PORT',
+      ]);
+    }
+  }
   if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined)) {
     throw new ConfigError([
       rest.tlsCert === undefined ? 'TLS_CERT: needed with TLS_KEY' : 'TLS_KEY: needed with TLS_CERT',
@@ -78,6 +88,8 @@ const wholeNumber = (least: number, most: number) =>
     .transform(Number);
 
 const port = wholeNumber(0, 65_535);
+
+const hostName = z.string().regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' });
 
 const flag = z
   .enum(['true', 'false'], { error: 'expected true or false' })
@@ -135,7 +147,7 @@ const settings = z.object({
     'HOST',
     'the address to listen on; 127.0.0.1 where keys are not required',
     '0.0.0.0',
-    z.string().regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' }),
+    hostName,
   ),
   tlsCert: optional(
     'TLS_CERT',
@@ -316,6 +328,18 @@ const settings = z.object({
     '0',
     readBy(parseTrustProxy),
   ),
+  metricsPort: setting(
+    'METRICS_PORT',
+    'metrics for Prometheus at `/metrics`; the second of `WORKERS` takes the next port, and so on; `off`: none',
+    '9464',
+    readBy(parseMetricsPort),
+  ),
+  metricsHost: setting(
+    'METRICS_HOST',
+    'the address for them; whoever reaches it may read them',
+    '127.0.0.1',
+    hostName,
+  ),
   logLevel: setting(
     'LOG_LEVEL',
     '`fatal` to `trace`, or `silent`',
@@ -379,6 +403,14 @@ function parseWorkers(text: string): number {
 }
 
 const MAX_WORKERS = 128;
+
+/** Reads METRICS_PORT: a port, 0 for one that is free, or undefined for `off`. */
+function parseMetricsPort(text: string): number | undefined {
+  if (text === 'off') return undefined;
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535)
+    throw new Error('expected off, or a port from 0 to 65535');
+  return Number(text);
+}
 
 /** Reads TRUST_PROXY: a number of hops, or addresses and ranges. Never everyone: that lets callers lie. */
 function parseTrustProxy(text: string): number | string[] {

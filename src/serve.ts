@@ -4,7 +4,7 @@ import { type App, startApp } from './app.ts';
 import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
 import { firstCommand } from './pages/first-command.ts';
 import { StartError } from './store/database/faults.ts';
-import { isFurtherWorker, superviseWorkers } from './workers.ts';
+import { isFurtherWorker, superviseWorkers, workerNumber } from './workers.ts';
 
 const config = settings();
 const log = pino({ level: config.logLevel, base: null }, await logDestination(config));
@@ -33,16 +33,24 @@ async function logDestination({ logFormat }: Config): Promise<DestinationStream>
 
 async function start(): Promise<App> {
   try {
-    return await startApp(config, {
-      log,
-      now: Date.now,
-      random: Math.random,
-      isFurtherWorker: isFurtherWorker(),
-    });
+    return await startApp(
+      { ...config, metricsPort: ownMetricsPort(config) },
+      {
+        log,
+        now: Date.now,
+        random: Math.random,
+        isFurtherWorker: isFurtherWorker(),
+      },
+    );
   } catch (error) {
     if (error instanceof StartError) return fail(error.message);
     throw error;
   }
+}
+
+/** Workers have a port each, the first that of METRICS_PORT, so that each is asked for its own. */
+function ownMetricsPort({ metricsPort }: Config): number | undefined {
+  return metricsPort === undefined || metricsPort === 0 ? metricsPort : metricsPort + workerNumber() - 1;
 }
 
 /** Finishes what is under way and exits with 0. A second signal exits at once with 1. */
@@ -80,6 +88,7 @@ function welcome(running: App, options: Config): string {
       'Mail',
       smtpUrl === undefined ? `written to ${dataDir}/mail (SMTP_URL sends it)` : `sent by ${hostOf(smtpUrl)}`,
     ],
+    ...(running.metricsUrl === undefined ? [] : [['Metrics', running.metricsUrl]]),
     ...(running.firstKey === undefined
       ? []
       : [['API key', `${running.firstKey}   (shown only now: keep it)`]]),

@@ -18,7 +18,7 @@ export async function superviseWorkers(count: number, log: Logger): Promise<numb
     });
   }
 
-  const first = cluster.fork();
+  const first = fork(1);
   const failed = await Promise.race([
     once(first, 'listening').then(() => undefined),
     once(first, 'exit').then(([code]) => (typeof code === 'number' ? code : 1)),
@@ -33,11 +33,34 @@ export async function superviseWorkers(count: number, log: Logger): Promise<numb
       { pid: worker.process.pid, code, signal },
       'A worker exited; another one replaces it in a second.',
     );
-    void sleep(RESTART_MS).then(() => !stopping && cluster.fork());
+    void sleep(RESTART_MS).then(() => !stopping && fork(numberOf(worker)));
   });
-  for (let started = 1; started < count; started += 1) cluster.fork();
+  for (let number = 2; number <= count; number += 1) fork(number);
   return ended;
 }
+
+/**
+ * The number of this process among the workers, from 1: the one that replaces another has its number. 1 for a process
+ * without workers.
+ */
+export function workerNumber(): number {
+  return cluster.isWorker ? Number(process.env[NUMBER]) : 1;
+}
+
+function fork(number: number): Worker {
+  const worker = cluster.fork({ [NUMBER]: String(number) });
+  numbers.set(worker, number);
+  return worker;
+}
+
+function numberOf(worker: Worker): number {
+  return numbers.get(worker) ?? 1;
+}
+
+const numbers = new WeakMap<Worker, number>();
+
+/** The variable that tells a worker its number. */
+const NUMBER = 'FORMS_WORKER_NUMBER';
 
 /** Whether this process is a worker, but not the first one. */
 export function isFurtherWorker(): boolean {

@@ -19,7 +19,10 @@ describe('readConfig', () => {
       deliveryRetentionDays: 90,
       rateLimit: true,
       trustProxy: 0,
+      metricsPort: 9464,
+      metricsHost: '127.0.0.1',
     });
+    expect(readConfig({ METRICS_PORT: 'off' }).metricsPort).toBeUndefined();
   });
 
   it('wants a server behind several workers', () => {
@@ -27,6 +30,9 @@ describe('readConfig', () => {
       expect.stringMatching(/^WORKERS: more than 1 needs DATABASE_URL/),
     ]);
     expect(readConfig({ WORKERS: '2', DATABASE_URL: 'postgres://localhost/forms' }).workers).toBe(2);
+    expect(
+      problemsOf({ WORKERS: '3', DATABASE_URL: 'postgres://localhost/forms', METRICS_PORT: '8079' }),
+    ).toEqual([expect.stringMatching(/^METRICS_PORT: expected off, or a port for each of WORKERS/)]);
     expect(
       readConfig({ WORKERS: 'auto', DATABASE_URL: 'postgres://localhost/forms' }).workers,
     ).toBeGreaterThan(0);
@@ -91,6 +97,10 @@ describe('readConfig', () => {
     ['TRUST_PROXY', '10.0.0.0/33'],
     ['LOG_LEVEL', 'verbose'],
     ['LOG_FORMAT', 'text'],
+    ['METRICS_PORT', 'no'],
+    ['METRICS_PORT', '65536'],
+    ['METRICS_PORT', '8080'],
+    ['METRICS_HOST', 'a b'],
     ['ACCESS_LOG', 'false'],
   ])('refuses %s=%s in a line that begins with its name', (name, value) => {
     const problems = problemsOf({ [name]: value });

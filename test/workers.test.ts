@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createServerDatabase } from './support/database.ts';
+import { metricIn } from './support/metrics.ts';
 import { freePort, spawnService, temporaryFolder } from './support/spawn.ts';
 import { until } from './support/until.ts';
 
@@ -9,7 +10,11 @@ describe('several workers', () => {
   it('share the port, print one block, replace one that dies, and end together', async () => {
     using folder = temporaryFolder();
     await using server = await createServerDatabase();
-    const env = await settings(folder.path, server.databaseUrl);
+    const metricsPort = await freePort();
+    const env = {
+      ...(await settings(folder.path, server.databaseUrl)),
+      METRICS_PORT: String(metricsPort),
+    };
     await using service = spawnService(env);
     const { output, firstKey } = await service.started();
     const workers = () => childrenOf(service.child.pid ?? 0);
@@ -21,8 +26,11 @@ describe('several workers', () => {
     const forms = await until(() =>
       fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, { headers }).catch(() => undefined),
     );
+    const starts = await Promise.all([metricsPort, metricsPort + 1].map(startAt));
     const ended = await service.stop();
 
+    expect(starts).toEqual([expect.any(Number), expect.any(Number)]);
+    expect(starts[0]).not.toBe(starts[1]);
     expect(forms.status).toBe(200);
     expect(ended.code).toBe(0);
     expect(ended.output).toBe(output);
@@ -58,4 +66,14 @@ async function settings(folder: string, databaseUrl: string) {
 /** The processes that a process has started and that live, by their ids. */
 function childrenOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+}
+
+/** The process whose metrics are on a port, by its own start: processes start one after the other. */
+async function startAt(port: number): Promise<number> {
+  const text = await until(() =>
+    fetch(`http://127.0.0.1:${port}/metrics`)
+      .then((response) => response.text())
+      .catch(() => undefined),
+  );
+  return metricIn(text, 'process_start_time_seconds') ?? Number.NaN;
 }

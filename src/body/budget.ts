@@ -1,3 +1,4 @@
+import type { Metrics } from '../telemetry/metrics.ts';
 import { type ArrivalRate, type ArrivalWatches, createArrivalWatches } from './arrival.ts';
 
 /**
@@ -7,13 +8,24 @@ import { type ArrivalRate, type ArrivalWatches, createArrivalWatches } from './a
 export class BodyBudget {
   readonly arrivals: ArrivalWatches;
   readonly #limits: BodyLimits;
+  readonly #metrics: Pick<Metrics, 'onLimit'> | undefined;
   readonly #heldOf = new Map<string, number>();
   #strangers = 0;
   #known = 0;
 
-  constructor(limits: BodyLimits = standardLimits) {
+  constructor(limits: BodyLimits = standardLimits, metrics?: Pick<Metrics, 'onLimit'>) {
     this.#limits = limits;
+    this.#metrics = metrics;
     this.arrivals = createArrivalWatches(limits.arrival);
+  }
+
+  /** The bytes that are held, of callers who are not known and of the others, and the most that may be. */
+  held(): HeldBodies {
+    const { strangersBytes, knownBytes } = this.#limits;
+    return {
+      keyless: { bytes: this.#strangers, most: strangersBytes },
+      key: { bytes: this.#known, most: knownBytes },
+    };
   }
 
   /** An account for the body of one request. `clientOf` is asked at most once: undefined for a trusted proxy. */
@@ -23,7 +35,7 @@ export class BodyBudget {
 
   /** Counts bytes of a caller with a key; returns false, and counts nothing, if they are too many. */
   addKnown(bytes: number): boolean {
-    if (bytes > 0 && this.#known + bytes > this.#limits.knownBytes) return false;
+    if (bytes > 0 && this.#known + bytes > this.#limits.knownBytes) return this.#refuse();
     this.#known += bytes;
     return true;
   }
@@ -32,12 +44,17 @@ export class BodyBudget {
   addOf(client: string | undefined, bytes: number): boolean {
     const held = (client === undefined ? 0 : (this.#heldOf.get(client) ?? 0)) + bytes;
     const { strangersBytes, clientBytes } = this.#limits;
-    if (bytes > 0 && (this.#strangers + bytes > strangersBytes || held > clientBytes)) return false;
+    if (bytes > 0 && (this.#strangers + bytes > strangersBytes || held > clientBytes)) return this.#refuse();
     this.#strangers += bytes;
     if (client === undefined) return true;
     if (held === 0) this.#heldOf.delete(client);
     else this.#heldOf.set(client, held);
     return true;
+  }
+
+  #refuse(): false {
+    this.#metrics?.onLimit('body_bytes');
+    return false;
   }
 }
 
@@ -93,13 +110,15 @@ const MIB = 1024 * 1024;
  */
 export const standardArrival: ArrivalRate = { graceMs: 20_000, bytesPerSecond: 4 * 1024 };
 
-const standardLimits: BodyLimits = {
+export const standardLimits: BodyLimits = {
   strangersBytes: 64 * MIB,
   // The largest body, an upload by RPC, has 11.
   clientBytes: 12 * MIB,
   knownBytes: 128 * MIB,
   arrival: standardArrival,
 };
+
+type HeldBodies = Record<'keyless' | 'key', { bytes: number; most: number }>;
 
 export type BodyLimits = {
   strangersBytes: number;

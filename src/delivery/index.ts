@@ -22,7 +22,7 @@ export type { DeliveryOptions, DeliverySettings } from './options.ts';
  * Any number of processes may do so on one database. With no workers, this one only notifies the others.
  */
 export function createDelivery(options: DeliveryOptions): Delivery {
-  const { database, settings, log } = options;
+  const { database, settings, log, metrics } = options;
   if (settings.workers === 0) return createNotifier(options);
 
   const graceOver = new AbortController();
@@ -32,6 +32,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     database,
     signal: graceOver.signal,
     log,
+    metrics,
     onChanges: async (changes) => {
       for (const change of changes) {
         if (change.change === 'failing') await turnOff(options, change.id, change.cause);
@@ -49,6 +50,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     signal: graceOver.signal,
     now: options.now,
     log,
+    metrics,
   });
   const breaker = createCircuitBreaker(options, worker.wake);
   const fanOut = createFanOut(options);
@@ -59,7 +61,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
       if (mails > 0) worker.wake();
       return more;
     },
-    log,
+    options,
   );
   const sweeps = createSweeps(options, worker.wake);
   const poller = createPoller({

@@ -1,6 +1,7 @@
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { ResolveHost } from './webhook/connector.ts';
 
 /** What delivery needs from the process that runs it. */
@@ -22,6 +23,7 @@ export type DeliveryOptions = {
   onEvents?: () => void;
   /** How the hosts of webhooks are found; absent: the system's name servers. */
   resolveHost?: ResolveHost;
+  metrics?: Metrics | undefined;
 };
 
 /** The part of the configuration that delivery reads. */

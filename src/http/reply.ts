@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
 import { discard } from '../body/read-body.ts';
+import { accessLineOf, noteRefusal } from '../telemetry/access-log.ts';
 import { CutOff } from './body.ts';
 import { requestIdOf } from './call.ts';
 import { HttpError, httpErrorOf } from './errors.ts';
@@ -95,6 +96,7 @@ export async function sendError(error: unknown, options: ErrorReply): Promise<vo
   const { request, response, log, send } = options;
   if (error instanceof CutOff || response.destroyed) return void request.socket.destroy();
   const failed = logged(httpErrorOf(error), options, log);
+  noteRefusal(accessLineOf(request), failed.reason);
   if (response.headersSent) return void response.destroy();
   for (const [name, value] of Object.entries(failed.headers)) response.setHeader(name, value);
   if (!(await discard(request))) response.setHeader('connection', 'close');

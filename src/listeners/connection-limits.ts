@@ -1,5 +1,6 @@
 import type { Server, Socket } from 'node:net';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { throttledWarning } from '../telemetry/throttled-warning.ts';
 
 /**
@@ -10,7 +11,7 @@ import { throttledWarning } from '../telemetry/throttled-warning.ts';
  * keep it for ever.
  */
 export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs: number): ConnectionLimits {
-  const { maxConnections, maxConnectionsPerClient, clientOf, now, log } = options;
+  const { maxConnections, maxConnectionsPerClient, clientOf, now, log, metrics } = options;
   const warn = throttledWarning(log, now, WARN_EVERY_MS);
   const openOf = new Map<string, number>();
 
@@ -28,11 +29,13 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
     // The client has gone while it waited to be accepted.
     if (remoteAddress === undefined) return false;
     if (open.size >= maxConnections) {
+      metrics?.onLimit('connections');
       warn({ maxConnections }, 'Too many connections are open; new ones are closed at once');
       return false;
     }
     const client = clientOf(remoteAddress);
     if (client !== undefined && (openOf.get(client) ?? 0) >= maxConnectionsPerClient) {
+      metrics?.onLimit('connections_per_client');
       warn(
         { client, maxConnectionsPerClient },
         'A client has too many connections; its new ones are closed at once. If it is a proxy, TRUST_PROXY exempts it',
@@ -49,6 +52,7 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
   }
 
   return {
+    open: () => open.size,
     guard(server) {
       const listeners = server.listeners('connection');
       server.removeAllListeners('connection');
@@ -77,6 +81,8 @@ export function destroyAfterEnd(socket: Socket, lingerMs: number): void {
 const WARN_EVERY_MS = 10_000;
 
 export type ConnectionLimits = {
+  /** How many connections are open. */
+  open(): number;
   /** From now on, what listens to the server's `connection` event only gets connections within the bounds. */
   guard(server: Server): void;
   /** Ends every connection that is open. */
@@ -91,4 +97,5 @@ export type ConnectionLimitOptions = {
   /** Milliseconds since 1970. */
   now: () => number;
   log: Log;
+  metrics?: Pick<Metrics, 'onLimit'> | undefined;
 };

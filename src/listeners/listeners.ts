@@ -85,6 +85,7 @@ export async function listen({
   return {
     port: portOf(httpPort),
     grpcPort: portOf(rpcPort),
+    connections: () => limits.open(),
     async close(graceMs) {
       watch?.[Symbol.dispose]();
       const closed = Promise.all([closing(httpPort), closing(rpcPort)]);
@@ -195,6 +196,8 @@ export type ListenOptions = ConnectionLimitOptions &
 export type Listeners = {
   port: number;
   grpcPort: number;
+  /** How many are open. */
+  connections: () => number;
   /** Accepts no more connections, and waits at most `graceMs` for calls under way. */
   close: (graceMs: number) => Promise<void>;
 };

@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { type NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
+import { FailureSchema, type NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
 import { isRetryable, nextCallAfter } from '../domain/next-call.ts';
 import { violationToMessage } from '../domain/violation-message.ts';
 import { summarize, type Violation } from '../domain/violations.ts';
@@ -48,6 +48,12 @@ export function withFailure(error: ConnectError): ConnectError {
   const complete = failed(reasons[code] ?? Reason.INTERNAL, rawMessage, { code, cause });
   for (const [name, value] of metadata) complete.metadata.set(name, value);
   return complete;
+}
+
+/** Why a call failed, as REST names it: `rate_limited`. */
+export function reasonNameOf(error: ConnectError): string {
+  const [failure] = error.findDetails(FailureSchema);
+  return Reason[failure?.reason ?? Reason.INTERNAL]?.toLowerCase() ?? 'internal';
 }
 
 /** The bytes are no message of the RPC. */

@@ -2,10 +2,10 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { requestIdFrom } from '../domain/request-id.ts';
-import { accessLineKey } from '../telemetry/access-log.ts';
+import { accessLineKey, noteRefusal } from '../telemetry/access-log.ts';
 import type { Log } from '../telemetry/log.ts';
 import { throttledWarning } from '../telemetry/throttled-warning.ts';
-import { failed, withFailure } from './errors.ts';
+import { failed, reasonNameOf, withFailure } from './errors.ts';
 import { addReceived } from './received.ts';
 
 /**
@@ -28,6 +28,7 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
     const line = call.contextValues.get(accessLineKey);
     // What a route answers is in its status.
     if (line?.route !== undefined) line.code = Code[failure.code];
+    noteRefusal(line, reasonNameOf(failure));
     logFailure({ ...facts, code: Code[failure.code] }, failure);
     return failure;
   }

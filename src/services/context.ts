@@ -2,6 +2,7 @@ import type { SecretBox, SecretKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { DiskSpace } from './disk-space.ts';
 import type { EventFeed } from './events/event-feed.ts';
@@ -38,6 +39,7 @@ export type ServiceOptions = {
   spool: Spool;
   /** Matches answers against the patterns of forms. */
   patterns: PatternMatching;
+  metrics?: Metrics | undefined;
 };
 
 /** The part of the configuration that services read. */

@@ -5,6 +5,7 @@ import type { Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { failed } from '../rpc/errors.ts';
 import type { Log } from '../telemetry/log.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 
 /**
  * Watches how much of the disk with `folder` is free, once a second. Less than `floorBytes` is too little; if that
@@ -14,10 +15,12 @@ import type { Log } from '../telemetry/log.ts';
 export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpaceWatch> {
   const { folder, floorBytes, log } = options;
   let isLow = false;
+  let freeBytes: number | undefined;
 
   async function look(): Promise<void> {
     const disk = await statfs(folder).catch(() => undefined);
     const free = disk === undefined ? Number.POSITIVE_INFINITY : disk.bavail * disk.bsize;
+    freeBytes = disk && free;
     const floor =
       floorBytes ?? Math.min(DEFAULT_FLOOR, (disk?.blocks ?? 0) * (disk?.bsize ?? 0) * DEFAULT_SHARE);
     const wasLow = isLow;
@@ -32,6 +35,7 @@ export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpa
   const timer = setInterval(() => void look(), LOOK_MS).unref();
   return {
     isLow: () => isLow,
+    freeBytes: () => freeBytes,
     [Symbol.dispose]: () => clearInterval(timer),
   };
 }
@@ -46,9 +50,14 @@ const LOOK_MS = 1_000;
  * Refuses calls that store something while the disk is low; what reads or removes goes on. On a server's database,
  * whose disk can't be seen from here, only files are refused.
  */
-export function refuseWhileLow(disk: DiskSpace, engine: 'pglite' | 'postgres'): Interceptor {
+export function refuseWhileLow(
+  disk: DiskSpace,
+  engine: 'pglite' | 'postgres',
+  metrics?: Pick<Metrics, 'onLimit'>,
+): Interceptor {
   return (next) => (req) => {
     if (!disk.isLow() || !storesHere(req.method, engine)) return next(req);
+    metrics?.onLimit('disk');
     const facts = { retryAfter: RETRY_AFTER_SECONDS };
     return Promise.reject(failed(Reason.UNAVAILABLE, `${LOW_DISK}: nothing new is stored for now`, facts));
   };
@@ -85,6 +94,10 @@ export type DiskSpace = {
   isLow: () => boolean;
 };
 
-export type DiskSpaceWatch = DiskSpace & Disposable;
+export type DiskSpaceWatch = DiskSpace &
+  Disposable & {
+    /** Undefined if the folder can't be looked at. */
+    freeBytes: () => number | undefined;
+  };
 
 type DiskSpaceOptions = { folder: string; floorBytes: number | undefined; log: Log };

@@ -11,7 +11,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
-import { limitConcurrency } from './concurrency.ts';
+import { type Concurrency, limitConcurrency } from './concurrency.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
 import { createFormReader } from './forms/form-reader.ts';
@@ -30,19 +30,27 @@ import { webhooksService } from './webhooks/webhooks.ts';
 
 /** Makes all services: the one list of them. Who may call what is in `rpc/authorization.ts`. */
 export function createServices(options: ServiceOptions): Services {
-  const { database, patterns, now, log, settings } = options;
+  const { database, patterns, now, log, settings, metrics } = options;
   const stopping = new AbortController();
   const context: ServiceContext = {
     ...options,
     stopping: stopping.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
     forms: createFormReader({ database, patterns, now }),
-    streams: limitConcurrency('streams', {
-      perKey: settings.maxStreamsPerKey,
-      perProject: settings.maxStreams,
-      total: settings.maxStreamsTotal,
-    }),
-    waits: limitConcurrency('waits', { perKey: settings.maxWaitsPerKey, total: settings.maxWaitsTotal }),
+    streams: limitConcurrency(
+      'streams',
+      {
+        perKey: settings.maxStreamsPerKey,
+        perProject: settings.maxStreams,
+        total: settings.maxStreamsTotal,
+      },
+      metrics,
+    ),
+    waits: limitConcurrency(
+      'waits',
+      { perKey: settings.maxWaitsPerKey, total: settings.maxWaitsTotal },
+      metrics,
+    ),
   };
   const contract = [
     service(FormsService, formsService(context)),
@@ -72,6 +80,8 @@ export function createServices(options: ServiceOptions): Services {
     },
     makeFirstKey: () => makeFirstKey(options),
     endStreams: () => stopping.abort(),
+    streams: context.streams,
+    waits: context.waits,
   };
 }
 
@@ -100,4 +110,7 @@ export type Services = {
   makeFirstKey: () => Promise<string | undefined>;
   /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;
+  /** The streams and waits that are open. */
+  streams: Concurrency;
+  waits: Concurrency;
 };

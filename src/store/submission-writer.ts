@@ -1,10 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { DatabaseUnavailable, Overloaded } from './database/faults.ts';
 import type { Queries } from './database/queries.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from './database/retry.ts';
 import {
   type Commit,
   claimsOf,
+  type InsertResult,
   insertSubmissions,
   type NewSubmission,
   type PreparedRow,
@@ -22,7 +24,7 @@ import { type LeasePlaces, NO_PLACES } from './webhook-deliveries.ts';
  * runs inside the turn that begins it.
  */
 export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
-  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES } = options;
+  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics } = options;
   const insertOptions = {
     slot: Math.floor(Math.random() * SLOTS),
     places: options.places ?? (() => NO_PLACES),
@@ -56,6 +58,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   async function store(group: Waiting[]): Promise<void> {
     try {
       const results = await insertSubmissions(db, group, insertOptions);
+      if (metrics !== undefined) count(metrics, group, results);
       for (const [index, waiting] of group.entries()) {
         const result = results[index];
         if (result === undefined || result.outcome === 'undecided') again(waiting);
@@ -65,6 +68,11 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
     } catch (error) {
       for (const waiting of group) settle(waiting, () => waiting.reject(error));
     }
+  }
+
+  function refuseMore(): never {
+    metrics?.onLimit('waiting_submissions');
+    throw new Overloaded();
   }
 
   function again(waiting: Waiting): void {
@@ -82,9 +90,9 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   return {
     async write(row) {
       if (closing) throw new DatabaseUnavailable();
-      if (heldRows >= maxWaiting) throw new Overloaded();
+      if (heldRows >= maxWaiting) refuseMore();
       const prepared = prepare(row);
-      if (heldBytes + prepared.json.length > maxWaitingBytes) throw new Overloaded();
+      if (heldBytes + prepared.json.length > maxWaitingBytes) refuseMore();
 
       heldBytes += prepared.json.length;
       heldRows += 1;
@@ -93,11 +101,20 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
       running ??= run();
       return promise;
     },
+    waiting: () => ({ rows: heldRows, bytes: heldBytes, maxRows: maxWaiting, maxBytes: maxWaitingBytes }),
     async close() {
       closing = true;
       await running;
     },
   };
+}
+
+function count(metrics: WriterMetrics, group: Waiting[], results: InsertResult[]): void {
+  const stored = group.filter((_, index) => results[index]?.outcome === 'stored');
+  const spam = stored.filter(({ row }) => row.status === 'spam').length;
+  metrics.onBatch('submissions', group.length);
+  metrics.onAccepted('accepted', stored.length - spam);
+  metrics.onAccepted('spam', spam);
 }
 
 /** As long as a statement is retried: who has waited for that is answered as those before, with 503. */
@@ -149,6 +166,8 @@ export type SubmissionWriter = {
    *   itself is refused.
    */
   write(row: NewSubmission): Promise<WriteOutcome>;
+  /** What waits to be stored, being stored included, and the most that may. Bytes are UTF-16 units of JSON. */
+  waiting(): { rows: number; bytes: number; maxRows: number; maxBytes: number };
   /** Refuses further rows and waits until those that wait are stored. */
   close(): Promise<void>;
 };
@@ -160,7 +179,10 @@ export type WriterOptions = {
   onCommitted?: (commit: Commit) => void;
   maxWaiting?: number;
   maxWaitingBytes?: number;
+  metrics?: WriterMetrics | undefined;
 };
+
+type WriterMetrics = Pick<Metrics, 'onAccepted' | 'onBatch' | 'onLimit'>;
 
 type Waiting = PreparedRow & {
   /** When it was handed over, by `performance.now()`. */

@@ -53,6 +53,7 @@ describe('the log at info', () => {
     expect(await lineOf('rest-2')).toMatchObject({
       route: '/v1/forms/:id/submissions',
       status: 404,
+      reason: 'not_found',
       bytes: Buffer.byteLength(absent.text),
       keyId: reader.id,
       project: 'shop',

@@ -33,6 +33,7 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
     RATE_LIMIT: 'off',
     WEBHOOK_ALLOW_PRIVATE: 'true',
     LOG_LEVEL: 'warn',
+    METRICS_PORT: 'off',
     ...env,
   });
   const logged: string[] = [];
@@ -46,6 +47,7 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
   return new TestService({
     url: app.url,
     grpcUrl: app.grpcUrl,
+    metricsUrl: app.metricsUrl ?? '',
     key: app.firstKey ?? '',
     database,
     owned,
@@ -58,6 +60,8 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
 export class TestService implements AsyncDisposable {
   readonly url: string;
   readonly grpcUrl: string;
+  /** Empty without METRICS_PORT. */
+  readonly metricsUrl: string;
   /** A `*` key of the default project. */
   readonly key: string;
   readonly database: TestDatabase;
@@ -69,6 +73,7 @@ export class TestService implements AsyncDisposable {
   constructor(parts: TestServiceParts) {
     this.url = parts.url;
     this.grpcUrl = parts.grpcUrl;
+    this.metricsUrl = parts.metricsUrl;
     this.key = parts.key;
     this.database = parts.database;
     this.logged = parts.logged;
@@ -229,7 +234,10 @@ export type PublishedForm = {
   current_version_id: string;
   webhook_secret?: string;
 };
-type TestServiceParts = Pick<TestService, 'url' | 'grpcUrl' | 'key' | 'database' | 'logged'> & {
+type TestServiceParts = Pick<
+  TestService,
+  'url' | 'grpcUrl' | 'metricsUrl' | 'key' | 'database' | 'logged'
+> & {
   owned: AsyncDisposableStack;
   folder: string;
 };

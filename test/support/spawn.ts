@@ -13,7 +13,7 @@ import { join } from 'node:path';
 export function spawnService(env: Record<string, string>, args: string[] = []): SpawnedService {
   const child = spawn(process.execPath, ['--max-semi-space-size=16', 'src/main.ts', ...args], {
     cwd: join(import.meta.dirname, '../..'),
-    env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', ...env },
+    env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';

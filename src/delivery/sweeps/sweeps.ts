@@ -26,10 +26,9 @@ import { createResealing, type ResealingOptions } from './resealing.ts';
  * `onDeliveries` is called when there are deliveries to make.
  */
 export function createSweeps(options: SweepOptions & ResealingOptions, onDeliveries: () => void): Sweeps {
-  const { log } = options;
-  const expiry = createWorkerLoop('expiry', () => expireSessions(options, onDeliveries), log);
-  const removal = createWorkerLoop('removal', () => removeOld(options), log);
-  const resealing = createWorkerLoop('resealing', createResealing(options), log);
+  const expiry = createWorkerLoop('expiry', () => expireSessions(options, onDeliveries), options);
+  const removal = createWorkerLoop('removal', () => removeOld(options), options);
+  const resealing = createWorkerLoop('resealing', createResealing(options), options);
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {
@@ -80,21 +79,22 @@ export async function expireSessions(
 
 /** Removes a batch of each kind of row that is too old. True if there may be more. */
 export async function removeOld(options: SweepOptions): Promise<boolean> {
-  const { database, settings } = options;
+  const { database, settings, metrics } = options;
   const before = (await readClock(database)).getTime() - settings.retentionDays * DAY_MS;
-  const counts = [
-    await purgeDeliveries(database, before, BATCH),
-    await purgeEvents(database, before, BATCH),
-    await purgeDeletedWebhooks(database, BATCH),
-    await removeUnactivatedForms(database, BATCH),
-    await purgeMailCounts(database, BATCH),
-    await purgeRateLimits(database, BATCH),
-    await purgeIdempotencyKeys(database, BATCH),
-    await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
-  ];
+  const counts = {
+    deliveries: await purgeDeliveries(database, before, BATCH),
+    events: await purgeEvents(database, before, BATCH),
+    webhooks: await purgeDeletedWebhooks(database, BATCH),
+    unactivated_forms: await removeUnactivatedForms(database, BATCH),
+    mail_counts: await purgeMailCounts(database, BATCH),
+    rate_limits: await purgeRateLimits(database, BATCH),
+    idempotency_keys: await purgeIdempotencyKeys(database, BATCH),
+    uploads: await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
+  };
+  for (const [kind, count] of Object.entries(counts)) metrics?.onRemoved(kind, count);
   const moreOfDeleted = await removeDeletedForms(options);
   const moreRetained = await enforceRetention(options);
-  return moreOfDeleted || moreRetained || counts.some((count) => count >= BATCH);
+  return moreOfDeleted || moreRetained || Object.values(counts).some((count) => count >= BATCH);
 }
 
 /** Removes what is left of deleted forms, a batch of each at a time. True if there may be more. */
@@ -110,7 +110,7 @@ async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
 
 /** Removes a batch of each form's submissions and sessions that are older than its retention time. */
 async function enforceRetention(options: SweepOptions): Promise<boolean> {
-  const { database, now } = options;
+  const { database, now, metrics } = options;
   let more = false;
   for (let cursor: string | undefined; ; ) {
     const page = await listRetentions(database, { limit: BATCH, cursor });
@@ -121,6 +121,8 @@ async function enforceRetention(options: SweepOptions): Promise<boolean> {
       );
       await removeUploads(options, uploadIds);
       const sessions = await removeSessionsBefore(database, id, new Date(before), BATCH);
+      metrics?.onRemoved('submissions', removed);
+      metrics?.onRemoved('sessions', sessions);
       more ||= removed === BATCH || sessions === BATCH;
     }
     if (page.nextCursor === null) return more;
@@ -148,5 +150,5 @@ export type Sweeps = {
 
 export type SweepOptions = Pick<
   DeliveryOptions,
-  'database' | 'settings' | 'now' | 'log' | 'removeUpload' | 'onEvents'
+  'database' | 'settings' | 'now' | 'log' | 'removeUpload' | 'onEvents' | 'metrics'
 >;

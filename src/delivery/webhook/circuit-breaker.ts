@@ -12,7 +12,7 @@ import { createWorkerLoop } from '../worker/worker-loop.ts';
  * `onDue` is called when deliveries have become due.
  */
 export function createCircuitBreaker(options: CircuitBreakerOptions, onDue: () => void): CircuitBreaker {
-  const { database, settings, log } = options;
+  const { database, settings, metrics } = options;
   const totalSeconds = longestTotal(settings.schedule);
   /** The last change of each webhook. */
   const waiting = new Map<string, BreakerChange>();
@@ -32,10 +32,11 @@ export function createCircuitBreaker(options: CircuitBreakerOptions, onDue: () =
       if (waiting.get(webhookId) === change) waiting.delete(webhookId);
       return waiting.size > 0;
     },
-    log,
+    options,
   );
   return {
     onChange(change) {
+      metrics?.onBreaker(change.change);
       waiting.set(change.id, change);
       loop.wake();
     },
@@ -52,4 +53,4 @@ export type CircuitBreaker = {
 
 type BreakerChange = Exclude<HealthChange, { change: 'failing' }>;
 
-export type CircuitBreakerOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'log'>;
+export type CircuitBreakerOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'log' | 'metrics'>;

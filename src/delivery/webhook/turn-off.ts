@@ -10,11 +10,12 @@ import type { DeliveryOptions } from '../options.ts';
  * are mailed. Never throws: a failure is logged.
  */
 export async function turnOff(options: TurnOffOptions, id: string, cause: TurnOffCause): Promise<void> {
-  const { database, log } = options;
+  const { database, log, metrics } = options;
   const reason = reasons[cause];
   try {
     const webhook = await turnOffWebhook(database, { id, reason });
     if (webhook === null) return;
+    metrics?.onTurnedOff(cause);
     log.warn({ webhook: id, reason }, 'Turned a webhook off.');
     if (cause === 'too_long') await mailOwners(options, webhook, reason);
   } catch (error) {
@@ -67,4 +68,7 @@ function webhookOffMail(context: MailContext, webhook: TurnedOffWebhook, reason:
 
 export type TurnOffCause = 'gone' | 'too_long' | 'never_worked';
 
-export type TurnOffOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now' | 'log'>;
+export type TurnOffOptions = Pick<
+  DeliveryOptions,
+  'database' | 'secretKey' | 'settings' | 'now' | 'log' | 'metrics'
+>;

@@ -3,6 +3,7 @@ import { newId } from '../../domain/ids.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import type { Claim, WebhookContent } from '../../store/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/delivery-results.ts';
+import type { AttemptOutcome } from '../../telemetry/metrics.ts';
 import type { DeliveryOptions } from '../options.ts';
 
 /**
@@ -16,6 +17,12 @@ export function createAttempts(
 ): (claim: Claim, signal: AbortSignal) => Promise<Attempted> {
   const { now, log, webhooks, mails } = options;
 
+  function record({ kind, content: { channel } }: Claim, result: Result): void {
+    const { attempt } = result;
+    const seconds = attempt && attempt.durationMs / 1000;
+    options.metrics?.onAttempt({ channel, kind, outcome: outcomeOf(result), seconds });
+  }
+
   return async (claim, signal) => {
     const startedAt = now();
     const claimed = { id: claim.id, lease: claim.lease };
@@ -25,17 +32,26 @@ export function createAttempts(
         content.channel === 'webhook'
           ? await webhooks.send(claim, content, signal)
           : await mails.send(claim, content.mail, signal);
-      const timing = { startedAt, durationMs: now() - startedAt };
-      return { result: { ...claimed, ...resultOf(options, claim, outcome, timing) }, gone: isGone(outcome) };
+      const result = resultOf(options, claim, outcome, { startedAt, durationMs: now() - startedAt });
+      record(claim, result);
+      return { result: { ...claimed, ...result }, gone: isGone(outcome) };
     } catch (error) {
       if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 }, gone: false };
       log.error(
         { err: error, delivery: claim.id },
         'Could not attempt a delivery; it goes on by its schedule.',
       );
-      return { result: { ...claimed, ...afterFault(options, claim, error) }, gone: false };
+      const result = afterFault(options, claim, error);
+      record(claim, result);
+      return { result: { ...claimed, ...result }, gone: false };
     }
   };
+}
+
+function outcomeOf({ status, attempt }: Result): AttemptOutcome {
+  if (status === 'delivered') return 'delivered';
+  if (status === 'failed') return attempt === undefined ? 'dropped' : 'failed';
+  return attempt === undefined ? 'postponed' : 'retried';
 }
 
 /** A failure of our own takes a step of the schedule, so that it ends though it may come each time. */
@@ -102,7 +118,7 @@ function isGone(outcome: Outcome): boolean {
 /** `gone`: the receiver answered that it wants no more. */
 export type Attempted = { result: DeliveryResult; gone: boolean };
 
-export type AttemptOptions = Pick<DeliveryOptions, 'settings' | 'now' | 'random' | 'log'> & {
+export type AttemptOptions = Pick<DeliveryOptions, 'settings' | 'now' | 'random' | 'log' | 'metrics'> & {
   webhooks: { send(claim: Claim, content: WebhookContent, signal: AbortSignal): Promise<Outcome> };
   mails: { send(claim: Claim, mail: unknown, signal: AbortSignal): Promise<Outcome> };
 };

@@ -10,7 +10,7 @@ import { createWorkerLoop } from './worker-loop.ts';
  * costs one cheap query a second.
  */
 export function createPoller(options: PollerOptions): Poller {
-  const { database, now, log, onEvents, onDeliveries, onSessions } = options;
+  const { database, now, onEvents, onDeliveries, onSessions } = options;
   const events = createWatermark(now);
   const deliveries = createWatermark(now);
   const leases = createWatermark(now);
@@ -35,7 +35,7 @@ export function createPoller(options: PollerOptions): Poller {
       if (found.sessions) onSessions();
       return found.abandoned;
     },
-    log,
+    options,
   );
 
   return {
@@ -72,7 +72,7 @@ export type Poller = {
   stop(): Promise<void>;
 };
 
-export type PollerOptions = Pick<DeliveryOptions, 'database' | 'now' | 'log'> & {
+export type PollerOptions = Pick<DeliveryOptions, 'database' | 'now' | 'log' | 'metrics'> & {
   /** Events wait to become deliveries. */
   onEvents: () => void;
   /** Deliveries are due. */

@@ -3,6 +3,7 @@ import type { Database } from '../../store/database/database.ts';
 import { isDataError } from '../../store/database/faults.ts';
 import { type DeliveryResult, type HealthChange, settleDeliveries } from '../../store/delivery-results.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 
 /**
  * Makes what stores results in batches: while one batch is being written the next one accumulates.
@@ -11,7 +12,7 @@ import type { Log } from '../../telemetry/log.ts';
  * deliveries are made again when their leases end.
  */
 export function createSettler(options: SettlerOptions): (result: DeliveryResult) => Promise<void> {
-  const { onChanges } = options;
+  const { onChanges, metrics } = options;
   let waiting: Waiting[] = [];
   let writing = false;
 
@@ -21,6 +22,7 @@ export function createSettler(options: SettlerOptions): (result: DeliveryResult)
       await new Promise(setImmediate);
       const batch = waiting.slice(0, BATCH);
       waiting = waiting.slice(BATCH);
+      metrics?.onBatch('results', batch.length);
       const changes = await settle(
         options,
         batch.map(({ result }) => result),
@@ -95,6 +97,7 @@ type SettlerOptions = {
   /** Aborted when a stop waits no longer. */
   signal: AbortSignal;
   log: Log;
+  metrics?: Pick<Metrics, 'onBatch'> | undefined;
   /** Must not throw. */
   onChanges: (changes: HealthChange[]) => Promise<void>;
 };

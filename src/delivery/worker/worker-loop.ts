@@ -1,11 +1,16 @@
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 
 /**
  * Makes a loop that runs a piece of work when woken: at once, one run at a time, and again as long as the
  * work returns that there is more. Between two runs it pauses for some milliseconds, so that work
  * accumulates while it is woken continually. A run that fails is logged and repeated a second later.
  */
-export function createWorkerLoop(name: string, work: () => Promise<boolean>, log: Log): WorkerLoop {
+export function createWorkerLoop(
+  name: string,
+  work: () => Promise<boolean>,
+  { log, metrics }: WorkerLoopOptions,
+): WorkerLoop {
   let running: Promise<void> | undefined;
   let woken = false;
   let stopped = false;
@@ -17,8 +22,10 @@ export function createWorkerLoop(name: string, work: () => Promise<boolean>, log
     woken = false;
     try {
       while (!stopped && (await work()));
+      metrics?.onWork(name, true);
       pausedUntil = performance.now() + PAUSE_MS;
     } catch (error) {
+      metrics?.onWork(name, false);
       log.error({ err: error, work: name }, 'Delivery work failed; it is repeated in a second.');
       woken = true;
       pausedUntil = performance.now() + RETRY_MS;
@@ -58,6 +65,8 @@ const RETRY_MS = 1_000;
 
 /** Short beside a delivery, and long enough for a busy form's commits to accumulate. */
 const PAUSE_MS = 5;
+
+type WorkerLoopOptions = { log: Log; metrics?: Pick<Metrics, 'onWork'> | undefined };
 
 export type WorkerLoop = {
   wake: () => void;

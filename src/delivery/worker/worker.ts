@@ -3,6 +3,7 @@ import { type Claim, claimDue, claimInTurn, type Turn } from '../../store/delive
 import type { DeliveryResult } from '../../store/delivery-results.ts';
 import { type LeasePlaces, NO_PLACES } from '../../store/webhook-deliveries.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { createAdaptiveWorkers } from './adaptive-workers.ts';
 import type { Attempted } from './attempt.ts';
 import { createReceiverQueues } from './receiver-queues.ts';
@@ -17,9 +18,9 @@ import { createWorkerLoop } from './worker-loop.ts';
  * stored under a lease of its own it gets by `attempt`, without asking the database.
  */
 export function createWorker(options: WorkerOptions): Worker {
-  const { database, workers, times, attempt, settle, onGone, signal, log, now } = options;
+  const { database, workers, times, attempt, settle, onGone, signal, now, metrics } = options;
   const watermark = createWatermark(now);
-  const loop = createWorkerLoop('claim', claim, log);
+  const loop = createWorkerLoop('claim', claim, options);
   const adaptive = createAdaptiveWorkers(workers);
   const queues = createReceiverQueues({
     maxWorkers: workers,
@@ -55,6 +56,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
     const due = await adaptive.measure(() => claimDue(database, { since, limit, places, page: PAGE }));
     watermark.advance(due.resumeAt.getTime());
+    if (due.claims.length > 0) metrics?.onBatch('claims', due.claims.length);
     queues.add(due.claims);
     moreDue = due.pageFull || due.cut;
     if (!due.pageFull || due.claims.length >= limit / 2) return false;
@@ -63,6 +65,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const next = { since, limit, places: queues.places(), after: turnAfter };
     const turn = await adaptive.measure(() => claimInTurn(database, next));
     turnAfter = turn.last;
+    if (turn.claims.length > 0) metrics?.onBatch('claims', turn.claims.length);
     queues.add(turn.claims);
     if (turnAfter !== null) return true;
     if (due.claims.length + turn.claims.length < FEW) blockedUntil = performance.now() + BLOCKED_MS;
@@ -139,4 +142,5 @@ export type WorkerOptions = {
   signal: AbortSignal;
   now: () => number;
   log: Log;
+  metrics?: Pick<Metrics, 'onBatch' | 'onWork'> | undefined;
 };

@@ -1,7 +1,7 @@
 import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
-import type { Engine } from './engine.ts';
+import type { Engine, PoolUse } from './engine.ts';
 import { transientFault } from './faults.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
 import { withRetries } from './retry.ts';
@@ -70,6 +70,7 @@ function databaseOn(engine: Engine): Database {
       }
     },
     schemaDifference: () => engine.schemaDifference(),
+    connections: () => engine.connections(),
     close: () => engine.close(),
   };
 }
@@ -132,6 +133,8 @@ export type Database = Queries & {
   isReady(): Promise<boolean>;
   /** What the tables lack of what the entities describe, as SQL; empty unless a migration was forgotten. */
   schemaDifference(): Promise<string>;
+  /** The connections to a server, and how many queries wait for one; undefined on the embedded engine. */
+  connections(): PoolUse | undefined;
   close(): Promise<void>;
 };
 

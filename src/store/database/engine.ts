@@ -32,5 +32,9 @@ export type Engine = {
   query(sql: string, params: unknown[], prepared?: boolean): Promise<Row[]>;
   /** Calls `handler` for notifications, and after a gap, until the returned function is called. */
   listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
+  /** The connections to a server, and how many queries wait for one; undefined on the embedded engine. */
+  connections(): PoolUse | undefined;
   close(): Promise<void>;
 };
+
+export type PoolUse = { inUse: number; idle: number; most: number; waiting: number };

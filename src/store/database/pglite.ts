@@ -60,6 +60,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
       const stop = await pglite.listen(channel, handler);
       return () => stop();
     },
+    connections: () => undefined,
     dump: () => pglite.dumpDataDir('none'),
     close: async () => {
       await orm.close();

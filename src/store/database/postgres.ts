@@ -47,6 +47,10 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     schemaDifference: () => schemaDifference(orm),
     query: (sql, params, prepared) => connections.query(sql, params, prepared),
     listen: (channel, handler) => listenOn(connections.pool, channel, handler, log),
+    connections: () => {
+      const { totalCount, idleCount, waitingCount } = connections.pool;
+      return { inUse: totalCount - idleCount, idle: idleCount, most: poolSize, waiting: waitingCount };
+    },
     close: async () => {
       await orm.close();
       await connections.close();

@@ -1,0 +1,115 @@
+import type { Api } from './api.ts';
+import type { BodyBudget } from './body/budget.ts';
+import type { Config } from './config.ts';
+import type { Listeners } from './listeners/listeners.ts';
+import type { DiskSpaceWatch } from './services/disk-space.ts';
+import type { Database } from './store/database/database.ts';
+import { type QueueState, readQueueState } from './store/queue-state.ts';
+import type { SubmissionWriter } from './store/submission-writer.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+
+/** Registers what is read when metrics are asked for: how much there is of something now, and of how much. */
+export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
+  const { database, writer, bodies, disk, listeners, api, config } = parts;
+  const { gauge, gauges } = metrics;
+
+  const queue = createQueueReader(database);
+  gauge('forms_database_up', 'Whether the database answers within 2 s.', async () =>
+    (await queue()) ? 1 : 0,
+  );
+  gauge(
+    'forms_queue_due',
+    'Deliveries that are due or under way, up to 10,000 on the embedded database and 100,000 on a server.',
+    async () => (await queue())?.due,
+  );
+  gauge(
+    'forms_queue_later',
+    'Deliveries that wait for a later time, up to as many.',
+    async () => (await queue())?.later,
+  );
+  gauge(
+    'forms_queue_oldest_due_age_seconds',
+    'For how long the first delivery waits that is due and that no process has claimed.',
+    async () => {
+      const state = await queue();
+      return state && state.oldestAgeMs / 1000;
+    },
+  );
+
+  gauge('forms_writer_waiting_rows', 'Submissions that wait to be stored.', () => writer.waiting().rows);
+  gauge('forms_writer_waiting_rows_limit', 'The most that may wait.', () => writer.waiting().maxRows);
+  gauge('forms_writer_waiting_bytes', 'Their JSON, in UTF-16 units.', () => writer.waiting().bytes);
+  gauge('forms_writer_waiting_bytes_limit', 'The most that may wait.', () => writer.waiting().maxBytes);
+
+  if (database.connections() !== undefined) {
+    gauges('forms_database_connections', 'Connections to the database.', 'state', () => {
+      const { inUse = 0, idle = 0 } = database.connections() ?? {};
+      return { in_use: inUse, idle };
+    });
+    const of = (name: 'most' | 'waiting') => () => database.connections()?.[name];
+    gauge('forms_database_connections_limit', 'The most connections to the database.', of('most'));
+    gauge('forms_database_waiting', 'Queries that wait for a connection.', of('waiting'));
+  }
+
+  gauge('forms_connections', 'Connections of clients that are open.', () => listeners.connections());
+  gauge('forms_connections_limit', 'MAX_CONNECTIONS.', () => config.maxConnections);
+  gauges('forms_body_bytes', 'Bodies that are held, by what their callers have shown.', 'caller', () => {
+    const { keyless, key } = bodies.held();
+    return { keyless: keyless.bytes, key: key.bytes };
+  });
+  gauges('forms_body_bytes_limit', 'The most that are held.', 'caller', () => {
+    const { keyless, key } = bodies.held();
+    return { keyless: keyless.most, key: key.most };
+  });
+  gauge('forms_streams', 'Streams of events and submissions that are open.', () => api.streams.open());
+  gauge('forms_streams_limit', 'MAX_STREAMS_TOTAL.', () => config.maxStreamsTotal);
+  gauge('forms_waits', 'Calls that wait for sessions.', () => api.waits.open());
+  gauge('forms_waits_limit', 'MAX_WAITS_TOTAL.', () => config.maxWaitsTotal);
+  gauge('forms_disk_free_bytes', 'Free space on the disk of DATA_DIR.', () => disk.freeBytes());
+  gauge('forms_disk_low', 'Whether new data is refused because of it.', () => (disk.isLow() ? 1 : 0));
+}
+
+/** Reads the queue at most once in a few seconds; undefined if the database does not answer in time. */
+function createQueueReader(database: Database): () => Promise<QueueState | undefined> {
+  const limit = database.engine === 'pglite' ? 10_000 : 100_000;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let reading: Promise<QueueState | undefined> = Promise.resolve(undefined);
+  return () => {
+    if (performance.now() - readAt >= FRESH_MS) {
+      readAt = performance.now();
+      reading = within(
+        DATABASE_MS,
+        readQueueState(database, limit).catch(() => undefined),
+      );
+    }
+    return reading;
+  };
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Several gauges come from one reading, and several scrapers may ask. */
+const FRESH_MS = 2_000;
+
+/** Prometheus waits for 10 s, and the other metrics are wanted most when the database is away. */
+const DATABASE_MS = 2_000;
+
+type GaugeParts = {
+  database: Database;
+  writer: SubmissionWriter;
+  bodies: BodyBudget;
+  disk: DiskSpaceWatch;
+  listeners: Pick<Listeners, 'connections'>;
+  api: Pick<Api, 'streams' | 'waits'>;
+  config: Pick<Config, 'maxConnections' | 'maxStreamsTotal' | 'maxWaitsTotal'>;
+};

@@ -1,0 +1,212 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+/**
+ * Makes the metrics of one process, for Prometheus: their names, and what records them. docs/metrics.md says what
+ * each means.
+ *
+ * Every label has few values, which this service chooses: route patterns, reasons, kinds; never ids, paths or what
+ * callers send.
+ */
+export function createMetrics({ version, database }: BuildFacts): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+
+  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const histogram = <L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    buckets: number[],
+  ) => new Histogram({ name, help, labelNames, buckets, registers });
+
+  new Gauge({
+    name: 'forms_build_info',
+    help: 'What runs; always 1.',
+    labelNames: ['version', 'node', 'database'],
+    registers,
+  }).set({ version, node: process.version, database }, 1);
+
+  const requests = createRequestTimes(
+    histogram(
+      'forms_request_duration_seconds',
+      'Requests by route pattern or RPC, until the answer has ended.',
+      ['route', 'method', 'status'],
+      SECONDS,
+    ),
+  );
+  const refusals = counter('forms_refusals_total', 'Requests that were refused or failed, by reason.', [
+    'route',
+    'reason',
+  ]);
+  const limits = counter('forms_limit_refusals_total', 'What a budget of this process left no room for.', [
+    'limit',
+  ]);
+  const accepted = counter('forms_submissions_accepted_total', 'Submissions that were stored.', ['status']);
+  const batches = histogram(
+    'forms_batch_size',
+    'Rows that were written, or claimed, by one statement.',
+    ['batch'],
+    ROWS,
+  );
+  const attempts = counter('forms_delivery_attempts_total', 'What came of claimed deliveries.', [
+    'channel',
+    'outcome',
+  ]);
+  const attemptTimes = histogram(
+    'forms_delivery_attempt_duration_seconds',
+    'Calls of receivers, until the answer or the failure.',
+    ['channel'],
+    SECONDS,
+  );
+  const mails = counter('forms_mails_total', 'What came of mails, by their kind.', ['kind', 'outcome']);
+  const turnedOff = counter('forms_webhooks_turned_off_total', 'Webhooks turned off by the service.', [
+    'cause',
+  ]);
+  const breakers = counter('forms_circuit_breaker_changes_total', 'Circuit breakers of webhooks.', [
+    'change',
+  ]);
+  const removed = counter('forms_removed_rows_total', 'Rows removed because of their age.', ['kind']);
+  const failures = counter('forms_work_failures_total', 'Runs of background work that failed.', ['work']);
+  const successes = new Gauge({
+    name: 'forms_work_last_success_timestamp_seconds',
+    help: 'When background work last ran without failing.',
+    labelNames: ['work'],
+    registers,
+  });
+
+  return {
+    contentType: registry.contentType,
+    text: () => registry.metrics(),
+    gauge(name, help, read) {
+      new Gauge({
+        name,
+        help,
+        registers,
+        async collect() {
+          const value = await read();
+          if (value === undefined) this.remove();
+          else this.set(value);
+        },
+      });
+    },
+    gauges(name, help, label, read) {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          for (const [value, amount] of Object.entries(read())) this.labels(value).set(amount);
+        },
+      });
+    },
+    onRequest({ route = 'none', method, status, code, reason, ms }) {
+      const known = METHODS.has(method ?? '') ? (method ?? '') : 'other';
+      requests(route, known, code ?? String(status ?? 'aborted'), ms / 1000);
+      if (reason !== undefined) refusals.inc({ route, reason });
+    },
+    onLimit: (limit) => limits.inc({ limit }),
+    onAccepted(status, count) {
+      if (count > 0) accepted.inc({ status }, count);
+    },
+    onBatch: (batch, size) => batches.observe({ batch }, size),
+    onAttempt({ channel, kind, outcome, seconds }) {
+      attempts.inc({ channel, outcome });
+      if (channel === 'mail') mails.inc({ kind, outcome });
+      if (seconds !== undefined) attemptTimes.observe({ channel }, seconds);
+    },
+    onTurnedOff: (cause) => turnedOff.inc({ cause }),
+    onBreaker: (change) => breakers.inc({ change }),
+    onRemoved(kind, count) {
+      if (count > 0) removed.inc({ kind }, count);
+    },
+    onWork(work, succeeded) {
+      if (succeeded) successes.set({ work }, Date.now() / 1000);
+      else failures.inc({ work });
+    },
+  };
+}
+
+/** Looks the series of a request up by texts that are there already: that costs a third of making one of them. */
+function createRequestTimes(times: Histogram<'route' | 'method' | 'status'>) {
+  const series = new Map<string, Map<string, Map<string, Series>>>();
+  return (route: string, method: string, status: string, seconds: number): void => {
+    const ofRoute = getOrMake(series, route, () => new Map<string, Map<string, Series>>());
+    const ofMethod = getOrMake(ofRoute, method, () => new Map<string, Series>());
+    getOrMake(ofMethod, status, () => times.labels(route, method, status)).observe(seconds);
+  };
+}
+
+function getOrMake<V>(map: Map<string, V>, key: string, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+/** HTTP/2 takes any text for a method. */
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** Up to the largest batches that there are. */
+const ROWS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+
+export type BuildFacts = { version: string; database: string };
+
+/** The outcome of a claimed delivery; `postponed` and `dropped`: nothing was tried. */
+export type AttemptOutcome = 'delivered' | 'retried' | 'failed' | 'postponed' | 'dropped';
+
+/** The budgets of a process. */
+type LimitName =
+  | 'connections'
+  | 'connections_per_client'
+  | 'body_bytes'
+  | 'streams'
+  | 'waits'
+  | 'waiting_submissions'
+  | 'disk';
+
+/** Records what happens. Nothing here throws or waits. */
+export type Metrics = {
+  contentType: string;
+  /** All of them, as Prometheus reads them. */
+  text(): Promise<string>;
+  /** Registers a value that is read when it is asked for; undefined: there is none now. */
+  gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) => void;
+  /** The same of several, by the value of a label. */
+  gauges: (name: string, help: string, label: string, read: () => Record<string, number>) => void;
+  /** `code` is that of an RPC; `reason` says why a request was refused. */
+  onRequest(request: FinishedRequest): void;
+  onLimit(limit: LimitName): void;
+  onAccepted(status: 'accepted' | 'spam', count: number): void;
+  onBatch(batch: 'submissions' | 'claims' | 'results', size: number): void;
+  onAttempt(attempt: FinishedAttempt): void;
+  onTurnedOff(cause: string): void;
+  onBreaker(change: 'opened' | 'closed'): void;
+  onRemoved(kind: string, count: number): void;
+  onWork(work: string, succeeded: boolean): void;
+};
+
+type Series = ReturnType<Histogram<'route' | 'method' | 'status'>['labels']>;
+
+type FinishedRequest = {
+  /** Undefined: it matched none. */
+  route: string | undefined;
+  method: string | undefined;
+  status: number | undefined;
+  code: string | undefined;
+  reason: string | undefined;
+  ms: number;
+};
+
+type FinishedAttempt = {
+  channel: 'webhook' | 'mail';
+  /** A mail's kind. */
+  kind: string;
+  outcome: AttemptOutcome;
+  /** Undefined if nothing was tried. */
+  seconds: number | undefined;
+};
