@@ -89,16 +89,14 @@ export async function harmDone(service: AttackedService, attack: () => Promise<u
   const { pid } = process.child;
   const prober = new Worker(new URL('./health-thread.ts', import.meta.url), { workerData: { url, pid } });
   await once(prober, 'message');
-  // Lets the kernel note the peak of what follows.
-  writeFileSync(`/proc/${pid}/clear_refs`, '5');
-  const atRest = memoryMib(pid, 'VmRSS');
+  const memory = watchMemory(pid);
   try {
     await attack();
   } finally {
     prober.postMessage('end');
   }
   const [slowestHealthMs] = (await once(prober, 'message')) as [number];
-  const harm = { slowestHealthMs, addedMib: memoryMib(pid, 'VmHWM') - atRest };
+  const harm = { slowestHealthMs, addedMib: memory.addedMib() };
   console.log(`/health in ${Math.round(slowestHealthMs)} ms, ${Math.round(harm.addedMib)} MiB more`);
   return harm;
 }
@@ -140,6 +138,13 @@ async function post(url: string, body: object, key?: string): Promise<unknown> {
   });
   if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
   return response.json();
+}
+
+/** Lets the kernel note the peak of a process's resident memory from now on. */
+export function watchMemory(pid: number | undefined): { addedMib(): number } {
+  writeFileSync(`/proc/${pid}/clear_refs`, '5');
+  const atRest = memoryMib(pid, 'VmRSS');
+  return { addedMib: () => memoryMib(pid, 'VmHWM') - atRest };
 }
 
 function memoryMib(pid: number | undefined, figure: 'VmRSS' | 'VmHWM'): number {

@@ -12,7 +12,11 @@ const part = Buffer.alloc(2 * 1024 * 1024);
 /** 200 bodies, 400 MiB altogether, none of which is ever whole. */
 const attacks: [string, (service: AttackedService, from: string, held: DisposableStack) => Promise<void>][] =
   [
-    ['100 streams of one connection', holdStreams],
+    ['100 streams of one connection', ({ grpcUrl }, from, held) => holdStreams(grpcUrl, from, held)],
+    [
+      '100 streams of one HTTP/2 connection to the port of HTTP/1',
+      ({ url }, from, held) => holdStreams(url, from, held),
+    ],
     ['100 connections', holdConnections],
   ];
 
@@ -35,9 +39,9 @@ it.each(attacks.flatMap(([what, hold]) => engines.map((engine) => ({ what, hold,
   },
 );
 
-async function holdStreams({ grpcUrl }: AttackedService, from: string, held: DisposableStack): Promise<void> {
-  const { hostname, port } = new URL(grpcUrl);
-  const session = connect(grpcUrl, {
+async function holdStreams(url: string, from: string, held: DisposableStack): Promise<void> {
+  const { hostname, port } = new URL(url);
+  const session = connect(url, {
     createConnection: () => connectTcp({ host: hostname, port: Number(port), localAddress: from }),
   });
   held.defer(() => session.destroy());
