@@ -119,7 +119,7 @@ export async function startApp(
   const bootstrapKey = await api.prepare(config.bootstrapApiKey);
   if (given === undefined && config.databaseUrl === undefined) {
     const admin = createAdmin({ database, now, onChange: () => api.keys.forget() });
-    started.defer(await serveAdminSocket({ dataDir: config.dataDir, admin, log }));
+    started.defer(await serveAdminSocket({ dataDir: config.dataDir, database, admin, now, log }));
   }
 
   const metricsServer = await startMetrics(config, metrics, log);
@@ -247,13 +247,15 @@ function clientsBehind(isTrusted: IsTrusted): Pick<ListenOptions, 'clientOf' | '
   };
 }
 
-function openConfigured({ databaseUrl, dataDir }: Config, log: Logger): Promise<Database> {
-  if (databaseUrl !== undefined) return openDatabase({ databaseUrl, log });
+function openConfigured(config: Config, log: Logger): Promise<Database> {
+  const { databaseUrl, dataDir } = config;
+  const migrate = config.migrate ? 'run' : 'check';
+  if (databaseUrl !== undefined) return openDatabase({ databaseUrl, migrate, log });
   const onLockLost = () => {
     log.fatal('The lock on DATA_DIR is gone, so another process may use it. This one stops at once.');
     process.exit(1);
   };
-  return openDatabase({ dataDir: `${dataDir}/database`, onLockLost, log });
+  return openDatabase({ dataDir: `${dataDir}/database`, migrate, onLockLost, log });
 }
 
 function uploadStore({ uploads, dataDir }: Config, now: () => number): UploadStore {

@@ -163,6 +163,12 @@ const settings = z.object({
     '',
     urlOf(['postgres:', 'postgresql:'], 'expected postgres://user:password@host:port/database'),
   ),
+  migrate: setting(
+    'MIGRATE',
+    '`off`: the start leaves the tables as they are, and stops if they lack something: `npm run cli -- admin migrate`',
+    'on',
+    onOrOff,
+  ),
   dataDir: setting('DATA_DIR', 'embedded database, mails, uploads, secret key', './data', z.string()),
   baseUrl: optional(
     'BASE_URL',

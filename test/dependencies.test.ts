@@ -22,7 +22,16 @@ const mayImport: Record<string, string[]> = {
   mcp: ['gen', 'domain', 'http', 'text'],
   listeners: ['body', 'http', 'src/store/database/faults.ts'],
   cli: ['gen', 'domain', 'cli/admin'],
-  'cli/admin': ['gen', 'domain', 'store', 'services', 'src/config.ts', 'src/cli/errors.ts'],
+  'cli/admin': [
+    'gen',
+    'domain',
+    'store',
+    'services',
+    'src/config.ts',
+    'src/secret-key.ts',
+    'src/cli/errors.ts',
+    'package.json',
+  ],
   process: [
     'gen',
     'domain',

@@ -11,6 +11,9 @@ const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- admin keys list [--project NAME]
        npm run cli -- admin keys revoke ID
        npm run cli -- admin projects
+       npm run cli -- admin backup FILE
+       npm run cli -- admin restore FILE
+       npm run cli -- admin migrate
 
 listen posts the service's events, as they happen, to an address on this machine: signed as a webhook's,
 so that a receiver can be developed without a public endpoint.
@@ -31,6 +34,10 @@ asks the service that has the latter open. A new key alone goes to standard outp
   --scopes LIST        what it may do, comma-separated (default: *, everything)
   --project NAME       its project (default: default); it is made if there is none
   --expires-in SECONDS when it ends (default: never)
+
+admin backup writes the embedded database, the uploads and the secret key into a tar.gz archive, also while the service
+runs. admin restore unpacks it into an empty DATA_DIR and reads all of it. For a database on a server both say which of
+its own tools to run, and admin restore checks what was restored. admin migrate brings the tables up to date.
 `;
 
 const stop = new AbortController();

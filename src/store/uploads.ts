@@ -55,6 +55,14 @@ export async function findUnclaimedUploads(
   return db.read((em) => em.find(UploadEntity, { id: { $in: uploadIds }, formId, submissionId: null }));
 }
 
+/** Lists up to `limit` uploads of all projects in the order of their ids, from the one after `after` on. */
+export async function listUploads(
+  db: Queries,
+  { after, limit }: { after: string; limit: number },
+): Promise<Upload[]> {
+  return db.read((em) => em.find(UploadEntity, { id: { $gt: after } }, { orderBy: { id: 'asc' }, limit }));
+}
+
 /** The ids of the uploads that a submission holds. */
 export async function listUploadIds(db: Queries, submissionId: string): Promise<string[]> {
   const uploads = await db.read((em) => em.find(UploadEntity, { submissionId }, { fields: ['id'] }));

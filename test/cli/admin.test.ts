@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { runAdminCommand } from '../../src/cli/admin/main.ts';
-import { RefusedError, UsageError } from '../../src/cli/errors.ts';
 import { newApiKey } from '../../src/domain/secrets.ts';
 import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
+import { admin, givenInstallation } from '../support/installation.ts';
 import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
@@ -105,7 +104,7 @@ describe('admin commands', () => {
       [
         'Unknown command: admin keys',
         'admin keys list takes no --name',
-        'Unknown command: admin projects all',
+        'Unknown argument: all',
         '--expires-in: Expected whole seconds, not 1d',
       ].map((line) => ({ code: 2, output: '', errors: `${line}\n${hint}` })),
     );
@@ -129,7 +128,7 @@ describe('admin commands', () => {
     expect(existsSync(dataDir)).toBe(false);
     expect(unmigrated).toMatchObject({
       code: 1,
-      errors: expect.stringMatching(/^The database has no tables of this/),
+      errors: expect.stringMatching(/^The tables are not those of this version\. Run/),
     });
     expect(away).toMatchObject({
       code: 1,
@@ -184,49 +183,6 @@ describe('admin commands', () => {
     });
   });
 });
-
-/** The settings of an installation whose database is empty, and a call to it with a key. */
-async function givenInstallation(engine: (typeof engines)[number]) {
-  await using opened = new AsyncDisposableStack();
-  const folder = opened.use(temporaryFolder());
-  const dataDir = join(folder.path, 'data');
-  const port = await freePort();
-  const env: Record<string, string> = {
-    DATA_DIR: dataDir,
-    PORT: String(port),
-    GRPC_PORT: String(await freePort()),
-  };
-  if (engine === 'postgres') {
-    env.DATABASE_URL = opened.use(await createServerDatabase()).databaseUrl;
-    env.SECRET_KEY = '1'.repeat(64);
-  } else {
-    await givenEmbeddedDatabase(join(dataDir, 'database'));
-  }
-  const owned = opened.move();
-  return {
-    env,
-    statusWith: async (key: string) => {
-      const headers = { authorization: `Bearer ${key}` };
-      return (await fetch(`http://127.0.0.1:${port}/v1/forms`, { headers })).status;
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
-}
-
-/** Runs an admin command in this process: a new one takes a second each. */
-async function admin(args: string[], env: Record<string, string>) {
-  let output = '';
-  let errors = '';
-  const print = (line: string) => (output += `${line}\n`);
-  const note = (line: string) => (errors += `${line}\n`);
-  try {
-    await runAdminCommand(args, { env, now: Date.now, print, note });
-    return { code: 0, output, errors };
-  } catch (error) {
-    if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
-    return { code: error instanceof UsageError ? 2 : 1, output, errors: `${errors}${error.message}\n` };
-  }
-}
 
 /** Runs `npm run cli --` with these variables and no others of the service. */
 async function spawnCli(args: string[], env: Record<string, string>) {

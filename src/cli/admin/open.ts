@@ -4,7 +4,7 @@ import { readConfig } from '../../config.ts';
 import { type Admin, AdminError, createAdmin } from '../../services/admin/admin.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
-import { sqlState } from '../../store/database/faults.ts';
+import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
 
 /**
  * The admin of the installation that the settings name: on PostgreSQL directly; on the embedded database through
@@ -18,18 +18,28 @@ export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAd
   const folder = join(dataDir, 'database');
   const admin = await connectAdminSocket(dataDir);
   if (admin !== undefined) return { admin, [Symbol.asyncDispose]: async () => undefined };
-  if (!existsSync(join(folder, 'pglite', 'PG_VERSION'))) {
-    throw new AdminError(
-      `There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL as the service has them.`,
-    );
-  }
+  if (!hasDatabase(dataDir)) throw new AdminError(noDatabase(dataDir));
   refuseOtherUsers(folder);
   note(`Opening the embedded database in ${dataDir}: no service runs on it.`);
   return onDatabase(await openDatabase({ dataDir: folder, ...direct }), now);
 }
 
-/** What another user writes there, such as root, the service could not open again. */
-function refuseOtherUsers(folder: string): void {
+/** Whether there is an embedded database in a data folder. */
+export function hasDatabase(dataDir: string): boolean {
+  return existsSync(join(dataDir, 'database', 'pglite', 'PG_VERSION'));
+}
+
+/** Says that there is none. */
+export function noDatabase(dataDir: string): string {
+  return `There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL as the service has them.`;
+}
+
+/**
+ * What another user writes there, such as root, the service could not open again.
+ *
+ * @throws AdminError if the folder belongs to another user.
+ */
+export function refuseOtherUsers(folder: string): void {
   const { uid } = statSync(folder);
   const self = process.getuid?.();
   if (self === undefined || self === uid) return;
@@ -41,22 +51,23 @@ function refuseOtherUsers(folder: string): void {
 async function onDatabase(database: Database, now: () => number): Promise<OpenAdmin> {
   const close = () => database.close();
   try {
-    await database.select('select from revoked_keys limit 1');
+    const state = await migrationState(database);
+    refuseNewerTables(state);
+    if (state.pending.length > 0) {
+      throw new AdminError(
+        'The tables are not those of this version. Run npm run cli -- admin migrate, or start the service.',
+      );
+    }
   } catch (error) {
     await close();
-    if (sqlState(error) !== UNDEFINED_TABLE) throw error;
-    throw new AdminError(
-      'The database has no tables of this version. Start the service first, which makes them.',
-    );
+    throw error;
   }
   // The service notices a change within a second.
   const onChange = () => undefined;
   return { admin: createAdmin({ database, now, onChange }), [Symbol.asyncDispose]: close };
 }
 
-const UNDEFINED_TABLE = '42P01';
-
-const direct = { migrate: false, poolSize: 2, log: console };
+const direct = { migrate: 'never' as const, poolSize: 2, log: console };
 
 type OpenAdmin = AsyncDisposable & { admin: Admin };
 

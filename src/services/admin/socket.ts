@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'undici';
 import { ZodError, type z } from 'zod';
+import type { Database } from '../../store/database/database.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Admin, AdminError } from './admin.ts';
 import {
@@ -18,6 +19,12 @@ import {
   revokeRequest,
   shownKey,
 } from './messages.ts';
+import {
+  createSnapshotStream,
+  type OpenedSnapshot,
+  openSnapshot,
+  snapshotFolder,
+} from './snapshot-stream.ts';
 
 /**
  * Answers admin commands on a Unix socket in `dataDir`, which only the user of this process may open: whoever has
@@ -26,11 +33,19 @@ import {
  *
  * A socket that can't be made is a warning: the commands then need the service stopped. Returns what closes it.
  */
-export async function serveAdminSocket({ dataDir, admin, log }: SocketOptions): Promise<() => Promise<void>> {
+export async function serveAdminSocket({
+  dataDir,
+  database,
+  admin,
+  now,
+  log,
+}: SocketOptions): Promise<() => Promise<void>> {
   // Windows has no such sockets in folders.
   if (process.platform === 'win32') return async () => undefined;
   const path = socketPath(dataDir);
+  const sendSnapshot = createSnapshotStream({ database, dataDir, now, log });
   const server = createServer((request, response) => {
+    if (request.url === '/snapshot') return void sendSnapshot(response);
     answer(request, admin, log).then(
       ({ status, body }) => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -41,6 +56,8 @@ export async function serveAdminSocket({ dataDir, admin, log }: SocketOptions): 
   });
   try {
     rmSync(path, { force: true });
+    // What a process has left that was killed during a backup.
+    rmSync(snapshotFolder(dataDir), { recursive: true, force: true });
     listenForOwner(server, path);
     await once(server, 'listening');
   } catch (error) {
@@ -83,6 +100,19 @@ export async function connectAdminSocket(dataDir: string): Promise<Admin | undef
     revokeKey: (request) => call('revokeKey', request, shownKey),
     listProjects: (request) => call('listProjects', request, projectPage),
   };
+}
+
+/**
+ * A snapshot of the service that runs on the embedded database in `dataDir`; undefined if none does.
+ *
+ * @throws AdminError if it can't be had.
+ */
+export async function requestSnapshot(
+  dataDir: string,
+  onBytes: (bytes: number) => void,
+): Promise<OpenedSnapshot | undefined> {
+  const path = socketPath(dataDir);
+  return (await isServed(path)) ? openSnapshot({ socketPath: path, dataDir, onBytes }) : undefined;
 }
 
 /** The socket has the mode 0600 from its first moment on: it is made before `listen` returns. */
@@ -159,4 +189,10 @@ async function readText(request: IncomingMessage): Promise<string> {
 
 type Answer = { status: number; body: object };
 
-export type SocketOptions = { dataDir: string; admin: Admin; log: Log };
+export type SocketOptions = {
+  dataDir: string;
+  database: Database;
+  admin: Admin;
+  now: () => number;
+  log: Log;
+};

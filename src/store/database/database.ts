@@ -1,8 +1,9 @@
 import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
-import type { Engine, PoolUse } from './engine.ts';
+import type { DatabaseFiles, Engine, PoolUse } from './engine.ts';
 import { transientFault } from './faults.ts';
+import { migrationState, refuseNewerTables, refusePending } from './migration-state.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
 import { withRetries } from './retry.ts';
 
@@ -16,13 +17,22 @@ export async function openDatabase(options: DatabaseOptions): Promise<Database> 
   const { databaseUrl } = options;
   const engine =
     databaseUrl === undefined ? await openEmbedded(options) : await openServer(databaseUrl, options);
+  const database = databaseOn(engine);
   try {
-    if (options.migrate ?? true) await engine.migrate();
+    await prepareTables(engine, database, options.migrate ?? 'run');
   } catch (error) {
     await engine.close();
     throw error;
   }
-  return databaseOn(engine);
+  return database;
+}
+
+async function prepareTables(engine: Engine, database: Database, migrate: Migrate): Promise<void> {
+  if (migrate === 'never') return;
+  const state = await migrationState(database);
+  refuseNewerTables(state);
+  if (migrate === 'check') refusePending(state);
+  else await engine.migrate();
 }
 
 /** The engine that is not used is not loaded. */
@@ -69,8 +79,10 @@ function databaseOn(engine: Engine): Database {
         return false;
       }
     },
+    migrate: () => engine.migrate(),
     schemaDifference: () => engine.schemaDifference(),
     connections: () => engine.connections(),
+    ...(engine.files && { files: engine.files }),
     close: () => engine.close(),
   };
 }
@@ -131,10 +143,14 @@ export type Database = Queries & {
   now(): Promise<Date>;
   /** Whether the database answers. */
   isReady(): Promise<boolean>;
+  /** Brings the tables up to date, taking turns with other processes. */
+  migrate(): Promise<void>;
   /** What the tables lack of what the entities describe, as SQL; empty unless a migration was forgotten. */
   schemaDifference(): Promise<string>;
   /** The connections to a server, and how many queries wait for one; undefined on the embedded engine. */
   connections(): PoolUse | undefined;
+  /** Absent on a server, and in memory. */
+  files?: DatabaseFiles;
   close(): Promise<void>;
 };
 
@@ -146,11 +162,17 @@ export type DatabaseOptions = {
   dump?: Blob;
   /** Called if another process may use `dataDir` from now on; throws if absent, which ends the process. */
   onLockLost?: () => void;
-  /** False: the tables are left as they are. */
-  migrate?: boolean;
+  /** What to do about the tables; absent: to run the migrations that this version has and the tables lack. */
+  migrate?: Migrate;
   /** The most connections to a server. */
   poolSize?: number;
   log: Log;
 };
+
+/**
+ * `run` brings the tables up to date, `check` refuses those that are not, and both refuse those of a newer version;
+ * `never` takes them as they are.
+ */
+type Migrate = 'run' | 'check' | 'never';
 
 export type { Queries, Transaction } from './queries.ts';

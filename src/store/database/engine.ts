@@ -34,7 +34,18 @@ export type Engine = {
   listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
   /** The connections to a server, and how many queries wait for one; undefined on the embedded engine. */
   connections(): PoolUse | undefined;
+  /** Absent on a server, and in memory. */
+  files?: DatabaseFiles;
   close(): Promise<void>;
+};
+
+/** The files of an embedded database, to be copied. */
+export type DatabaseFiles = {
+  folder: string;
+  /** Writes what is in memory to the files. `firstSegment` names the oldest file of the log that is needed from now on. */
+  checkpoint(): Promise<{ waitedMs: number; firstSegment: string }>;
+  /** Runs `work` while all statements wait, so that no file changes. `lastSegment` names the log's newest file. */
+  hold<T>(work: (lastSegment: string) => Promise<T>): Promise<T>;
 };
 
 export type PoolUse = { inUse: number; idle: number; most: number; waiting: number };

@@ -11,7 +11,7 @@ import { defineConfig, MikroORM } from '@mikro-orm/pglite';
 import { unpackTar } from 'modern-tar/fs';
 import type { Log } from '../../telemetry/log.ts';
 import { lockDataFolder } from './data-folder.ts';
-import { type Engine, ormOptions, schemaDifference, timeTypes } from './engine.ts';
+import { type DatabaseFiles, type Engine, ormOptions, schemaDifference, timeTypes } from './engine.ts';
 import { entities } from './entities.ts';
 import { StartError } from './faults.ts';
 import { runMigrations } from './migrate.ts';
@@ -62,11 +62,35 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
     },
     connections: () => undefined,
     dump: () => pglite.dumpDataDir('none'),
+    ...(place !== undefined && { files: filesOf(pglite, place) }),
     close: async () => {
       await orm.close();
       await closeInTurn(pglite);
       folder?.release();
     },
+  };
+}
+
+function filesOf(pglite: PGlite, folder: string): DatabaseFiles {
+  const segment = async (source: Pick<PGlite, 'query'>, expression: string) => {
+    const { rows } = await source.query<{ name: string }>(`select ${expression} as name`);
+    return rows[0]?.name ?? '';
+  };
+  return {
+    folder,
+    async checkpoint() {
+      const begin = performance.now();
+      await pglite.query('checkpoint');
+      const waitedMs = performance.now() - begin;
+      return {
+        waitedMs,
+        firstSegment: await segment(pglite, '(select redo_wal_file from pg_control_checkpoint())'),
+      };
+    },
+    hold: (work) =>
+      pglite.transaction(async (tx) =>
+        work(await segment(tx, 'pg_walfile_name(pg_current_wal_insert_lsn())')),
+      ),
   };
 }
 
