@@ -42,6 +42,10 @@ export const awaiting: Row = {
     }
 
     const sessionIds = await insertSessions(databaseUrl, formId);
+    const bare = await bench.program<{ port: number }>('limits/wait.ts');
+    const held = await memoryOf({ ...bare, port: bare.ready.port }, sessionIds, openRestWaits);
+    report.fact(`${WAITS} requests that wait in bare node:http, memory`, `${held.mib.toFixed(0)} MiB`);
+    held.close();
     for (const [way, open] of [['REST', openRestWaits] as const, ['gRPC', openRpcWaits] as const]) {
       // A service that has held waits before keeps some of the memory.
       await reportWaits(report, {
@@ -147,26 +151,36 @@ async function reportWaits(
   report: Report,
   { way, service, sessionIds, open, seconds }: WaitsOptions,
 ): Promise<void> {
-  const closeFirst = await open(service, sessionIds.slice(0, WAITS / 10));
-  closeFirst();
-  await sleep(SETTLE_MS);
-  const before = service.usage();
-  const close = await open(service, sessionIds);
-  await sleep(SETTLE_MS);
+  const { mib, close } = await memoryOf(service, sessionIds, open);
   const during = service.usage();
   await sleep(seconds * 1000);
   const after = service.usage();
   close();
   const cpu = (after.cpuMicros - during.cpuMicros) / 1e6 / seconds;
-  report.atMost(`${WAITS} waits by ${way}, memory`, after.residentMib - before.residentMib, 100, 'MiB');
+  report.atMost(`${WAITS} waits by ${way}, memory`, mib, 100, 'MiB');
   report.atMost(`${WAITS} waits by ${way}, of a core`, cpu * 100, 1, '%');
+}
+
+/** Opens the waits after some others have come and gone, and tells by how much the process grew. */
+async function memoryOf<Target extends Pick<Service, 'usage'>>(
+  target: Target,
+  sessionIds: string[],
+  open: (target: Target, sessionIds: string[]) => Promise<() => void>,
+): Promise<{ mib: number; close: () => void }> {
+  const closeFirst = await open(target, sessionIds.slice(0, WAITS / 10));
+  closeFirst();
+  await sleep(SETTLE_MS);
+  const before = target.usage();
+  const close = await open(target, sessionIds);
+  await sleep(SETTLE_MS);
+  return { mib: target.usage().residentMib - before.residentMib, close };
 }
 
 /** For V8 to give back what opening took, well before the waits are over. */
 const SETTLE_MS = 20_000;
 
 /** Opens a connection for each wait, some at a time, and returns what closes them. */
-async function openRestWaits({ port }: Service, sessionIds: string[]): Promise<() => void> {
+async function openRestWaits({ port }: Pick<Service, 'port'>, sessionIds: string[]): Promise<() => void> {
   const opened: { close(): void }[] = [];
   for (let from = 0; from < sessionIds.length; from += OPENED_AT_ONCE) {
     const group = sessionIds.slice(from, from + OPENED_AT_ONCE);

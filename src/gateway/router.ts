@@ -57,7 +57,7 @@ export const routes: readonly Route[] = [
  * behind the hosted pages. The app's `trust proxy` decides which address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
-  const { transport, baseUrl, pages, allowPrivateUrls, version, accessOf, log } = options;
+  const { baseUrl, pages, version, accessOf, log } = options;
   const router = express.Router();
   // Made at the first request for it, since it would slow down every start.
   let description: string | undefined;
@@ -69,13 +69,9 @@ export function createGateway(options: GatewayOptions): Router {
     const entry = router.route(path);
     for (const served of atPath) {
       entry[served.method]((request: Request, response: Response) => {
-        const exchange = exchangeOf(request, response, served);
-        const handled = isAskedFirst(request, served)
-          ? exchange.admit().then(() => served.handle(exchange))
-          : served.handle(exchange);
-        return handled
-          .catch((error: unknown) => admitFirst(error, exchange))
-          .catch((error: unknown) => refuse(error, request, response, served));
+        // What Express would keep for a next handler adds up where thousands of requests wait. There is none.
+        request.next = noNext;
+        serve(request, response, served);
       });
     }
     entry.all(otherMethod(allowedAt(path, atPath)));
@@ -104,36 +100,17 @@ export function createGateway(options: GatewayOptions): Router {
   );
   return router;
 
-  function exchangeOf(request: Request, response: Response, { path, operation }: Route): Exchange {
-    const { rpc } = operation;
-    const tier = path.startsWith('/v1/') ? 'management' : 'api';
-    const calls = callsFor(transport, request, response, tier);
-    let asked = false;
-    let admitted = false;
-    const call: Call = (method, input, further) => {
-      asked = true;
-      return calls(method, input, admitted ? { ...further, continued: true } : further);
-    };
-    const streams = streamsFor(transport, request, response, tier);
-    const stream: Stream = (method, inputs) => {
-      asked = true;
-      return streams(method, inputs);
-    };
-    const receives = receivesFor(transport, request, response, tier);
-    const receive: Receive = (method, input) => {
-      asked = true;
-      return receives(method, input);
-    };
-    async function admit() {
-      if (asked) return;
-      asked = true;
-      // What rates and access may depend on. An RPC without such a field ignores it.
-      const input = { formId: idOf(request) };
-      if (rpc !== undefined) await options.admit(rpc, input, callOptions(request, response, tier));
-      // What has been counted as a call is not counted again when the call is made.
-      admitted = true;
-    }
-    return { call, stream, receive, admit, request, response, pages, baseUrl, allowPrivateUrls };
+  function serve(request: Request, response: Response, served: Route): void {
+    const exchange = new RouteExchange(request, response, served, options);
+    const handled = isAskedFirst(request, served)
+      ? exchange.admit().then(() => served.handle(exchange))
+      : served.handle(exchange);
+    handled
+      .catch(async (error: unknown) => refuse(await admitFirst(error, exchange), request, response, served))
+      .catch((error: unknown) => {
+        log.error({ err: error, requestId: requestIdOf(request) }, 'a request could not be answered');
+        response.destroy();
+      });
   }
 
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */
@@ -148,6 +125,76 @@ export function createGateway(options: GatewayOptions): Router {
   }
 }
 
+/** What a handler gets for one request. Its calls are made when they are asked for. */
+class RouteExchange implements Exchange {
+  readonly request: Request;
+  readonly response: Response;
+  readonly #served: Route;
+  readonly #options: GatewayOptions;
+  #asked = false;
+  #admitted = false;
+
+  constructor(request: Request, response: Response, served: Route, options: GatewayOptions) {
+    this.request = request;
+    this.response = response;
+    this.#served = served;
+    this.#options = options;
+  }
+
+  get call(): Call {
+    const calls = callsFor(...this.#client());
+    return (method, input, further) => {
+      this.#asked = true;
+      return calls(method, input, this.#admitted ? { ...further, continued: true } : further);
+    };
+  }
+
+  get stream(): Stream {
+    const streams = streamsFor(...this.#client());
+    return (method, inputs) => {
+      this.#asked = true;
+      return streams(method, inputs);
+    };
+  }
+
+  get receive(): Receive {
+    const receives = receivesFor(...this.#client());
+    return (method, input) => {
+      this.#asked = true;
+      return receives(method, input);
+    };
+  }
+
+  get admit(): () => Promise<void> {
+    return async () => {
+      if (this.#asked) return;
+      this.#asked = true;
+      const { rpc } = this.#served.operation;
+      // What rates and access may depend on. An RPC without such a field ignores it.
+      const input = { formId: idOf(this.request) };
+      const [, request, response, tier] = this.#client();
+      if (rpc !== undefined) await this.#options.admit(rpc, input, callOptions(request, response, tier));
+      // What has been counted as a call is not counted again when the call is made.
+      this.#admitted = true;
+    };
+  }
+
+  get pages(): Pages {
+    return this.#options.pages;
+  }
+  get baseUrl(): string {
+    return this.#options.baseUrl;
+  }
+  get allowPrivateUrls(): boolean {
+    return this.#options.allowPrivateUrls;
+  }
+
+  #client() {
+    const tier = this.#served.path.startsWith('/v1/') ? 'management' : 'api';
+    return [this.#options.transport, this.request, this.response, tier] as const;
+  }
+}
+
 /**
  * Whether a caller is asked for key and rate before the body is read: a small body costs less than the question,
  * and the call that takes a file is asked by itself.
@@ -159,11 +206,19 @@ function isAskedFirst(request: Request, { operation }: Route): boolean {
 
 const SMALL_BODY_BYTES = 16 * 1024;
 
-/** What the gateway itself finds wrong with a request is told only to those who may call: strangers learn nothing. */
-async function admitFirst(error: unknown, { admit }: Exchange): Promise<never> {
-  if (error instanceof HttpError) await admit();
-  throw error;
+/**
+ * What to answer with. What the gateway itself finds wrong with a request is told only to those who may call:
+ * strangers learn nothing.
+ */
+async function admitFirst(error: unknown, { admit }: Exchange): Promise<unknown> {
+  if (!(error instanceof HttpError)) return error;
+  return admit().then(
+    () => error,
+    (refusal: unknown) => refusal,
+  );
 }
+
+function noNext(): void {}
 
 /** On a route without a body, content that a service refuses can only come from the query: 400. */
 function errorAt(served: Route | undefined, error: unknown): unknown {

@@ -17,13 +17,16 @@ import { accessValuesOf } from '../telemetry/access-log.ts';
  */
 export function callsFor(transport: Transport, request: Request, response: Response, from: Source): Call {
   let options: HttpCallOptions | undefined;
-  return async (method, input, { continued = false, waits = false } = {}) => {
+  return (method, input, { continued = false, waits = false } = {}) => {
     options ??= callOptions(request, response, from);
     const headers = continued ? { ...options.headers, ...continuation } : options.headers;
     const signal = waits ? signalOfEnd(response) : undefined;
-    const reply = await transport.unary(method, signal, undefined, headers, input, options.contextValues);
-    options.onHeader(reply.header);
-    return reply.message;
+    const { contextValues, onHeader } = options;
+    // Not async: calls that wait would keep all of this.
+    return transport.unary(method, signal, undefined, headers, input, contextValues).then((reply) => {
+      onHeader(reply.header);
+      return reply.message;
+    });
   };
 }
 
@@ -79,7 +82,8 @@ export function receivesFor(
 /** Aborted when the client goes before its answer is complete. */
 function signalOfEnd(response: Response): AbortSignal {
   const gone = new AbortController();
-  response.once('close', () => {
+  // Comes once. `once` would keep more for each of thousands that wait.
+  response.on('close', () => {
     if (!response.writableFinished) gone.abort();
   });
   return gone.signal;

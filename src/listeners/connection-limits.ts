@@ -44,7 +44,8 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
     }
     open.add(socket);
     count(client, 1);
-    socket.once('close', () => {
+    // Comes once. `once` would keep more for each connection.
+    socket.on('close', () => {
       open.delete(socket);
       count(client, -1);
     });
@@ -60,7 +61,7 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
         if (!admits(socket)) return socket.destroy();
         destroyAfterEnd(socket, lingerMs);
         // Whoever reads it hears of its failure, if anybody does; nobody does once it was refused.
-        socket.on('error', () => undefined);
+        socket.on('error', ignore);
         for (const listener of listeners) Reflect.apply(listener, server, [socket]);
       });
     },
@@ -72,11 +73,13 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
 
 /** Ends a connection on both sides some time after it was ended on this one. */
 export function destroyAfterEnd(socket: Socket, lingerMs: number): void {
-  socket.once('finish', () => {
+  socket.on('finish', () => {
     const linger = setTimeout(() => socket.destroy(), lingerMs);
     socket.once('close', () => clearTimeout(linger));
   });
 }
+
+function ignore(): void {}
 
 const WARN_EVERY_MS = 10_000;
 

@@ -41,11 +41,16 @@ export function createLocalTransport(services: ServiceImplSpec[], interceptors: 
   }
 
   return {
-    async unary(method, signal, timeoutMs, header, input, values) {
-      const request = requestOf(method, signal, timeoutMs, header, values);
-      const message = create(method.input, input);
-      const response = await callOf(method)({ ...request, stream: false, method, message });
-      return response as UnaryResponse<typeof method.input, typeof method.output>;
+    unary(method, signal, timeoutMs, header, input, values) {
+      type Response = UnaryResponse<typeof method.input, typeof method.output>;
+      // Not async: calls that wait would keep all of this.
+      try {
+        const request = requestOf(method, signal, timeoutMs, header, values);
+        const message = create(method.input, input);
+        return callOf(method)({ ...request, stream: false, method, message }) as Promise<Response>;
+      } catch (error) {
+        return Promise.reject(error);
+      }
     },
     async stream(method, signal, timeoutMs, header, input, values) {
       const request = requestOf(method, signal, timeoutMs, header, values);

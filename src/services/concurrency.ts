@@ -13,36 +13,56 @@ export function limitConcurrency(
   metrics?: Pick<Metrics, 'onLimit'>,
 ): Concurrency {
   const open = new Map<string, number>();
+
+  function countsOf({ projectId, keyId = '' }: Caller) {
+    return [
+      {
+        of: `${projectId} ${keyId}`,
+        most: perKey,
+        who: keyId === '' ? 'Callers without a key have' : 'This key has',
+      },
+      { of: projectId, most: perProject, who: 'This project has' },
+      { of: '', most: total, who: 'This service has' },
+    ];
+  }
+
+  function add(caller: Caller, change: 1 | -1): void {
+    for (const { of } of countsOf(caller)) {
+      const count = (open.get(of) ?? 0) + change;
+      if (count === 0) open.delete(of);
+      else open.set(of, count);
+    }
+  }
+
   return {
     open: () => open.get('') ?? 0,
-    enter({ projectId, keyId = '' }) {
-      const counts = [
-        {
-          of: `${projectId} ${keyId}`,
-          most: perKey,
-          who: keyId === '' ? 'Callers without a key have' : 'This key has',
-        },
-        { of: projectId, most: perProject, who: 'This project has' },
-        { of: '', most: total, who: 'This service has' },
-      ];
-      for (const { of, most, who } of counts) {
+    enter(caller) {
+      for (const { of, most, who } of countsOf(caller)) {
         if ((open.get(of) ?? 0) < most) continue;
         metrics?.onLimit(what);
         throw failed(Reason.RATE_LIMITED, `${who} ${most} ${what} open already`, {
           retryAfter: RETRY_AFTER_SECONDS,
         });
       }
-      const add = (change: 1 | -1) => {
-        for (const { of } of counts) {
-          const count = (open.get(of) ?? 0) + change;
-          if (count === 0) open.delete(of);
-          else open.set(of, count);
-        }
-      };
-      add(1);
-      return { [Symbol.dispose]: () => add(-1) };
+      add(caller, 1);
+      return new Entered(caller, add);
     },
   };
+}
+
+/** A call that counts. Thousands are kept, so it holds little: the counts are found anew at its end. */
+class Entered implements Disposable {
+  readonly #caller: Caller;
+  readonly #add: (caller: Caller, change: -1) => void;
+
+  constructor(caller: Caller, add: (caller: Caller, change: -1) => void) {
+    this.#caller = caller;
+    this.#add = add;
+  }
+
+  [Symbol.dispose](): void {
+    this.#add(this.#caller, -1);
+  }
 }
 
 const RETRY_AFTER_SECONDS = 10;

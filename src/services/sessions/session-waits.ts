@@ -6,28 +6,37 @@ import type { Following } from '../events/event-feed.ts';
  * when the service stops. One who waits costs an entry of a map and a timer.
  */
 export function createSessionWaits({ events, stopping }: WaitsOptions): SessionWaits {
-  const waiting = new Map<string, Set<() => void>>();
+  const waiting = new Map<string, Wait>();
   let following: Promise<Following> | undefined;
 
   stopping.addEventListener('abort', () => {
-    for (const wakes of waiting.values()) for (const wake of wakes) wake();
+    for (const sessionId of waiting.keys()) wakeAll(sessionId);
   });
+
+  function wakeAll(sessionId: string): void {
+    for (let wait = waiting.get(sessionId); wait !== undefined; wait = wait.next) wait.wake();
+  }
 
   function follow(): Promise<Following> {
     return events.follow({
       onEvents(given) {
-        for (const { sessionId } of given) {
-          for (const wake of waiting.get(sessionId ?? '') ?? []) wake();
-        }
+        for (const { sessionId } of given) wakeAll(sessionId ?? '');
       },
       onSettled() {},
     });
   }
 
-  function remove(sessionId: string, wake: () => void): void {
-    const wakes = waiting.get(sessionId);
-    wakes?.delete(wake);
-    if (wakes?.size === 0) waiting.delete(sessionId);
+  function remove(removed: Wait): void {
+    const { sessionId } = removed;
+    const first = waiting.get(sessionId);
+    if (first === removed) {
+      if (removed.next === undefined) waiting.delete(sessionId);
+      else waiting.set(sessionId, removed.next);
+    } else {
+      let before = first;
+      while (before !== undefined && before.next !== removed) before = before.next;
+      if (before !== undefined) before.next = removed.next;
+    }
     if (waiting.size > 0) return;
     following?.then(
       (followed) => followed[Symbol.dispose](),
@@ -38,14 +47,8 @@ export function createSessionWaits({ events, stopping }: WaitsOptions): SessionW
 
   return {
     async open(sessionId) {
-      let hasChanged = false;
-      let resolve = () => {};
-      const wake = () => {
-        hasChanged = true;
-        resolve();
-      };
-      const wakes = waiting.get(sessionId) ?? new Set();
-      waiting.set(sessionId, wakes.add(wake));
+      const wait = new Wait(sessionId, waiting.get(sessionId), remove);
+      waiting.set(sessionId, wait);
       following ??= follow().catch((error: unknown) => {
         following = undefined;
         throw error;
@@ -53,29 +56,53 @@ export function createSessionWaits({ events, stopping }: WaitsOptions): SessionW
       try {
         await following;
       } catch (error) {
-        remove(sessionId, wake);
+        remove(wait);
         throw error;
       }
-      return {
-        changed(ms, signal) {
-          return new Promise((done, failed) => {
-            const timer = setTimeout(wake, ms);
-            resolve = () => {
-              resolve = () => {};
-              clearTimeout(timer);
-              signal.removeEventListener('abort', wake);
-              hasChanged = false;
-              if (signal.aborted) failed(signal.reason);
-              else done();
-            };
-            signal.addEventListener('abort', wake);
-            if (hasChanged || signal.aborted) resolve();
-          });
-        },
-        [Symbol.dispose]: () => remove(sessionId, wake),
-      };
+      return wait;
     },
   };
+}
+
+/** One who waits. Those of the same session are a list: nearly always there is one. */
+class Wait implements SessionWait {
+  readonly sessionId: string;
+  next: Wait | undefined;
+  readonly #remove: (wait: Wait) => void;
+  #hasChanged = false;
+  #end: (() => void) | undefined;
+
+  constructor(sessionId: string, next: Wait | undefined, remove: (wait: Wait) => void) {
+    this.sessionId = sessionId;
+    this.next = next;
+    this.#remove = remove;
+  }
+
+  wake(): void {
+    this.#hasChanged = true;
+    this.#end?.();
+  }
+
+  changed(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const end = () => {
+        this.#end = undefined;
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        this.#hasChanged = false;
+        if (signal.aborted) reject(signal.reason);
+        else resolve();
+      };
+      const timer = setTimeout(end, ms);
+      this.#end = end;
+      signal.addEventListener('abort', end);
+      if (this.#hasChanged || signal.aborted) end();
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#remove(this);
+  }
 }
 
 export type SessionWaits = {
