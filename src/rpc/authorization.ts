@@ -110,6 +110,12 @@ const hosted: AccessTable<typeof HostedService> = {
   getHostedSession: open,
   saveHostedAnswers: open,
   submitHostedSession: open,
+  getHostedForm: open,
+  // Each opens a session that is kept for a week.
+  openHostedSession: { key: 'none', limit: { name: 'visit', calls: 100, per: 'hour', each: 'form' } },
+  // A person goes through a few steps a minute, and a network of people through some more.
+  checkHostedAnswers: { key: 'none', limit: { name: 'check', calls: 300, per: 'minute', each: 'form' } },
+  submitHostedForm: submit,
   submitPostedForm: submit,
 };
 

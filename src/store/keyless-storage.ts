@@ -44,7 +44,12 @@ export function bytesOfSubmission({
   return 2 * (bytesOf(answers) + bytesOf(metadata)) + ROW_BYTES;
 }
 
-/** The same in SQL, of a row of submissions. */
+/** What a session takes that a visitor of a form's page has begun. */
+export function bytesOfSession({ prefill, partialAnswers }: SessionContent): number {
+  return bytesOf(prefill) + bytesOf(partialAnswers ?? {}) + ROW_BYTES;
+}
+
+/** The same as `bytesOfSubmission` in SQL, of a row of submissions. */
 export const bytesOfSubmissionRow = `2 * (octet_length(answers::text) + octet_length(metadata::text)) + 1024`;
 
 /** What a row takes beside, with its indexes. */
@@ -53,5 +58,7 @@ const ROW_BYTES = 1024;
 function bytesOf(value: JsonObject): number {
   return Buffer.byteLength(JSON.stringify(value));
 }
+
+type SessionContent = { prefill: JsonObject; partialAnswers: JsonObject | null };
 
 export type KeylessBytes = { formId: string; projectId: string; bytes: number };

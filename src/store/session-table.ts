@@ -1,4 +1,4 @@
-import { defineEntity, type InferEntity } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { SessionOrigins } from '../domain/answers/provenance.ts';
 import {
   id,
@@ -39,11 +39,16 @@ export const SessionEntity = defineEntity({
     submissionId: id().strictNullable(),
     /** When its maker ended it. */
     cancelledAt: time().strictNullable(),
-    /** When its end without a submission became an event; set in that event's commit, so it happens once. */
+    /**
+     * When its end without a submission became an event; set in that event's commit, so it happens once. Sessions of
+     * visitors have it from the beginning: their end is no event.
+     */
     expiryAnnouncedAt: time().strictNullable(),
     idempotencyKey: text().strictNullable(),
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
+    /** What it counts for where a visitor of the form's own page began it; null: made for somebody. */
+    keylessBytes: p.integer().strictNullable(),
   },
   indexes: [
     {
@@ -52,6 +57,11 @@ export const SessionEntity = defineEntity({
       where: 'submitted_at is null and expiry_announced_at is null',
     },
     { name: 'sessions_by_form', properties: ['formId', 'expiresAt'] },
+    {
+      name: 'sessions_of_visitors',
+      properties: ['expiresAt'],
+      where: 'keyless_bytes is not null',
+    },
     { name: 'sessions_by_age', properties: ['formId', 'createdAt', 'id'] },
   ],
   uniques: [
@@ -68,7 +78,7 @@ export const statusNow = `case when submitted_at is not null then 'submitted' wh
     when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
 
 export const sessionColumns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, provenance, created_at, expires_at,
-  opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at,
+  opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at, keyless_bytes,
   clock_timestamp() as read_at, ${statusNow} as status`;
 
 export function toSession(row: Row): Session {
@@ -90,6 +100,7 @@ export function toSession(row: Row): Session {
     requestFingerprint: textOrNull(row.request_fingerprint),
     returnUrl: textOrNull(row.return_url),
     cancelledAt: timeOrNull(row.cancelled_at),
+    keylessBytes: row.keyless_bytes === null ? null : Number(row.keyless_bytes),
     readAt: timeOf(row.read_at),
   };
 }

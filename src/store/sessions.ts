@@ -15,8 +15,9 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
       `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
-         idempotency_key, request_fingerprint, return_url, provenance)
-       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11)
+         idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at)
+       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
+         case when $12::int is not null then now() end)
        on conflict do nothing returning ${sessionColumns}`,
       [
         session.id,
@@ -30,6 +31,7 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.idempotency?.fingerprint,
         session.returnUrl,
         JSON.stringify(session.provenance),
+        session.keylessBytes,
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -100,14 +102,15 @@ export async function updateSession(
   sessionId: string,
   change: SessionChange,
 ): Promise<Session> {
-  const { expiresAt, prefill, metadata, partialAnswers, provenance } = change;
+  const { expiresAt, prefill, metadata, partialAnswers, provenance, keylessBytes } = change;
   const [row] = await tx.execute(
     `update sessions set
        expires_at = coalesce($2::timestamptz, expires_at),
        prefill = coalesce($3::json, prefill),
        metadata = coalesce($4::json, metadata),
        partial_answers = coalesce($5::json, partial_answers),
-       provenance = coalesce($6::json, provenance)
+       provenance = coalesce($6::json, provenance),
+       keyless_bytes = coalesce($7::int, keyless_bytes)
      where id = $1 returning ${sessionColumns}`,
     [
       sessionId,
@@ -116,6 +119,7 @@ export async function updateSession(
       jsonOrNull(metadata),
       jsonOrNull(partialAnswers),
       jsonOrNull(provenance),
+      keylessBytes,
     ],
   );
   return toSession(row ?? {});
@@ -153,7 +157,7 @@ export async function takeExpiredSessions(tx: Transaction, limit: number): Promi
   return rows.map(toSession);
 }
 
-/** Removes up to `limit` of a form's sessions that ended before a time; returns how many. */
+/** Removes up to `limit` of a form's sessions that ended before a time, but for visitors'; returns how many. */
 export async function removeSessionsBefore(
   db: Queries,
   formId: string,
@@ -161,13 +165,38 @@ export async function removeSessionsBefore(
   limit: number,
 ): Promise<number> {
   const removed = await deleteSome(db, 'sessions', {
-    where: `form_id = $1 and expires_at < $2
+    where: `form_id = $1 and expires_at < $2 and keyless_bytes is null
       and (submitted_at is not null or expiry_announced_at is not null)`,
     params: [formId, before.toISOString()],
     orderBy: 'expires_at',
     limit,
   });
   return removed.length;
+}
+
+/**
+ * Removes up to `limit` sessions of visitors that ended more than a day ago, and what they count for; returns how
+ * many.
+ */
+export async function removeVisitorsSessions(db: Queries, limit: number): Promise<number> {
+  const rows = await db.execute(
+    `with removed as (
+       delete from sessions where id in (
+         select id from sessions
+         where keyless_bytes is not null and expires_at < now() - interval '1 day'
+         order by expires_at limit $1 for update skip locked
+       ) returning form_id, project_id, keyless_bytes
+     ), counted as (
+       insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
+       select form_id, 0, project_id, -sum(keyless_bytes) from removed
+       group by form_id, project_id order by form_id
+       on conflict (form_id, slot) do update
+         set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes
+     )
+     select 1 as one from removed`,
+    [limit],
+  );
+  return rows.length;
 }
 
 function jsonOrNull(value: object | undefined): string | null {
@@ -182,6 +211,8 @@ export type NewSession = Pick<
   returnUrl?: string;
   /** Seconds. */
   expiresIn: number;
+  /** What it counts for as a visitor's. */
+  keylessBytes?: number;
   idempotency?: { key: string; fingerprint: string } | undefined;
 };
 
@@ -191,4 +222,5 @@ export type SessionChange = {
   metadata?: JsonObject;
   partialAnswers?: JsonObject;
   provenance?: SessionOrigins;
+  keylessBytes?: number;
 };

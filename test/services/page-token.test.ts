@@ -1,15 +1,29 @@
 import { expect, it } from 'vitest';
 import { newSecretKey, parseSecretKey } from '../../src/domain/secrets.ts';
-import { issuedAt, issueToken } from '../../src/services/hosted/page-token.ts';
+import { issuedAt, issueToken, nonceOf } from '../../src/services/hosted/page-token.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 it('the time at which a page was made is proved for 90 days, by the former key too', () => {
   const [key, formerKey] = [parseSecretKey(newSecretKey()), parseSecretKey(newSecretKey())];
-  const visit = { token: issueToken(formerKey, 'sess_1', 1000), sessionId: 'sess_1' };
+  const visit = { token: issueToken(formerKey, 'sess_1', 1000), pageIds: ['sess_1'] };
 
   expect(issuedAt([key, formerKey], { ...visit, now: 1000 + 90 * DAY_MS - 1 })).toBe(1000);
   expect(issuedAt([key, formerKey], { ...visit, now: 1000 + 90 * DAY_MS })).toBeUndefined();
   expect(issuedAt([key], { ...visit, now: 1000 })).toBeUndefined();
-  expect(issuedAt([formerKey], { ...visit, sessionId: 'sess_2', now: 1000 })).toBeUndefined();
+  expect(issuedAt([formerKey], { ...visit, pageIds: ['sess_2'], now: 1000 })).toBeUndefined();
+});
+
+it('each page of a form has a nonce that its token alone proves', () => {
+  const key = parseSecretKey(newSecretKey());
+  const [first, second] = [issueToken(key, 'form_1', 1000), issueToken(key, 'form_1', 1000)];
+  const visit = { pageIds: ['form_1'], now: 1000 };
+
+  const nonce = nonceOf([key], { ...visit, token: first });
+
+  expect(nonce).toMatch(/^[\w-]{16}$/);
+  expect(nonceOf([key], { ...visit, token: second })).not.toBe(nonce);
+  expect(nonceOf([key], { ...visit, pageIds: ['form_2'], token: first })).toBeUndefined();
+  expect(nonceOf([key], { ...visit, token: issueToken(key, 'sess_1', 1000) })).toBeUndefined();
+  expect(issuedAt([key], { ...visit, token: first })).toBe(1000);
 });

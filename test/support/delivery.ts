@@ -115,6 +115,7 @@ export const plainDefinition: FormDefinition = {
     allowPartial: false,
     allowedOrigins: [],
     embedOrigins: [],
+    publicPage: true,
     locale: 'en',
     theme: { mode: 'auto' },
     spam: {},

@@ -649,6 +649,13 @@ export declare type Settings = Message<"forms.v1.Settings"> & {
    * @generated from field: forms.v1.SpamSettings spam = 12;
    */
   spam?: SpamSettings | undefined;
+
+  /**
+   * Whether the form has a page of its own, `/f/form_…`, for everybody who knows the address; unset: true.
+   *
+   * @generated from field: optional bool public_page = 13;
+   */
+  publicPage?: boolean | undefined;
 };
 
 /**

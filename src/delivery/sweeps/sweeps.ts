@@ -8,7 +8,7 @@ import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
 import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
 import { purgeMailCounts } from '../../store/mail.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
-import { removeSessionsBefore, takeExpiredSessions } from '../../store/sessions.ts';
+import { removeSessionsBefore, removeVisitorsSessions, takeExpiredSessions } from '../../store/sessions.ts';
 import { removeSubmissionsBefore } from '../../store/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
 import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
@@ -89,6 +89,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     mail_counts: await purgeMailCounts(database, BATCH),
     rate_limits: await purgeRateLimits(database, BATCH),
     idempotency_keys: await purgeIdempotencyKeys(database, BATCH),
+    visitors_sessions: await removeVisitorsSessions(database, BATCH),
     uploads: await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
   };
   for (const [kind, count] of Object.entries(counts)) metrics?.onRemoved(kind, count);

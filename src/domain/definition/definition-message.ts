@@ -86,6 +86,7 @@ function settingsFromMessage(settings: pb.Settings): unknown {
     closesAt: settings.closesAt && isoText(timestampDate(settings.closesAt)),
     maxSubmissions: settings.maxSubmissions,
     locale: settings.locale || undefined,
+    publicPage: settings.publicPage,
     theme:
       theme &&
       present({

@@ -71,6 +71,10 @@ export const settingsSchema = z
       .refine(isLocale, 'Expected a language tag (BCP 47) such as en or de-CH')
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
+    publicPage: z
+      .boolean()
+      .default(true)
+      .describe('Whether the form has a page of its own, /f/form_…, for everybody who knows the address.'),
     theme: themeSchema.prefault({}),
     spam: spamSchema.prefault({}),
   })

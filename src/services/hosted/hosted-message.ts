@@ -10,6 +10,7 @@ import { fieldToMessage } from '../../domain/fields/field-message.ts';
 import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/session-table.ts';
 import type { Availability, PublishedForm } from '../forms/form-access.ts';
+import type { Visit } from '../sessions/session-access.ts';
 import { withoutNulls } from '../sessions/session-request.ts';
 
 /** Whether a session takes answers. The end of the session itself comes before the closing of its form. */
@@ -66,7 +67,7 @@ export function openToMessage(
     submitLabel: definition.settings.submitLabel ?? '',
     honeypot: spam.honeypot === true,
     issueToken: open.issueToken,
-    expireTime: timestampFromDate(open.session.expiresAt),
+    ...(open.session.expiresAt && { expireTime: timestampFromDate(open.session.expiresAt) }),
     resumed: open.session.partialAnswers !== null,
   };
 }
@@ -78,7 +79,10 @@ const withoutDefault = memoize((field: Field): Field => {
 });
 
 /** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */
-export function currentAnswers(definition: FormDefinition, session: Session): Answers {
+export function currentAnswers(
+  definition: FormDefinition,
+  session: Pick<Session, 'prefill' | 'partialAnswers'>,
+): Answers {
   const defaults: Answers = {};
   for (const { id, defaultValue } of definition.fields) {
     if (defaultValue !== undefined) defaults[id] = defaultValue;
@@ -93,6 +97,6 @@ export function visibleAnswers(definition: FormDefinition, answers: Answers): An
 }
 
 /** `answers` are those that may be shown, files described. */
-export type OpenPage = { session: Session; answers: Answers; issueToken: string };
+export type OpenPage = { session: Visit & { expiresAt?: Date }; answers: Answers; issueToken: string };
 
 type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;

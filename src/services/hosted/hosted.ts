@@ -22,17 +22,19 @@ import {
   openToMessage,
   visibleAnswers,
 } from './hosted-message.ts';
-import { issueToken, isTooQuick } from './page-token.ts';
+import { issueToken, isTooQuick, pagesOf } from './page-token.ts';
 import { submitPostedForm } from './posted-form.ts';
 import { repeatedSubmission } from './repeated-submission.ts';
 import { saveAnswers } from './saving.ts';
+import { visitorMethods } from './visitors.ts';
 
-/** Shows a session to a person and takes their answers, of which the session id is the credential; and HTML forms' posts. */
+/** Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts. */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
     getHostedSession: (request) => getHostedSession(context, request),
     saveHostedAnswers: (request, call) => saveHostedAnswers(context, request, call),
     submitHostedSession: (request, call) => submitHostedSession(context, request, call),
+    ...visitorMethods(context),
     submitPostedForm: (request, call) => submitPostedForm(context, request, call),
   };
 }
@@ -63,7 +65,7 @@ async function saveHostedAnswers(
   refuseIfClosed(form, context.now());
   const given = readInputs(version.definition, inputs, { humanOnly: true });
   checkSize(form, given);
-  if (form.createdBy === 'public') {
+  if (form.createdBy === 'public' || session.keylessBytes !== null) {
     const bytes = Buffer.byteLength(JSON.stringify(given));
     await context.keylessStorage.admit(form.projectId, clientAddressOf(call), bytes);
   }
@@ -87,7 +89,7 @@ async function submitHostedSession(
   const answers = readInputs(definition, request.inputs, { humanOnly: true });
   checkSize(form, answers);
   const { redirectUrl = '', spam: guards } = form.version.definition.settings;
-  const visit = { token: request.issueToken, sessionId: session.id, now: context.now() };
+  const visit = { token: request.issueToken, pageIds: pagesOf(session), now: context.now() };
   const spam = request.honeypot !== '' || isTooQuick(context.verifyingKeys, visit, guards.minSeconds);
   const entry = { call, form, version, session, answers, source: 'hosted', byHuman: true, spam };
   const { submissionId, submission } = await acceptAnswers(context, entry);

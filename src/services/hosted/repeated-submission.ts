@@ -10,7 +10,7 @@ import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import { alreadySubmitted, savedAnswers } from '../sessions/session-access.ts';
 import { completionOf } from '../submissions/completion.ts';
-import { issuedAt } from './page-token.ts';
+import { issuedAt, pagesOf } from './page-token.ts';
 
 /**
  * Answers a page that is sent once more, by a second click or a reload, as it was answered first.
@@ -41,10 +41,11 @@ export async function repeatedSubmission(
   return { submissionId, ending: completionOf(definition, first.answers, reader) };
 }
 
-function isOfThatPage(context: ServiceContext, { id, submittedAt }: Session, token: string): boolean {
+function isOfThatPage(context: ServiceContext, session: Session, token: string): boolean {
+  const { submittedAt } = session;
   const now = context.now();
   const submitted = submittedAt?.getTime() ?? 0;
-  const issued = issuedAt(context.verifyingKeys, { token, sessionId: id, now });
+  const issued = issuedAt(context.verifyingKeys, { token, pageIds: pagesOf(session), now });
   return issued !== undefined && issued <= submitted && now < submitted + REPEAT_MS;
 }
 

@@ -8,19 +8,20 @@ import {
 import { violationToMessage } from '../../domain/violation-message.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
+import { bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/session-table.ts';
 import { lockSession, updateSession } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
+import { refuseIfEnded, savedAnswers, type Visit } from '../sessions/session-access.ts';
 import { checkSize } from '../submissions/accept-answers.ts';
 import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';
 import { currentAnswers, visibleAnswers } from './hosted-message.ts';
 
 /**
- * Keeps the answers that fit, if the form keeps partial answers, and names those that do not; with
- * a `page`, also the answers that this page still lacks.
+ * Keeps the answers that fit, if the form keeps partial answers and there is a session, and names those that do not;
+ * with a `page`, also the answers that this page still lacks.
  */
 export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { session, form, version, page } = saving;
@@ -28,7 +29,8 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
   const { fitting, violations } = await separateFitting(context, saving);
 
   const { allowPartial } = form.version.definition.settings;
-  const current = allowPartial ? await keep(context, saving, fitting) : session;
+  const keeps = allowPartial && session.id !== null;
+  const current = keeps ? await keep(context, saving, session.id ?? '', fitting) : session;
 
   const whole = await version.checkAnswers(fitting, { base: savedAnswers(current), byPerson: true });
   const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
@@ -42,7 +44,7 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
   return {
     answers: await describeUnclaimed(context, version, answers),
     violations: [...violations, ...lacking].map(violationToMessage),
-    saved: allowPartial,
+    saved: keeps,
   };
 }
 
@@ -60,17 +62,31 @@ async function separateFitting(context: ServiceContext, { version, given }: Savi
 
 async function keep(
   context: ServiceContext,
-  { form, version, session: { id } }: Saving,
+  { form, version }: Saving,
+  id: string,
   fitting: Answers,
 ): Promise<Session> {
-  return context.database.transaction(async (tx) => {
+  let added = 0;
+  const kept = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
     const partialAnswers = mergeAnswers(locked.partialAnswers ?? {}, fitting);
     checkSize(form, partialAnswers);
-    return updateSession(tx, id, { partialAnswers, provenance: originsAfter(locked, version, fitting) });
+    const keylessBytes = bytesOfVisitor({ ...locked, partialAnswers });
+    added = (keylessBytes ?? 0) - (locked.keylessBytes ?? 0);
+    const provenance = originsAfter(locked, version, fitting);
+    const counted = keylessBytes === undefined ? {} : { keylessBytes };
+    return updateSession(tx, id, { partialAnswers, provenance, ...counted });
   });
+  const { formId, projectId } = kept;
+  if (added !== 0) context.keylessStorage.record({ formId, projectId, bytes: added });
+  return kept;
+}
+
+/** What a visitor's session counts for, as large as it has been at most; undefined for a session of another kind. */
+function bytesOfVisitor(session: Session): number | undefined {
+  return session.keylessBytes === null ? undefined : Math.max(session.keylessBytes, bytesOfSession(session));
 }
 
 function originsAfter(session: Session, { definition }: LiveVersion, fitting: Answers): SessionOrigins {
@@ -105,7 +121,7 @@ function fieldOf({ path }: Violation): string {
 }
 
 export type Saving = {
-  session: Session;
+  session: Visit;
   form: PublishedForm;
   version: LiveVersion;
   /** As the page sent them, without hidden fields. */

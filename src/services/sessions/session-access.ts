@@ -58,9 +58,15 @@ export function cancelled() {
   return failed(Reason.CANCELLED, 'This session has been cancelled');
 }
 
-/** The answers that a submission of the session begins with: what was saved, over the prefill. */
-export function savedAnswers({ prefill, partialAnswers }: Session): Answers {
+/** The answers that a submission begins with: what was saved, over the prefill. */
+export function savedAnswers({ prefill, partialAnswers }: Visit): Answers {
   return mergeAnswers(prefill, partialAnswers ?? {});
 }
+
+/** What somebody on a page begins with: a session, or without one (null) what the page's address fills in. */
+export type Visit = Pick<
+  Session,
+  'prefill' | 'partialAnswers' | 'provenance' | 'metadata' | 'createdAt' | 'readAt'
+> & { id: string | null };
 
 export type OpenSession = { form: PublishedForm; version: LiveVersion };

@@ -9,14 +9,19 @@ import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
-import type { Session } from '../../store/session-table.ts';
 import type { NewSubmission } from '../../store/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Idempotency, sameRequest } from '../idempotency.ts';
 import { strangerAddress } from '../keyless-storage.ts';
-import { alreadySubmitted, cancelled, expired, savedAnswers } from '../sessions/session-access.ts';
+import {
+  alreadySubmitted,
+  cancelled,
+  expired,
+  savedAnswers,
+  type Visit,
+} from '../sessions/session-access.ts';
 import { type ClaimedUploads, claimUploads } from '../uploads/upload-claims.ts';
 
 /**
@@ -165,7 +170,8 @@ export type Entry = {
   version: LiveVersion;
   answers: JsonObject | undefined;
   source: string;
-  session?: Session;
+  /** The session that it ends, or what a visitor's page began with. */
+  session?: Visit;
   /** Whether a human completed it on the hosted page. */
   byHuman?: boolean;
   spam?: boolean;

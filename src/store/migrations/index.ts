@@ -11,6 +11,7 @@ import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
 import { MailAllowances } from './2026-11-22-mail-allowances.ts';
 import { ProvenanceOfAnswers } from './2026-11-22-provenance.ts';
 import { RevokedKeys } from './2026-11-22-revoked-keys.ts';
+import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
@@ -27,4 +28,5 @@ export const migrations = [
   { name: '2026-11-22-provenance', class: ProvenanceOfAnswers },
   { name: '2026-11-22-circuit-breaker', class: CircuitBreaker },
   { name: '2026-11-22-revoked-keys', class: RevokedKeys },
+  { name: '2026-11-22-visitors-sessions', class: VisitorsSessions },
 ];

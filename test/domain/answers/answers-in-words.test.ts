@@ -28,6 +28,7 @@ const definition: FormDefinition = {
     allowPartial: false,
     allowedOrigins: [],
     embedOrigins: [],
+    publicPage: true,
     locale: 'de-AT',
     theme: { mode: 'auto' },
     spam: {},

@@ -31,6 +31,7 @@ describe('checkDefinition', () => {
         allowPartial: false,
         allowedOrigins: [],
         embedOrigins: [],
+        publicPage: true,
         theme: { mode: 'auto' },
         spam: {},
       },

@@ -1,4 +1,4 @@
-// What the service's own pages need of it: the hosted page's view of a session, and the posts of HTML forms.
+// What the service's own pages need of it: the hosted page's view of a session or a form, and the posts of HTML forms.
 //
 // Internal: the pages call it, and it changes with them, without notice. Build on `forms.v1`.
 
@@ -237,6 +237,20 @@ export declare type HostedSession = Message<"forms.internal.v1.HostedSession"> &
    * @generated from field: bool resumed = 14;
    */
   resumed: boolean;
+
+  /**
+   * Whether this is the form's own page.
+   *
+   * @generated from field: bool permanent = 15;
+   */
+  permanent: boolean;
+
+  /**
+   * The session that a visitor of the form's own page has begun; empty: none.
+   *
+   * @generated from field: string session_id = 16;
+   */
+  sessionId: string;
 };
 
 /**
@@ -430,6 +444,265 @@ export declare type SubmitHostedSessionResponse = Message<"forms.internal.v1.Sub
 export declare const SubmitHostedSessionResponseSchema: GenMessage<SubmitHostedSessionResponse>;
 
 /**
+ * The request message for `GetHostedForm`.
+ *
+ * @generated from message forms.internal.v1.GetHostedFormRequest
+ */
+export declare type GetHostedFormRequest = Message<"forms.internal.v1.GetHostedFormRequest"> & {
+  /**
+   * Required. The form to show.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * What the address of the page fills in. What can not be set by it, or does not fit, is left out.
+   *
+   * @generated from field: repeated forms.internal.v1.Input prefill = 2;
+   */
+  prefill: Input[];
+
+  /**
+   * The session that the visitor has begun; one that is not open, or no visitor's of this form, counts as none unless
+   * `ended` is set.
+   *
+   * @generated from field: string session_id = 3;
+   */
+  sessionId: string;
+
+  /**
+   * Whether a session that has been submitted is returned, too.
+   *
+   * @generated from field: bool ended = 4;
+   */
+  ended: boolean;
+};
+
+/**
+ * Describes the message forms.internal.v1.GetHostedFormRequest.
+ * Use `create(GetHostedFormRequestSchema)` to create a new message.
+ */
+export declare const GetHostedFormRequestSchema: GenMessage<GetHostedFormRequest>;
+
+/**
+ * The response message for `GetHostedForm`.
+ *
+ * @generated from message forms.internal.v1.GetHostedFormResponse
+ */
+export declare type GetHostedFormResponse = Message<"forms.internal.v1.GetHostedFormResponse"> & {
+  /**
+   * The form as the visitor sees it.
+   *
+   * @generated from field: forms.internal.v1.HostedSession session = 1;
+   */
+  session?: HostedSession | undefined;
+};
+
+/**
+ * Describes the message forms.internal.v1.GetHostedFormResponse.
+ * Use `create(GetHostedFormResponseSchema)` to create a new message.
+ */
+export declare const GetHostedFormResponseSchema: GenMessage<GetHostedFormResponse>;
+
+/**
+ * The request message for `OpenHostedSession`.
+ *
+ * @generated from message forms.internal.v1.OpenHostedSessionRequest
+ */
+export declare type OpenHostedSessionRequest = Message<"forms.internal.v1.OpenHostedSessionRequest"> & {
+  /**
+   * Required. The form to fill.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * What the address of the page fills in.
+   *
+   * @generated from field: repeated forms.internal.v1.Input prefill = 2;
+   */
+  prefill: Input[];
+
+  /**
+   * The `issue_token` of the page. Without a valid one a call is not repeatable.
+   *
+   * @generated from field: string issue_token = 3;
+   */
+  issueToken: string;
+};
+
+/**
+ * Describes the message forms.internal.v1.OpenHostedSessionRequest.
+ * Use `create(OpenHostedSessionRequestSchema)` to create a new message.
+ */
+export declare const OpenHostedSessionRequestSchema: GenMessage<OpenHostedSessionRequest>;
+
+/**
+ * The response message for `OpenHostedSession`.
+ *
+ * @generated from message forms.internal.v1.OpenHostedSessionResponse
+ */
+export declare type OpenHostedSessionResponse = Message<"forms.internal.v1.OpenHostedSessionResponse"> & {
+  /**
+   * The session's id.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message forms.internal.v1.OpenHostedSessionResponse.
+ * Use `create(OpenHostedSessionResponseSchema)` to create a new message.
+ */
+export declare const OpenHostedSessionResponseSchema: GenMessage<OpenHostedSessionResponse>;
+
+/**
+ * The request message for `CheckHostedAnswers`.
+ *
+ * @generated from message forms.internal.v1.CheckHostedAnswersRequest
+ */
+export declare type CheckHostedAnswersRequest = Message<"forms.internal.v1.CheckHostedAnswersRequest"> & {
+  /**
+   * Required. The form to fill.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * What the address of the page fills in.
+   *
+   * @generated from field: repeated forms.internal.v1.Input prefill = 2;
+   */
+  prefill: Input[];
+
+  /**
+   * The inputs of the page.
+   *
+   * @generated from field: repeated forms.internal.v1.Input inputs = 3;
+   */
+  inputs: Input[];
+
+  /**
+   * The step whose required fields must be answered; 0: none.
+   *
+   * @generated from field: int32 page = 4;
+   */
+  page: number;
+};
+
+/**
+ * Describes the message forms.internal.v1.CheckHostedAnswersRequest.
+ * Use `create(CheckHostedAnswersRequestSchema)` to create a new message.
+ */
+export declare const CheckHostedAnswersRequestSchema: GenMessage<CheckHostedAnswersRequest>;
+
+/**
+ * The response message for `CheckHostedAnswers`.
+ *
+ * @generated from message forms.internal.v1.CheckHostedAnswersResponse
+ */
+export declare type CheckHostedAnswersResponse = Message<"forms.internal.v1.CheckHostedAnswersResponse"> & {
+  /**
+   * The answers that fit, with what the address fills in, by field id.
+   *
+   * @generated from field: google.protobuf.Struct answers = 1;
+   */
+  answers?: JsonObject | undefined;
+
+  /**
+   * The refused answers, and the missing ones of `page`.
+   *
+   * @generated from field: repeated forms.v1.Violation violations = 2;
+   */
+  violations: Violation[];
+};
+
+/**
+ * Describes the message forms.internal.v1.CheckHostedAnswersResponse.
+ * Use `create(CheckHostedAnswersResponseSchema)` to create a new message.
+ */
+export declare const CheckHostedAnswersResponseSchema: GenMessage<CheckHostedAnswersResponse>;
+
+/**
+ * The request message for `SubmitHostedForm`.
+ *
+ * @generated from message forms.internal.v1.SubmitHostedFormRequest
+ */
+export declare type SubmitHostedFormRequest = Message<"forms.internal.v1.SubmitHostedFormRequest"> & {
+  /**
+   * Required. The form to answer.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * What the address of the page fills in.
+   *
+   * @generated from field: repeated forms.internal.v1.Input prefill = 2;
+   */
+  prefill: Input[];
+
+  /**
+   * The inputs of the page.
+   *
+   * @generated from field: repeated forms.internal.v1.Input inputs = 3;
+   */
+  inputs: Input[];
+
+  /**
+   * The value of the input that people do not see: any text marks the submission as spam.
+   *
+   * @generated from field: string honeypot = 4;
+   */
+  honeypot: string;
+
+  /**
+   * The `issue_token` of the page. A missing or forged one counts as too quick.
+   *
+   * @generated from field: string issue_token = 5;
+   */
+  issueToken: string;
+};
+
+/**
+ * Describes the message forms.internal.v1.SubmitHostedFormRequest.
+ * Use `create(SubmitHostedFormRequestSchema)` to create a new message.
+ */
+export declare const SubmitHostedFormRequestSchema: GenMessage<SubmitHostedFormRequest>;
+
+/**
+ * The response message for `SubmitHostedForm`.
+ *
+ * @generated from message forms.internal.v1.SubmitHostedFormResponse
+ */
+export declare type SubmitHostedFormResponse = Message<"forms.internal.v1.SubmitHostedFormResponse"> & {
+  /**
+   * The submission's id.
+   *
+   * @generated from field: string submission_id = 1;
+   */
+  submissionId: string;
+
+  /**
+   * What to show the person.
+   *
+   * @generated from field: forms.internal.v1.Ending ending = 2;
+   */
+  ending?: Ending | undefined;
+};
+
+/**
+ * Describes the message forms.internal.v1.SubmitHostedFormResponse.
+ * Use `create(SubmitHostedFormResponseSchema)` to create a new message.
+ */
+export declare const SubmitHostedFormResponseSchema: GenMessage<SubmitHostedFormResponse>;
+
+/**
  * The request message for `SubmitPostedForm`.
  *
  * @generated from message forms.internal.v1.SubmitPostedFormRequest
@@ -577,8 +850,9 @@ export declare const HostedStateSchema: GenEnum<HostedState>;
 /**
  * Shows a session to a person and takes their answers, and those that an HTML form posts.
  *
- * Needs no key: the session id is the credential. Shows only what a person may see: hidden fields,
- * agents' fields, their values, agent hints and metadata stay out.
+ * Needs no key: the session id is the credential, and forms have a page for everybody unless their settings say
+ * otherwise. Shows only what a person may see: hidden fields, agents' fields, their values, agent hints and metadata
+ * stay out.
  *
  * @generated from service forms.internal.v1.HostedService
  */
@@ -625,6 +899,57 @@ export declare const HostedService: GenService<{
     methodKind: "unary";
     input: typeof SubmitHostedSessionRequestSchema;
     output: typeof SubmitHostedSessionResponseSchema;
+  },
+  /**
+   * Reads a form to show it on its own page, or the session that a visitor has begun there. Stores nothing.
+   *
+   * A form that takes no submissions any more is returned with its state and without fields. Fails with `NOT_FOUND`
+   * if there is no such published form, or it has no page of its own.
+   *
+   * @generated from rpc forms.internal.v1.HostedService.GetHostedForm
+   */
+  getHostedForm: {
+    methodKind: "unary";
+    input: typeof GetHostedFormRequestSchema;
+    output: typeof GetHostedFormResponseSchema;
+  },
+  /**
+   * Opens a session for a visitor of a form's own page, who is about to save answers or to put a file.
+   *
+   * The same page gets the same session again. The session takes answers for 7 days, announces no
+   * `session.expired`, and is removed a day after its end. Fails as `GetHostedForm` does, with `FAILED_PRECONDITION` if
+   * the form takes no more submissions, and with `RESOURCE_EXHAUSTED` where a client has opened too many.
+   *
+   * @generated from rpc forms.internal.v1.HostedService.OpenHostedSession
+   */
+  openHostedSession: {
+    methodKind: "unary";
+    input: typeof OpenHostedSessionRequestSchema;
+    output: typeof OpenHostedSessionResponseSchema;
+  },
+  /**
+   * Checks what a visitor without a session has answered so far, as `SaveHostedAnswers` does. Stores nothing.
+   *
+   * @generated from rpc forms.internal.v1.HostedService.CheckHostedAnswers
+   */
+  checkHostedAnswers: {
+    methodKind: "unary";
+    input: typeof CheckHostedAnswersRequestSchema;
+    output: typeof CheckHostedAnswersResponseSchema;
+  },
+  /**
+   * Submits what a visitor without a session has answered. Counts as a call of `CreateSubmission` where rates are
+   * limited.
+   *
+   * A page makes one submission: sending it once more gives the first submission and ending again, and with other
+   * answers fails with `ALREADY_EXISTS`. Fails otherwise as `SubmitHostedSession` does.
+   *
+   * @generated from rpc forms.internal.v1.HostedService.SubmitHostedForm
+   */
+  submitHostedForm: {
+    methodKind: "unary";
+    input: typeof SubmitHostedFormRequestSchema;
+    output: typeof SubmitHostedFormResponseSchema;
   },
   /**
    * Accepts what somebody's own HTML form posts to a form. Fails as `CreateSubmission` of
