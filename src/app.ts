@@ -178,7 +178,7 @@ function createHttpHandler(config: Config, { api, secrets, accessLog, log }: Htt
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
-  app.use(createHostedPages({ transport, baseUrl, allowPublicCreate, log }));
+  app.use(createHostedPages({ transport, baseUrl, hostedUrl, allowPublicCreate, log }));
   const { version } = manifest;
   const { admit, identify } = api;
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);

@@ -32,7 +32,7 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
   };
   const type = mediaTypeOf(request.headers['content-type']);
   if (type === 'multipart/form-data') {
-    await readMultipart(request, add, takeFile);
+    await readMultipart(request, add, (file) => takeFile(file, inputs));
   } else if (type === '' || type === 'application/x-www-form-urlencoded') {
     const text = (await readBytes(request, MAX_MESSAGE_BYTES)).toString('utf8');
     for (const [name, value] of new URLSearchParams(text)) add(name, value);
@@ -48,7 +48,7 @@ export const noFiles: TakeFile = async () => undefined;
 async function readMultipart(
   request: IncomingMessage,
   add: (name: string, value: string) => void,
-  takeFile: TakeFile,
+  takeFile: (file: ReceivedFile) => ReturnType<TakeFile>,
 ): Promise<void> {
   refuseEncoded(request);
   const parser = parserOf(request);
@@ -137,4 +137,5 @@ export type FormInputs = Map<string, string[]>;
 /** A file of a form's post, whose content is read once. It ends a byte after `MAX_FILE_BYTES`. */
 export type ReceivedFile = { name: string; filename: string; content: AsyncGenerator<Buffer> };
 
-type TakeFile = (file: ReceivedFile) => Promise<string | undefined>;
+/** `before` has the inputs that came before the file, and perhaps some that came after it. */
+type TakeFile = (file: ReceivedFile, before: FormInputs) => Promise<string | undefined>;

@@ -38,6 +38,7 @@ const modules = [
   './browser/answers.ts',
   './browser/saving.ts',
   './browser/uploads.ts',
+  './browser/visits.ts',
   './browser/zones.ts',
   '../domain/conditions/condition.ts',
 ];

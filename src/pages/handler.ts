@@ -19,7 +19,11 @@ export function serveScript(options: PageOptions, handle: HandlePage): RequestHa
   return serve(options, handle, (failed, { response }) => sendJson(response, failed.status, failed.body));
 }
 
-function serve({ transport, log }: PageOptions, handle: HandlePage, fail: SendFailure): RequestHandler {
+function serve(
+  { transport, hostedUrl, log }: PageOptions,
+  handle: HandlePage,
+  fail: SendFailure,
+): RequestHandler {
   return async (request, response) => {
     // Pages bring headers of their own beside these.
     response.setHeader('cache-control', 'no-store');
@@ -29,6 +33,7 @@ function serve({ transport, log }: PageOptions, handle: HandlePage, fail: SendFa
       stream: streamsFor(transport, request, response, 'page'),
       request,
       response,
+      hostedUrl,
       session: undefined,
     };
     try {
@@ -63,7 +68,9 @@ export type PageExchange = {
   stream: Stream;
   request: Request;
   response: Response;
-  /** The session that the page belongs to, once it is known: error pages look like its form. */
+  /** The address of the pages, without a slash at the end. */
+  hostedUrl: string;
+  /** The session, or the form for its visitors, that the page belongs to, once it is known: error pages look like its form. */
   session: HostedSession | undefined;
 };
 
@@ -74,5 +81,7 @@ export type HandlePage = (exchange: PageExchange) => Promise<void> | void;
 export type PageOptions = {
   /** Leads to the services. */
   transport: Transport;
+  /** The address of the pages, without a slash at the end. */
+  hostedUrl: string;
   log: ErrorLog;
 };

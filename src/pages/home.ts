@@ -31,6 +31,7 @@ const places = [
   { path: 'docs', name: 'API reference', about: 'Every route, to read and to try' },
   { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
   { path: 'descriptor.binpb', name: 'Protocol buffers', about: 'For gRPC, gRPC-Web and Connect' },
+  { path: 'f/form_demo', name: 'A form', about: 'The demo form, as people see it' },
   { path: 'llms.txt', name: 'Agents', about: 'What a model needs to know, and where MCP is' },
 ];
 

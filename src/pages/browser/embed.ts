@@ -1,20 +1,55 @@
 /*
- * Puts a form in the place of its own tag: <script src="…/embed.js" data-session="sess_…"></script>
+ * Puts a form in the place of its own tag: <script src="…/embed.js" data-form="form_…"></script>, or a session of one by
+ * data-session. With data-popup="Words" there is a button with these words, which opens the form in a dialog.
+ * data-query="source=shop" fills in fields by id, data-title names the frame, data-close the button that closes the dialog.
  *
  * The frame is as high as the form. The form's `embedOrigins` must name the page's origin.
  */
 {
   const script = document.currentScript;
-  const session = script?.getAttribute('data-session');
-  if (script instanceof HTMLScriptElement && session) {
+  const id = script?.getAttribute('data-session') ?? script?.getAttribute('data-form');
+  if (script instanceof HTMLScriptElement && id) {
+    const address = new URL(`f/${encodeURIComponent(id)}`, script.src);
+    address.search = script.getAttribute('data-query') ?? '';
     const frame = document.createElement('iframe');
-    frame.src = new URL(`f/${encodeURIComponent(session)}`, script.src).href;
     frame.title = script.getAttribute('data-title') ?? 'Form';
     frame.style.cssText = 'display:block;width:100%;height:20rem;border:0';
     addEventListener('message', ({ source, origin, data }) => {
-      if (source !== frame.contentWindow || origin !== new URL(script.src).origin) return;
+      if (source !== frame.contentWindow || origin !== address.origin) return;
       if (data?.type === 'form-height' && data.height > 0) frame.style.height = `${Number(data.height)}px`;
+      if (data?.type === 'form-escape' && dialog.open) dialog.close();
     });
-    script.after(frame);
+    const dialog = document.createElement('dialog');
+    const words = script.getAttribute('data-popup');
+    if (words === null) {
+      frame.src = address.href;
+      script.after(frame);
+    } else {
+      script.after(popup(words || 'Open form', script.getAttribute('data-close') ?? 'Close'));
+    }
+
+    /** The form is loaded when the dialog is first opened, and stays as it was when it is closed. */
+    function popup(openWords: string, closeWords: string): HTMLElement {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.textContent = openWords;
+      dialog.setAttribute('aria-label', frame.title);
+      dialog.style.cssText =
+        'box-sizing:border-box;width:min(42rem,100vw - 1rem);max-width:none;max-height:calc(100dvh - 1rem);padding:0;border:0;border-radius:1rem;overflow:auto';
+      const close = document.createElement('button');
+      close.type = 'button';
+      close.textContent = '×';
+      close.setAttribute('aria-label', closeWords);
+      close.style.cssText =
+        'position:sticky;top:.5rem;float:right;margin:.5rem;width:2.5rem;height:2.5rem;border:0;border-radius:50%;background:#17191f;color:#fff;font:1.5rem/1 sans-serif;cursor:pointer;z-index:1';
+      close.onclick = () => dialog.close();
+      dialog.append(close, frame);
+      button.onclick = () => {
+        if (!frame.hasAttribute('src')) frame.src = address.href;
+        if (!dialog.isConnected) document.body.append(dialog);
+        dialog.showModal();
+      };
+      return button;
+    }
   }
 }

@@ -1,6 +1,7 @@
 import { followConditions, shownFields } from './answers.ts';
 import { createSaver } from './saving.ts';
 import { prepareUploads, uploadsUnderWay } from './uploads.ts';
+import { hasNoSessionYet } from './visits.ts';
 import { instantOf, showLocalTimes } from './zones.ts';
 
 /**
@@ -75,10 +76,11 @@ function onSubmit(event: SubmitEvent): void {
     event.preventDefault();
     return;
   }
-  const uploads = uploadsUnderWay();
-  if (uploads !== undefined) {
+  // Of what is being saved, a form's own page does not know yet which session it will be in.
+  const work = uploadsUnderWay() ?? (hasNoSessionYet() ? saver.underWay() : undefined);
+  if (work !== undefined) {
     event.preventDefault();
-    void uploads.then(() => HTMLFormElement.prototype.requestSubmit.call(form, submitter));
+    void work.then(() => HTMLFormElement.prototype.requestSubmit.call(form, submitter));
     return;
   }
   setBusy(true);
@@ -161,7 +163,7 @@ function textsOf(data: FormData): [string, string][] {
   return [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
 }
 
-/** Reports the page's height, and nothing of the answers, to the page that frames it. */
+/** Reports the page's height and the key that closes dialogs, and nothing of the answers, to the page that frames it. */
 function tellHeight(): void {
   if (window.parent === window) return;
   document.documentElement.classList.add('embedded');
@@ -170,5 +172,9 @@ function tellHeight(): void {
     window.parent.postMessage({ type: 'form-height', height }, '*');
   };
   new ResizeObserver(reportHeight).observe(document.body);
+  // A dialog around the frame does not hear of keys pressed within it.
+  addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape') window.parent.postMessage({ type: 'form-escape' }, '*');
+  });
   reportHeight();
 }

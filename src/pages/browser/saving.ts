@@ -1,34 +1,40 @@
+import { keepSession } from './visits.ts';
+
 /**
  * Saves the answers on the server while the person types, if the form allows it: one request at a time, a moment
  * after the last change.
  */
 export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let running = false;
+  let running: Promise<void> | undefined;
   let pending = false;
 
   function changed(): void {
     if (formOf()?.getAttribute('data-saves') === null) return;
     pending = true;
     clearTimeout(timer);
-    timer = setTimeout(save, QUIET_MS);
+    timer = setTimeout(begin, QUIET_MS);
   }
 
-  async function save(): Promise<void> {
+  function begin(): void {
     const form = formOf();
-    if (form === undefined || running || !pending) return;
-    running = true;
+    if (form === undefined || running !== undefined || !pending) return;
+    running = save(form).finally(() => {
+      running = undefined;
+      if (pending) changed();
+    });
+  }
+
+  async function save(form: HTMLFormElement): Promise<void> {
     pending = false;
     say('saving');
     try {
       const response = await fetch(location.href, request(form));
-      const { saved } = response.ok ? await response.json() : { saved: false };
+      const { saved, session_id } = response.ok ? await response.json() : { saved: false };
+      keepSession(session_id);
       if (!pending) say(saved === true ? 'saved' : 'notSaved');
     } catch {
       say('notSaved');
-    } finally {
-      running = false;
-      if (pending) changed();
     }
   }
 
@@ -45,8 +51,10 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
     say,
     flush() {
       const form = formOf();
-      if (form !== undefined && pending && !running) fetch(location.href, request(form)).catch(() => {});
+      if (form !== undefined && pending && running === undefined)
+        fetch(location.href, request(form)).catch(() => {});
     },
+    underWay: () => running,
     stop() {
       clearTimeout(timer);
       pending = false;
@@ -77,6 +85,8 @@ export type Saver = {
   say(what: 'saving' | 'saved' | 'notSaved'): void;
   /** Sends what waits, at once. */
   flush(): void;
+  /** Settles when what is being saved has been; undefined if nothing is. */
+  underWay(): Promise<void> | undefined;
   /** Drops what waits: the step that is being sent contains it. */
   stop(): void;
 };

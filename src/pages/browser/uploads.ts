@@ -1,3 +1,5 @@
+import { keepSession, visitHeaders } from './visits.ts';
+
 const underWay = new Set<Promise<void>>();
 
 /** Uploads files as soon as they are chosen, shows their progress, and lets a person remove them. */
@@ -69,11 +71,13 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
     const query = new URLSearchParams({ field, filename: file.name });
     request.open('POST', `${location.pathname.replace(/\/$/, '')}/uploads?${query}`);
     request.setRequestHeader('content-type', 'application/octet-stream');
+    for (const [name, value] of Object.entries(visitHeaders())) request.setRequestHeader(name, value);
     request.responseType = 'json';
     request.upload.onprogress = ({ loaded, total }) => show(Math.floor((loaded / total) * 100));
     request.onerror = () => reject(new Error());
     request.onload = () => {
       const { response, status } = request;
+      keepSession(response?.session_id);
       if (status === 201) resolve(response.upload);
       else reject(new Error(response?.error?.details?.[0]?.message));
     };

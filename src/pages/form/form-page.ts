@@ -38,6 +38,7 @@ ${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocu
     enctype: shown.some(({ type }) => type === 'file') ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
   })}>
+${identity(session, view)}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) =>
   renderField(field, {
@@ -54,7 +55,6 @@ ${carried(view)}
     .filter(({ id }) => visible.has(id))
     .map(({ id }) => id)
     .join(' ')}">
-<input type="hidden" name="_issued" value="${view.issueToken}">
 ${session.honeypot && trap(words)}
 <div class="actions"><button name="_go" value="forward">${
     number < steps.length ? words.next : session.submitLabel || words.submit
@@ -71,6 +71,12 @@ ${session.honeypot && trap(words)}
     body,
     script: true,
   });
+}
+
+/** Tells the page apart. It comes before the files, which may need a session. */
+function identity({ permanent }: HostedSession, { issueToken, sessionId }: FormView): Html {
+  return html`<input type="hidden" name="_issued" value="${issueToken}">
+${permanent && html`<input type="hidden" name="_session" value="${sessionId}">`}`;
 }
 
 /** Takes the focus, so that a screen reader begins with it. */
@@ -139,4 +145,6 @@ export type FormView = {
   revealed: boolean;
   /** The signed time at which the person was first shown the form. */
   issueToken: string;
+  /** The session of a visitor of the form's own page; empty: none. */
+  sessionId: string;
 };

@@ -1,38 +1,43 @@
 import { ConnectError } from '@connectrpc/connect';
-import { HostedService, type HostedSession, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { type HostedSession, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
 import { violationFromMessage } from '../../domain/violation-message.ts';
 import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
-import { noFiles, readForm } from '../../http/multipart.ts';
+import { type FormInputs, noFiles, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { languageOf } from '../messages.ts';
 import { renderCompletion } from './completion-page.ts';
 import { renderForm } from './form-page.ts';
-import { readSession, refuseClosed, refuseForeign, sessionIdOf } from './open-session.ts';
 import { fieldIdOf, problemsOf } from './problems.ts';
 import { inputsOf, type Posted, readPosted, readPostedAgain } from './read-post.ts';
 import { textsOf, viewOf } from './show.ts';
 import { type Answers, fieldsOf, stepAfter, stepsOf, visibleIds } from './steps.ts';
 import { PostedFiles } from './uploads.ts';
+import { refuseClosed, refuseForeign, type Visit } from './visit.ts';
+import { visitOf } from './visit-of.ts';
 
-const { method: rpcs } = HostedService;
-
-/** Answers POST on a session's address: saves, goes to another step, or submits. */
+/** Answers POST on the address of a session, or of a form: saves, goes to another step, or submits. */
 export async function postForm(exchange: PageExchange): Promise<void> {
   const { request } = exchange;
-  const session = await readSession(exchange);
-  refuseForeign(exchange, session);
-  if (session.state === HostedState.SUBMITTED) return submitAgain(exchange, session);
-  refuseClosed(session);
-  const fields = fieldsOf(session);
+  const visit = visitOf(exchange);
+  const shown = await visit.read();
+  refuseForeign(exchange, shown);
+  if (shown.state === HostedState.SUBMITTED) {
+    return submitAgain({ ...exchange, visit, session: shown }, await readForm(request, noFiles));
+  }
+  refuseClosed(shown);
   const files = new PostedFiles();
-  const inputs = await readForm(request, async (file) => {
-    await files.take(exchange, fields, file);
+  const inputs = await readForm(request, async (file, before) => {
+    const resumed = await visit.resume(before, shown);
+    await files.take(exchange, visit, fieldsOf(resumed), file);
     return undefined;
   });
+  const session = await visit.resume(inputs, shown);
+  if (session.state === HostedState.SUBMITTED) return submitAgain({ ...exchange, visit, session }, inputs);
+  const fields = fieldsOf(session);
   const posted = readPosted(fields, inputs, files);
-  const post = { ...exchange, session, fields, posted };
+  const post = { ...exchange, visit, session, fields, posted };
   await answer(post).catch((error: unknown) => {
     // The first of two clicks came through meanwhile: the second gets the same completion page.
     const late = posted.goal.kind === 'forward' && httpErrorOf(error).reason === 'conflict';
@@ -41,23 +46,22 @@ export async function postForm(exchange: PageExchange): Promise<void> {
 }
 
 /** Answers a page that is posted after its session was submitted, by a second click or a reload. */
-async function submitAgain(exchange: PageExchange, session: HostedSession): Promise<void> {
-  const posted = readPostedAgain(await readForm(exchange.request, noFiles));
-  if (posted === undefined) return refuseClosed(session);
-  await submitPosted({ ...exchange, session, posted });
+async function submitAgain(again: Omit<Submission, 'posted'>, inputs: FormInputs): Promise<void> {
+  const posted = readPostedAgain(inputs);
+  if (posted === undefined) return refuseClosed(again.session);
+  await submitPosted({ ...again, posted });
 }
 
 /** Does what the person asked for, and shows what comes next. */
 async function answer(post: Post): Promise<void> {
-  const { call, response, posted, fields } = post;
+  const { visit, response, posted, fields } = post;
   if (posted.goal.kind === 'save') return save(post);
   // On a form of one page without conditions there is nothing to check before it is submitted.
   const plain = fields.every(({ page, visibleWhen }) => page === 1 && visibleWhen === undefined);
   if (plain && posted.problems.length === 0) return submit(post, {});
 
   const forward = posted.goal.kind === 'forward';
-  const saved = await call(rpcs.saveHostedAnswers, {
-    sessionId: sessionIdOf(post),
+  const saved = await visit.save({
     inputs: inputsOf(posted.texts),
     page: forward ? posted.step : 0,
   });
@@ -75,7 +79,7 @@ async function answer(post: Post): Promise<void> {
   const step = stepAfter(posted.goal, posted.step, steps);
   if (step === undefined) return submit(post, answers);
   // Saved answers can be read again, so the step gets an address that the browser can go back to.
-  if (saved.saved && saved.violations.length === 0) {
+  if (saved.saved && saved.violations.length === 0 && visit.isKeptByAddress()) {
     response.redirect(303, `?step=${step}`);
     return;
   }
@@ -84,12 +88,11 @@ async function answer(post: Post): Promise<void> {
 
 /** Keeps answers while the person goes on typing. The reply says only whether it worked. */
 async function save(post: Post): Promise<void> {
-  const { saved, violations } = await post.call(rpcs.saveHostedAnswers, {
-    sessionId: sessionIdOf(post),
-    inputs: inputsOf(post.posted.texts),
-    page: 0,
-  });
-  sendJson(post.response, 200, { ok: true, saved, refused: violations.map(({ path }) => fieldIdOf(path)) });
+  const { saved, violations } = await post.visit.save({ inputs: inputsOf(post.posted.texts), page: 0 });
+  const refused = violations.map(({ path }) => fieldIdOf(path));
+  const sessionId = post.visit.sessionId();
+  const visited = sessionId === '' ? {} : { session_id: sessionId };
+  sendJson(post.response, 200, { ok: true, saved, refused, ...visited });
 }
 
 /** Submits, or shows the form again with what was refused. */
@@ -108,10 +111,9 @@ async function submit(post: Post, answers: Answers): Promise<void> {
 
 /** Submits the session and answers with the page of thanks, a redirect, or JSON. */
 async function submitPosted(submission: Submission): Promise<void> {
-  const { call, request, response, session, posted } = submission;
+  const { visit, request, response, session, posted } = submission;
   const { texts, honeypot, issueToken } = posted;
-  const { ending, submissionId } = await call(rpcs.submitHostedSession, {
-    sessionId: sessionIdOf(submission),
+  const { ending, submissionId } = await visit.submit({
     inputs: inputsOf(texts),
     honeypot,
     issueToken,
@@ -149,12 +151,14 @@ async function showAgain(post: Post, { answers, problems, step, revealed = false
     revealed,
     fileNames: posted.fileNames,
     issueToken: posted.issueToken || session.issueToken,
+    sessionId: post.visit.sessionId(),
   });
   await sendPage(request, response, problems.length > 0 ? 422 : 200, page);
 }
 
 /** What is submitted, of a session that may have been submitted before. */
 type Submission = PageExchange & {
+  visit: Visit;
   session: HostedSession;
   posted: Pick<Posted, 'texts' | 'honeypot' | 'issueToken' | 'fetched'>;
 };

@@ -5,13 +5,14 @@ import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 import { type FormView, renderForm } from './form-page.ts';
-import { openSession } from './open-session.ts';
 import { type Answers, fieldsOf, stepFor } from './steps.ts';
+import { readOpen } from './visit.ts';
+import { visitOf } from './visit-of.ts';
 
-/** Answers GET on a session's address: its form, on the step where the person goes on. */
+/** Answers GET on the address of a session, or of a form: the form, on the step where the person goes on. */
 export async function showForm(exchange: PageExchange): Promise<void> {
   const { request, response } = exchange;
-  const session = await openSession(exchange);
+  const session = await readOpen(visitOf(exchange));
   const fields = fieldsOf(session);
   const answers: Answers = session.answers ?? {};
   const step = stepFor(fields, answers, session.resumed, request.query.step);
@@ -35,6 +36,7 @@ export function viewOf(
     otherProblems: [],
     revealed: false,
     issueToken: session.issueToken,
+    sessionId: session.sessionId,
     ...state,
   };
 }

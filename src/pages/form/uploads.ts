@@ -7,16 +7,25 @@ import { fileParts } from '../../http/file-parts.ts';
 import type { ReceivedFile } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
-import { openSession, refuseForeign, sessionIdOf } from './open-session.ts';
+import { readOpen, refuseForeign, type Visit } from './visit.ts';
+import { visitOf } from './visit-of.ts';
 
 /**
  * Takes one file from the page's script, which shows its progress: the raw body, with `field` and
- * `filename` in the query. Answers 201 with what the answer is to name.
+ * `filename` in the query, and on a form's own page what tells the page apart in headers. Answers 201 with what the
+ * answer is to name.
  */
 export async function postUpload(exchange: PageExchange): Promise<void> {
   const { request, response } = exchange;
-  refuseForeign(exchange, await openSession(exchange));
-  const upload = await uploadFile(exchange, {
+  const visit = visitOf(exchange);
+  const shown = await readOpen(visit);
+  refuseForeign(exchange, shown);
+  const headers = [['_session', 'x-form-session'] as const, ['_issued', 'x-form-issued'] as const];
+  await visit.resume(
+    new Map(headers.map(([input, header]) => [input, [textOf(request.headers[header])]])),
+    shown,
+  );
+  const upload = await uploadFile(exchange, visit, {
     name: textOf(request.query.field),
     filename: textOf(request.query.filename),
     content: readParts(request, MAX_FILE_BYTES),
@@ -28,14 +37,14 @@ export async function postUpload(exchange: PageExchange): Promise<void> {
       content_type: upload?.contentType,
       size: upload?.size,
     },
+    ...(visit.sessionId() !== '' && { session_id: visit.sessionId() }),
   });
 }
 
 /** Passes a file on as it arrives. */
-async function uploadFile(exchange: PageExchange, { name, filename, content }: ReceivedFile) {
-  const target = { case: 'sessionId' as const, value: sessionIdOf(exchange) };
-  const parts = fileParts({ target, fieldId: name, filename }, content);
-  return (await exchange.stream(UploadsService.method.uploadFile, parts)).upload;
+async function uploadFile({ stream }: PageExchange, visit: Visit, { name, filename, content }: ReceivedFile) {
+  const parts = fileParts({ target: await visit.uploadTarget(), fieldId: name, filename }, content);
+  return (await stream(UploadsService.method.uploadFile, parts)).upload;
 }
 
 function textOf(value: unknown): string {
@@ -48,11 +57,16 @@ export class PostedFiles {
   readonly problems: ErrorDetail[] = [];
 
   /** Stores a file as soon as it has come. What the field does not take becomes a problem of the field. */
-  async take(exchange: PageExchange, fields: readonly Field[], file: ReceivedFile): Promise<void> {
+  async take(
+    exchange: PageExchange,
+    visit: Visit,
+    fields: readonly Field[],
+    file: ReceivedFile,
+  ): Promise<void> {
     const { name } = file;
     if (!fields.some(({ id, type }) => id === name && type === 'file')) return;
     try {
-      const upload = await uploadFile(exchange, file);
+      const upload = await uploadFile(exchange, visit, file);
       if (upload !== undefined)
         this.stored.push({ fieldId: name, uploadId: upload.id, filename: upload.filename });
     } catch (error) {
