@@ -14,6 +14,7 @@ const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- admin backup FILE
        npm run cli -- admin restore FILE
        npm run cli -- admin migrate
+       npm run cli -- admin doctor
 
 listen posts the service's events, as they happen, to an address on this machine: signed as a webhook's,
 so that a receiver can be developed without a public endpoint.
@@ -38,6 +39,8 @@ asks the service that has the latter open. A new key alone goes to standard outp
 admin backup writes the embedded database, the uploads and the secret key into a tar.gz archive, also while the service
 runs. admin restore unpacks it into an empty DATA_DIR and reads all of it. For a database on a server both say which of
 its own tools to run, and admin restore checks what was restored. admin migrate brings the tables up to date.
+admin doctor checks settings, disk, database, clock, mail, ports and addresses, and says what to do; it ends with 1 if
+something fails.
 `;
 
 const stop = new AbortController();

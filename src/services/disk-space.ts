@@ -18,17 +18,17 @@ export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpa
   let freeBytes: number | undefined;
 
   async function look(): Promise<void> {
-    const disk = await statfs(folder).catch(() => undefined);
-    const free = disk === undefined ? Number.POSITIVE_INFINITY : disk.bavail * disk.bsize;
-    freeBytes = disk && free;
-    const floor =
-      floorBytes ?? Math.min(DEFAULT_FLOOR, (disk?.blocks ?? 0) * (disk?.bsize ?? 0) * DEFAULT_SHARE);
+    const facts = await measureDisk(folder, floorBytes).catch(() => undefined);
+    freeBytes = facts?.freeBytes;
     const wasLow = isLow;
-    isLow = free < floor;
+    isLow = facts !== undefined && facts.freeBytes < facts.floorBytes;
     if (isLow === wasLow) return;
-    const facts = { folder, freeBytes: free, floorBytes: floor };
-    if (isLow) log.error(facts, 'The disk is almost full: new data is refused until there is more space.');
-    else log.info(facts, 'The disk has enough space again; new data is accepted.');
+    if (isLow)
+      log.error(
+        { folder, ...facts },
+        'The disk is almost full: new data is refused until there is more space.',
+      );
+    else log.info({ folder, ...facts }, 'The disk has enough space again; new data is accepted.');
   }
 
   await look();
@@ -37,6 +37,18 @@ export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpa
     isLow: () => isLow,
     freeBytes: () => freeBytes,
     [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
+
+/** What is free on the disk of a folder, and how much of it is too little: as `watchDiskSpace` says. */
+export async function measureDisk(
+  folder: string,
+  floorBytes: number | undefined,
+): Promise<{ freeBytes: number; floorBytes: number }> {
+  const { bavail, bsize, blocks } = await statfs(folder);
+  return {
+    freeBytes: bavail * bsize,
+    floorBytes: floorBytes ?? Math.min(DEFAULT_FLOOR, blocks * bsize * DEFAULT_SHARE),
   };
 }
 

@@ -15,6 +15,12 @@ export const InstallationEntity = defineEntity({
 /** The name of what starts check their SECRET_KEY against. */
 export const SECRET_KEY_CHECK = 'secret_key';
 
+/** What is kept under `name`. */
+export async function findFact(db: Queries, name: string): Promise<string | undefined> {
+  const [row] = await db.select('select value from installation where name = $1', [name]);
+  return row === undefined ? undefined : String(row.value);
+}
+
 /** Keeps `value` under `name` if nothing is kept there yet; returns what is kept, the same for all who ask. */
 export async function agreeOn(db: Queries, name: string, value: string): Promise<string> {
   await db.execute('insert into installation (name, value) values ($1, $2) on conflict do nothing', [

@@ -4,6 +4,7 @@ import { type Admin, AdminError } from '../../services/admin/admin.ts';
 import { DatabaseUnavailable, StartError } from '../../store/database/faults.ts';
 import { RefusedError, UsageError } from '../errors.ts';
 import { backUp } from './backup.ts';
+import { examine } from './doctor/doctor.ts';
 import { createKey, listKeys, listProjects } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
@@ -85,6 +86,9 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
       expect(1);
       if (operand === undefined) throw new UsageError('Which file? Such as: admin backup forms.tar.gz');
       return () => backUp(operand, terminal);
+    case 'doctor':
+      expect(0);
+      return () => examine(terminal);
     case 'restore':
       expect(1);
       return () => restore(operand, terminal);

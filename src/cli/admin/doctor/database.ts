@@ -1,0 +1,102 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from '../../../config.ts';
+import { SecretBox } from '../../../domain/secrets.ts';
+import { findSecretKey } from '../../../secret-key.ts';
+import { AdminError } from '../../../services/admin/admin.ts';
+import { connectAdminSocket } from '../../../services/admin/socket.ts';
+import { type Database, openDatabase } from '../../../store/database/database.ts';
+import { DatabaseUnavailable, StartError } from '../../../store/database/faults.ts';
+import { migrationState } from '../../../store/database/migration-state.ts';
+import { findFact, SECRET_KEY_CHECK } from '../../../store/installation.ts';
+import { hasDatabase, refuseOtherUsers } from '../open.ts';
+import { type Finding, findingsAbout, reasonOf } from './finding.ts';
+
+const about = findingsAbout('database');
+const clock = findingsAbout('clock');
+
+/** Whether the database can be opened, has the tables of this version and this SECRET_KEY, and the same time. */
+export async function checkDatabase(config: Config, now: () => number): Promise<Finding[]> {
+  const { databaseUrl, dataDir } = config;
+  const folder = join(dataDir, 'database');
+  try {
+    if (databaseUrl !== undefined) {
+      await using database = await opened({ databaseUrl });
+      return [...(await findingsOf(database, config)), await checkClock(database, now)];
+    }
+    const admin = await connectAdminSocket(dataDir);
+    if (admin !== undefined) {
+      const { items } = await admin.listProjects({});
+      return [about.ok(`embedded, opened by the service that runs (${items.length} projects or more)`)];
+    }
+    if (!hasDatabase(dataDir)) return [about.ok(`none yet: the first start makes one in ${folder}`)];
+    refuseOtherUsers(folder);
+    await using database = await opened({ dataDir: folder });
+    return await findingsOf(database, config);
+  } catch (error) {
+    if (error instanceof StartError || error instanceof AdminError || error instanceof DatabaseUnavailable) {
+      return [about.fail(reasonOf(error))];
+    }
+    throw error;
+  }
+}
+
+async function opened(place: { databaseUrl: string } | { dataDir: string }) {
+  const database = await openDatabase({ ...place, migrate: 'never', poolSize: 2, log: console });
+  return { ...database, [Symbol.asyncDispose]: () => database.close() };
+}
+
+async function findingsOf(database: Database, config: Config): Promise<Finding[]> {
+  const { isNew, pending, unknown } = await migrationState(database);
+  const [row] = await database.select('show server_version');
+  const version = String(row?.server_version).split(' ')[0] ?? '';
+  const findings = [
+    Number.parseInt(version, 10) < OLDEST_VERSION
+      ? about.fail(`PostgreSQL ${version} is too old: ${OLDEST_VERSION} or newer is needed`)
+      : about.ok(`PostgreSQL ${version}${config.databaseUrl === undefined ? ', embedded' : ''}`),
+  ];
+  if (unknown.length > 0) {
+    findings.push(about.fail(`its tables are of a newer version (${unknown.join(', ')}): start that one`));
+  } else if (pending.length > 0) {
+    const what = isNew ? 'no tables yet' : `${pending.length} migrations to run`;
+    const how = config.migrate ? 'the next start runs them' : 'run npm run cli -- admin migrate';
+    findings.push(config.migrate ? about.ok(`${what}: ${how}`) : about.fail(`${what}: ${how}`));
+  } else findings.push(about.ok('its tables are up to date'));
+  if (!isNew) findings.push(...(await checkSecretKey(database, config)));
+  return findings;
+}
+
+async function checkSecretKey(database: Database, config: Config): Promise<Finding[]> {
+  const sealed = await findFact(database, SECRET_KEY_CHECK);
+  const isGiven = config.secretKey !== undefined || existsSync(join(config.dataDir, 'secret.key'));
+  if (sealed === undefined || !isGiven) {
+    if (sealed === undefined || config.databaseUrl !== undefined) return [];
+    return [
+      about.fail('the secret key of its data is missing: restore DATA_DIR/secret.key, or set SECRET_KEY'),
+    ];
+  }
+  try {
+    new SecretBox(findSecretKey(config), config.previousSecretKey).open(sealed);
+    return [about.ok('SECRET_KEY is that of its data')];
+  } catch {
+    return [about.fail('SECRET_KEY is not that of its data: set the former one as SECRET_KEY_PREVIOUS')];
+  }
+}
+
+async function checkClock(database: Database, now: () => number): Promise<Finding> {
+  const begin = now();
+  const there = (await database.now()).getTime();
+  const offset = Math.abs(there - (begin + now()) / 2) / 1000;
+  const text = `differs from the database's by ${offset.toFixed(1)} s`;
+  if (offset < CLOCK_OK_S) return clock.ok(text);
+  const what = `${text}: let both follow a time server (signatures and links would be judged wrongly)`;
+  return offset < CLOCK_BAD_S ? clock.warning(what) : clock.fail(what);
+}
+
+/** What `openPostgres` says. */
+const OLDEST_VERSION = 14;
+
+const CLOCK_OK_S = 2;
+
+/** Receivers of webhooks commonly refuse signatures that are 300 s old. */
+const CLOCK_BAD_S = 60;

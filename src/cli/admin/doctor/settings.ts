@@ -1,0 +1,84 @@
+import { X509Certificate } from 'node:crypto';
+import { access, constants, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createSecureContext } from 'node:tls';
+import type { Config } from '../../../config.ts';
+import { measureDisk } from '../../../services/disk-space.ts';
+import { inMib } from '../progress.ts';
+import { type Finding, findingsAbout, reasonOf } from './finding.ts';
+
+const settings = findingsAbout('settings');
+const disk = findingsAbout('disk');
+
+/** What settings mean together, and whether the certificate can be used. */
+export async function checkSettings(config: Config, now: () => number): Promise<Finding[]> {
+  const { databaseUrl, secretKey, requireApiKey, host, tlsCert, tlsKey } = config;
+  const findings: Finding[] = [];
+  if (databaseUrl !== undefined && secretKey === undefined) {
+    findings.push(settings.fail('SECRET_KEY: needed with DATABASE_URL. Make one with: openssl rand -hex 32'));
+  }
+  if (!requireApiKey && !loopback.has(host)) {
+    findings.push(
+      settings.warning(
+        `REQUIRE_API_KEY=false and HOST=${host}: whoever reaches it may manage forms. Set HOST=127.0.0.1 or require keys.`,
+      ),
+    );
+  }
+  if (tlsCert !== undefined && tlsKey !== undefined)
+    findings.push(await checkCertificate(tlsCert, tlsKey, now));
+  return findings.length > 0 ? findings : [settings.ok('all can be read and go together')];
+}
+
+const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
+
+async function checkCertificate(certFile: string, keyFile: string, now: () => number): Promise<Finding> {
+  try {
+    const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
+    createSecureContext({ cert, key });
+    const days = Math.floor((new X509Certificate(cert).validToDate.getTime() - now()) / DAY_MS);
+    if (days < 0) return settings.fail(`TLS_CERT: ${certFile} has expired. Renew it.`);
+    if (days < 14) return settings.warning(`TLS_CERT: ${certFile} expires in ${days} days. Renew it.`);
+    return settings.ok(`the certificate is good for ${days} days`);
+  } catch (error) {
+    return settings.fail(`TLS_CERT, TLS_KEY: ${reasonOf(error)}. Name files in PEM that belong together.`);
+  }
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Whether DATA_DIR can be written, and its disk has space. */
+export async function checkDisk({ dataDir, minFreeDiskMib }: Config): Promise<Finding[]> {
+  const folder = await nearestFolder(dataDir);
+  try {
+    await access(folder, constants.W_OK | constants.X_OK);
+  } catch {
+    return [disk.fail(`${folder} can't be written by this user. Change its owner, or set DATA_DIR.`)];
+  }
+  const { freeBytes, floorBytes } = await measureDisk(
+    folder,
+    minFreeDiskMib === undefined ? undefined : minFreeDiskMib * 1024 ** 2,
+  );
+  if (freeBytes < floorBytes) {
+    return [
+      disk.fail(
+        `${inMib(freeBytes)} are free, less than MIN_FREE_DISK_MIB (${inMib(floorBytes)}): nothing new is stored. Make room.`,
+      ),
+    ];
+  }
+  const text = `${inMib(freeBytes)} are free at ${folder}`;
+  return [
+    freeBytes < 2 * floorBytes
+      ? disk.warning(`${text}: below ${inMib(floorBytes)} nothing is stored`)
+      : disk.ok(text),
+  ];
+}
+
+/** The folder, or the one that it will be made in. */
+async function nearestFolder(folder: string): Promise<string> {
+  try {
+    await access(folder);
+    return folder;
+  } catch {
+    return folder === dirname(folder) ? folder : nearestFolder(dirname(folder));
+  }
+}

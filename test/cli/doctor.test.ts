@@ -1,0 +1,85 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { describe, expect, it } from 'vitest';
+import { engines } from '../support/database.ts';
+import { admin, givenInstallation } from '../support/installation.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { spawnService, temporaryFolder } from '../support/spawn.ts';
+
+describe.each(engines)('admin doctor on %s', (engine) => {
+  it('finds nothing wrong beside a service that runs, and ends with 0', async () => {
+    await using installation = await givenInstallation(engine);
+    await using mails = await startMailServer();
+    const env = {
+      ...installation.env,
+      HOST: '127.0.0.1',
+      BASE_URL: `http://127.0.0.1:${installation.env.PORT}`,
+      SMTP_URL: mails.url,
+      MIN_FREE_DISK_MIB: '1',
+    };
+    await using service = spawnService(env);
+    await service.started();
+
+    const { code, output, errors } = await admin(['doctor'], env);
+
+    const about = output.split('\n').map((line) => line.slice(0, 19).trim());
+    expect(about.filter((line) => line !== '').map((line) => line.replace(/ +/, ' '))).toEqual([
+      'ok settings',
+      'ok disk',
+      ...(engine === 'postgres'
+        ? ['ok database', 'ok database', 'ok database', 'ok clock']
+        : ['ok database']),
+      'ok mail',
+      'ok ports',
+      'ok addresses',
+    ]);
+    expect({ code, errors }).toEqual({ code: 0, errors: '' });
+  });
+});
+
+describe('admin doctor', () => {
+  it('names all that is wrong, with what to do, and ends with 1', async () => {
+    using folder = temporaryFolder();
+    const other = createServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+
+    const { code, output, errors } = await admin(['doctor'], {
+      SMPT_URL: 'x',
+      DATA_DIR: folder.path,
+      DATABASE_URL: 'postgres://user:hush-hush@127.0.0.1:1/none',
+      SMTP_URL: 'smtp://127.0.0.1:1',
+      TLS_CERT: import.meta.filename,
+      TLS_KEY: import.meta.filename,
+      MIN_FREE_DISK_MIB: '100000000',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      BASE_URL: `http://127.0.0.1:${port}`,
+      HOSTED_URL: 'http://127.0.0.1:1',
+    });
+    other.close();
+
+    expect({ code, errors }).toEqual({ code: 1, errors: '8 checks failed.\n' });
+    expect(output).not.toContain('hush-hush');
+    expect(output.trim().split('\n')).toEqual([
+      expect.stringMatching(/^warning +settings +SMPT_URL is not a setting: did you mean SMTP_URL\?$/),
+      expect.stringMatching(/^FAIL +settings +SECRET_KEY: needed with DATABASE_URL/),
+      expect.stringMatching(/^FAIL +settings +TLS_CERT, TLS_KEY: .*Name files in PEM/),
+      expect.stringMatching(/^FAIL +disk .*Make room\.$/),
+      expect.stringMatching(/^FAIL +database +The database at 127.0.0.1:1\/none can't be reached/),
+      expect.stringMatching(/^FAIL +mail +SMTP_URL: .*Check host, port, user and password\.$/),
+      expect.stringMatching(new RegExp(`^FAIL +ports +PORT ${port}: another program uses it`)),
+      expect.stringMatching(/^FAIL +addresses +BASE_URL .* leads elsewhere/),
+      expect.stringMatching(/^FAIL +addresses +HOSTED_URL .*ECONNREFUSED/),
+    ]);
+  });
+
+  it('names bad settings, and looks no further', async () => {
+    expect(await admin(['doctor'], { PORT: 'http' })).toEqual({
+      code: 1,
+      output: 'FAIL     settings   PORT: expected a whole number from 0 to 65535\n',
+      errors: '1 check failed.\n',
+    });
+  });
+});
