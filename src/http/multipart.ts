@@ -120,7 +120,7 @@ async function* partsFrom(
  * before; all of them together hold no more text than a JSON body. File inputs count even when they are empty.
  */
 const limits = {
-  fieldNameSize: 200,
+  fieldNameSize: 300,
   fieldSize: MAX_MESSAGE_BYTES,
   fields: 10_000,
   files: 100,

@@ -13,7 +13,8 @@ import type { Request, Response } from 'express';
  */
 export function loadAssets(): Assets {
   const files = new Map<string, Buffer>();
-  for (const style of ['style.css', 'docs.css']) files.set(style, minified(read(`./${style}`)));
+  files.set('style.css', minified(read('./style.css') + read('./fields.css')));
+  files.set('docs.css', minified(read('./docs.css')));
   for (const module of [...modules, DOCS_SCRIPT])
     files.set(scriptPath(module), Buffer.from(stripped(read(module))));
 
@@ -36,6 +37,7 @@ export function loadAssets(): Assets {
 const modules = [
   './browser/page.ts',
   './browser/answers.ts',
+  './browser/ranking.ts',
   './browser/saving.ts',
   './browser/uploads.ts',
   './browser/visits.ts',

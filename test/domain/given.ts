@@ -46,6 +46,9 @@ export function options(...values: string[]): { label: string; value: string }[]
 export function leastField(type: FieldType): object {
   return {
     type,
-    ...(['select', 'radio', 'multi_select'].includes(type) && { options: options('x', 'y') }),
+    ...(type === 'matrix' && { rows: options('r') }),
+    ...(['select', 'radio', 'multi_select', 'ranking', 'matrix'].includes(type) && {
+      options: options('x', 'y'),
+    }),
   };
 }

@@ -1,3 +1,8 @@
+const one = { label: 'One', value: '1' };
+const two = { label: 'Two', value: '2' };
+const three = { label: 'Three', value: '3' };
+const long = { label: 'The one with the long name', value: '4' };
+
 /** A field of every type that a person fills. */
 export const everyType = [
   { id: 'name', type: 'text', required: true, placeholder: 'Ada Lovelace', maxLength: 80 },
@@ -41,6 +46,13 @@ export const everyType = [
   { id: 'about', type: 'statement', description: 'The last questions' },
   { id: 'mood', type: 'rating', required: true, max: 10 },
   { id: 'again', type: 'scale', min: 0, max: 10, minLabel: 'Never', maxLabel: 'Any time' },
+  { id: 'order', type: 'ranking', options: [one, two, three] },
+  { id: 'grid', type: 'matrix', rows: [one, two], options: [one, two, three] },
+  { id: 'boxes', type: 'matrix', rows: [one, two], options: [one, long], multiple: true },
+  { id: 'home', type: 'address' },
+  { id: 'colour', type: 'radio', options: [one, two], allowOther: true },
+  { id: 'fruit', type: 'select', options: [one, two], allowOther: true },
+  { id: 'pets', type: 'multi_select', options: [one, two], allowOther: true },
 ];
 
 /** What a person presses in each control of `everyType`; in en-US the month comes first. */
@@ -61,4 +73,12 @@ export const keystrokes: [selector: string, keys: string[]][] = [
   ['[name=languages][value=en]', ['Space', 'Tab', 'Space']],
   ['[name=mood][value="4"]', ['Space', 'ArrowRight']],
   ['[name=again][value="0"]', ['Space']],
+  ['[name="grid.1"][value="1"]', ['Space', 'ArrowRight', 'Tab', 'Space']],
+  ['[name="boxes.2"][value="4"]', ['Space']],
+  ['[name="home.line1"]', [...'1 St']],
+  ['[name="home.city"]', [...'Bern']],
+  ['[name="home.country"]', ['S', 'w', 'i']],
+  ['[name=colour][data-other]', ['Space', 'Tab', ...'Red']],
+  ['[name="pets.other"]', [...'Owl']],
+  ['[data-ranking=order] li:first-child button:last-child', ['Enter']],
 ];

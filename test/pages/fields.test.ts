@@ -145,6 +145,7 @@ function aView(given: Partial<FieldView> = {}): FieldView {
   return {
     language: chooseLanguage('en'),
     texts: [],
+    parts: new Map(),
     problem: undefined,
     visible: true,
     fileNames: new Map(),

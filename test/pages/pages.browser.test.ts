@@ -62,6 +62,12 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
       languages: ['en', 'de'],
       mood: 5,
       again: 0,
+      order: ['2', '1', '3'],
+      grid: { 1: '2', 2: '1' },
+      boxes: { 2: ['4'] },
+      home: { line1: '1 St', city: 'Bern', country: 'CH' },
+      colour: 'Red',
+      pets: ['Owl'],
     });
   });
 

@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import type { Json } from '../../src/domain/json.ts';
 
 /**
@@ -63,7 +64,151 @@ export const fieldCases: FieldCase[] = [
     inputs: { it: ['read'] },
     read: undefined,
   },
+  {
+    name: 'a choice with another answer',
+    field: { type: 'radio', options: options('red', 'blue'), allowOther: true },
+    normal: { allowOther: true },
+    good: ['red', 'Green', 'x'.repeat(200)],
+    bad: [
+      ['x'.repeat(201), 'it too_big'],
+      [['red'], 'it invalid_type'],
+    ],
+    inputs: { it: [''], 'it.other': [' Green '] },
+    read: 'Green',
+    words: 'Green',
+    cell: 'Green',
+    question: 'it (or another text)',
+    schema: { type: 'string', anyOf: [{ enum: ['red', 'blue'] }, { minLength: 1, maxLength: 200 }] },
+  },
+  {
+    name: 'a choice from a list with another answer',
+    field: { type: 'select', options: options('red', 'blue'), allowOther: true },
+    normal: {},
+    good: ['blue', 'Green'],
+    bad: [[1, 'it invalid_type']],
+    inputs: { it: ['red'], 'it.other': ['Green'] },
+    read: 'red',
+    words: 'RED',
+    cell: 'red',
+    question: 'it (or another text)',
+    schema: { type: 'string', anyOf: [{ enum: ['red', 'blue'] }, { minLength: 1, maxLength: 200 }] },
+  },
+  {
+    name: 'choices with another answer',
+    field: { type: 'multi_select', options: options('red', 'blue'), allowOther: true },
+    normal: {},
+    good: [['red', 'Green'], ['Green'], ['red', 'blue', 'Green']],
+    bad: [
+      [['Green', 'Yellow'], 'it.1 invalid_enum_value'],
+      [['x'.repeat(201)], 'it.0 too_big'],
+      [['Green', 'Green'], 'it.1 custom'],
+      [['red', 2], 'it.1 invalid_type'],
+    ],
+    inputs: { it: ['red'], 'it.other': ['Green'] },
+    read: ['red', 'Green'],
+    words: 'RED, Green',
+    cell: 'red|Green',
+    question: 'it (or another text)',
+    schema: expect.objectContaining({ type: 'array', maxContains: 1 }),
+  },
+  {
+    name: 'a ranking',
+    field: { type: 'ranking', options: options('a', 'b', 'c') },
+    normal: {},
+    good: [
+      ['c', 'a', 'b'],
+      ['a', 'b', 'c'],
+    ],
+    bad: [
+      [['a', 'b'], 'it too_small'],
+      [['a', 'b', 'c', 'a'], 'it too_big', 'it.3 custom'],
+      [['a', 'b', 'b'], 'it.2 custom'],
+      [['a', 'b', 'x'], 'it.2 invalid_enum_value'],
+      ['a', 'it invalid_type'],
+    ],
+    inputs: { it: ['b', 'c', 'a'] },
+    read: ['b', 'c', 'a'],
+    words: '1. B\n2. C\n3. A',
+    cell: 'b|c|a',
+    question: 'it (ranking)',
+    schema: { type: 'array', items: { enum: ['a', 'b', 'c'] }, minItems: 3, maxItems: 3 },
+  },
+  {
+    name: 'a matrix',
+    field: { type: 'matrix', rows: options('room', 'staff'), options: options('good', 'bad') },
+    normal: { multiple: false },
+    good: [{ room: 'good' }, { room: 'bad', staff: 'good' }],
+    bad: [
+      [{}, 'it too_small'],
+      [{ room: 'fair' }, 'it.room invalid_enum_value'],
+      [{ room: ['good'] }, 'it.room invalid_type'],
+      [{ room: 'good', bar: 'bad' }, 'it.bar unrecognized_keys'],
+      [['good'], 'it invalid_type'],
+    ],
+    inputs: { 'it.room': ['good'], 'it.bar': ['bad'] },
+    read: { room: 'good' },
+    words: 'ROOM: GOOD',
+    cell: 'room=good',
+    question: 'it (matrix)',
+    schema: {
+      type: 'object',
+      properties: {
+        room: { type: 'string', enum: ['good', 'bad'] },
+        staff: { type: 'string', enum: ['good', 'bad'] },
+      },
+      additionalProperties: false,
+      minProperties: 1,
+    },
+  },
+  {
+    name: 'a matrix of several',
+    field: { type: 'matrix', rows: options('mo', 'tu'), options: options('am', 'pm'), multiple: true },
+    normal: { multiple: true },
+    good: [{ mo: ['am', 'pm'] }],
+    bad: [
+      [{ mo: [] }, 'it.mo too_small'],
+      [{ mo: 'am' }, 'it.mo invalid_type'],
+      [{ tu: ['am', 'am'] }, 'it.tu.1 custom'],
+      [{ tu: ['am', 'pm', 'am'] }, 'it.tu too_big'],
+      [{ tu: ['noon'] }, 'it.tu.0 invalid_enum_value'],
+    ],
+    inputs: { 'it.mo': ['am', 'pm'], 'it.tu': ['pm'] },
+    read: { mo: ['am', 'pm'], tu: ['pm'] },
+    words: 'MO: AM, PM\nTU: PM',
+    cell: 'mo=am|mo=pm|tu=pm',
+    question: 'it (matrix)',
+    schema: expect.objectContaining({ type: 'object' }),
+  },
+  {
+    name: 'an address',
+    field: { type: 'address' },
+    normal: {},
+    good: [
+      { line1: '1 Main St', city: 'Bern', country: 'CH' },
+      { line1: 'a', line2: '', city: 'b', region: 'c', postal_code: 'd', country: 'US' },
+    ],
+    bad: [
+      [{ line1: '1 Main St' }, 'it.city invalid_type', 'it.country invalid_type'],
+      [{ line1: 'a', city: 'b', country: 'XX' }, 'it.country invalid_enum_value'],
+      [{ line1: 'a', city: '', country: 'US' }, 'it.city invalid_type'],
+      [{ line1: 'a', city: 'x'.repeat(101), country: 'US' }, 'it.city too_big'],
+      [{ line1: 'a', city: 1, country: 'US' }, 'it.city invalid_type'],
+      [{ line1: 'a', city: 'b', country: 'US', zip: '1' }, 'it.zip unrecognized_keys'],
+      ['1 Main St', 'it invalid_type'],
+    ],
+    inputs: { 'it.line1': ['1 Main St'], 'it.line2': [' '], 'it.city': ['Bern'], 'it.country': ['CH'] },
+    read: { line1: '1 Main St', city: 'Bern', country: 'CH' },
+    words: '1 Main St\nBern\nSwitzerland',
+    cell: 'line1=1 Main St|city=Bern|country=CH',
+    question: 'it (address)',
+    schema: expect.objectContaining({ required: ['line1', 'city', 'country'] }),
+  },
 ];
+
+/** Options whose labels are their values in capitals. */
+function options(...values: string[]) {
+  return values.map((value) => ({ label: value.toUpperCase(), value }));
+}
 
 /** Definitions that are refused, with the place of each problem. */
 export const refusedFields: [field: object, ...problems: string[]][] = [
@@ -83,7 +228,29 @@ export const refusedFields: [field: object, ...problems: string[]][] = [
   [{ type: 'statement', required: true }, 'required custom'],
   [{ type: 'statement', defaultValue: 'x' }, 'defaultValue custom'],
   [{ type: 'text', minLabel: 'x' }, 'minLabel unrecognized_keys'],
+  [{ type: 'text', allowOther: true }, 'allowOther unrecognized_keys'],
+  [{ type: 'radio', options: options('a'), allowOther: 'yes' }, 'allowOther invalid_type'],
+  [{ type: 'radio', options: options('a'), allowOther: true, defaultValue: 7 }, 'defaultValue invalid_type'],
+  [{ type: 'ranking' }, 'options invalid_type'],
+  [{ type: 'ranking', options: options('a') }, 'options too_small'],
+  [{ type: 'ranking', options: many(31) }, 'options too_big'],
+  [{ type: 'ranking', options: options('a', 'a') }, 'options.1.value custom'],
+  [{ type: 'ranking', options: options('a', 'b'), allowOther: true }, 'allowOther unrecognized_keys'],
+  [{ type: 'ranking', options: options('a', 'b'), defaultValue: ['a'] }, 'defaultValue too_small'],
+  [{ type: 'matrix' }, 'rows invalid_type', 'options invalid_type'],
+  [{ type: 'matrix', rows: options('a', 'a'), options: options('b') }, 'rows.1.value custom'],
+  [{ type: 'matrix', rows: options('a b'), options: options('b') }, 'rows.0.value invalid_string'],
+  [{ type: 'matrix', rows: options('__proto__'), options: options('b') }, 'rows.0.value invalid_string'],
+  [{ type: 'matrix', rows: many(31), options: options('b') }, 'rows too_big'],
+  [{ type: 'matrix', rows: options('a'), options: many(21) }, 'options too_big'],
+  [{ type: 'radio', options: options('a'), rows: options('b') }, 'rows unrecognized_keys'],
+  [{ type: 'address', options: options('a') }, 'options unrecognized_keys'],
+  [{ type: 'address', defaultValue: 'Bern' }, 'defaultValue invalid_type'],
 ];
+
+function many(count: number) {
+  return options(...Array.from({ length: count }, (_, index) => `v${index}`));
+}
 
 export type FieldCase = {
   name: string;

@@ -127,7 +127,8 @@ export declare type Field = Message<"forms.v1.Field"> & {
   agentHint: string;
 
   /**
-   * The choices of a select, radio or multi_select field, 1 to 500, with unique values.
+   * The choices of a select, radio or multi_select field, 1 to 500, with unique values. Those of a ranking are 2 to
+   * 30, those of a matrix 1 to 20.
    *
    * @generated from field: repeated forms.v1.Option options = 8;
    */
@@ -257,6 +258,13 @@ export declare type Field = Message<"forms.v1.Field"> & {
   answeredBy: AnsweredBy;
 
   /**
+   * select, radio, multi_select: whether one text of up to 200 characters may be answered beside the options.
+   *
+   * @generated from field: optional bool allow_other = 26;
+   */
+  allowOther?: boolean | undefined;
+
+  /**
    * What a rating is given in; unset: stars.
    *
    * @generated from field: forms.v1.RatingIcon icon = 27;
@@ -276,6 +284,21 @@ export declare type Field = Message<"forms.v1.Field"> & {
    * @generated from field: string max_label = 29;
    */
   maxLabel: string;
+
+  /**
+   * The rows of a matrix, 1 to 30. Their values are unique, at most 64 letters, digits, `_` and `-`: the answer
+   * is keyed by them.
+   *
+   * @generated from field: repeated forms.v1.Option rows = 30;
+   */
+  rows: Option[];
+
+  /**
+   * matrix: whether each row takes several options; unset: one.
+   *
+   * @generated from field: optional bool multiple = 31;
+   */
+  multiple?: boolean | undefined;
 };
 
 /**
@@ -947,6 +970,27 @@ export enum FieldType {
    * @generated from enum value: FIELD_TYPE_STATEMENT = 19;
    */
   STATEMENT = 19,
+
+  /**
+   * All options in an order.
+   *
+   * @generated from enum value: FIELD_TYPE_RANKING = 20;
+   */
+  RANKING = 20,
+
+  /**
+   * One or several options for each row.
+   *
+   * @generated from enum value: FIELD_TYPE_MATRIX = 21;
+   */
+  MATRIX = 21,
+
+  /**
+   * A postal address: `line1`, `line2`, `city`, `region`, `postal_code` and `country`, an ISO 3166-1 code.
+   *
+   * @generated from enum value: FIELD_TYPE_ADDRESS = 22;
+   */
+  ADDRESS = 22,
 }
 
 /**

@@ -27,6 +27,7 @@ function questionOf(field: Field): AgentQuestion {
   const { id, type, label, required, description, agentHint, visibleWhen, answeredBy } = field;
   const facts = [
     ...(saidBySchema.has(type) ? [] : [type]),
+    ...(field.allowOther === true ? ['or another text'] : []),
     ...(required ? ['required'] : []),
     ...(answeredBy === 'human' ? ['by a person'] : []),
     ...(answeredBy === 'agent' ? ['by an agent'] : []),
@@ -35,7 +36,8 @@ function questionOf(field: Field): AgentQuestion {
   const words = [
     isSame(label, id) ? undefined : label,
     description,
-    optionsInWords(field),
+    choicesInWords('Options', field.options),
+    choicesInWords('Rows', field.rows),
     endsInWords(field),
     agentHint,
   ].filter((text) => text !== undefined);
@@ -43,11 +45,11 @@ function questionOf(field: Field): AgentQuestion {
   return { id, text: words.length === 0 ? head : `${head}: ${words.map(sentence).join(' ')}` };
 }
 
-/** `s = Small, l = Large`. Values that say what their labels do are in the schema; undefined if all do. */
-function optionsInWords({ options = [] }: Field): string | undefined {
-  if (options.every(({ value, label }) => isSame(label, value))) return undefined;
-  const words = options.map(({ value, label }) => (isSame(label, value) ? value : `${value} = ${label}`));
-  return `Options: ${words.join(', ')}`;
+/** `Options: s = Small, l = Large`. Values that say what their labels do are in the schema; undefined if all do. */
+function choicesInWords(what: string, choices: Field['options'] = []): string | undefined {
+  if (choices.every(({ value, label }) => isSame(label, value))) return undefined;
+  const words = choices.map(({ value, label }) => (isSame(label, value) ? value : `${value} = ${label}`));
+  return `${what}: ${words.join(', ')}`;
 }
 
 /** `1 = poor, 5 = great`, as far as the ends of a scale have words. */
@@ -91,12 +93,17 @@ function propertyOf(field: Field): JsonObject {
     uniqueItems: _,
     ...schema
   } = fieldRules[field.type].jsonSchema(field, false);
-  const { items } = schema;
+  const { items, properties } = schema;
   const isOwnLength = field.maxLength !== undefined && field.maxLength !== DEFAULT_MAX_LENGTH;
   return {
     ...(type !== undefined && schema.enum === undefined && { type }),
     ...schema,
     ...(isObject(items) && Array.isArray(items.enum) && { items: { enum: items.enum } }),
+    // The codes of all countries are many words for what every model knows.
+    ...(field.type === 'address' &&
+      isObject(properties) && {
+        properties: { ...properties, country: { type: 'string', description: 'ISO 3166-1 alpha-2' } },
+      }),
     ...(field.pattern !== undefined && pattern !== undefined && { pattern }),
     ...(minLength !== undefined && minLength !== 0 && { minLength }),
     ...(minItems !== undefined && minItems !== 0 && { minItems }),

@@ -96,6 +96,7 @@ function checkWhole(
       continue;
     }
     field.check(answer, path, violations, matches);
+    for (const part of field.lacking(answer)) violations.push(required(`${path}.${part}`));
     clean[field.id] = answer;
   }
   return clean;
@@ -111,13 +112,16 @@ function settle(field: CompiledField, answers: Answers, base: Answers | undefine
 }
 
 function compileField(field: Field): CompiledField {
+  const rules = fieldRules[field.type];
+  const { lacking } = rules;
   return {
     id: field.id,
     required: field.required,
     onlyByPerson: field.answeredBy === 'human',
     visibleWhen: field.visibleWhen,
     defaultValue: field.defaultValue,
-    check: fieldRules[field.type].check(field),
+    check: rules.check(field),
+    lacking: (answer) => (field.required ? (lacking?.(answer, field) ?? []) : []),
   };
 }
 
@@ -181,4 +185,6 @@ type CompiledField = {
   visibleWhen: Condition | undefined;
   defaultValue: Json | undefined;
   check: AnswerCheck;
+  /** What a required answer has no part for. */
+  lacking: (answer: Json) => readonly string[];
 };

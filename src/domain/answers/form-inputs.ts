@@ -1,7 +1,7 @@
 import type { FormDefinition } from '../definition/definition.ts';
-import { isShown, takesAnswer } from '../fields/field.ts';
+import { type Field, isShown, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import type { Json } from '../json.ts';
+import { isObject, type Json } from '../json.ts';
 
 /**
  * Reads the texts of an HTML form as answers, each by its field's type.
@@ -10,10 +10,11 @@ import type { Json } from '../json.ts';
  * `checkAnswers` names it. Of an input that came several times the last counts, as with the usual
  * pair of a hidden and a ticked input; a `multi_select` and a `file` that takes several count them
  * all. Line breaks become LF, and a datetime without offset, which is what browsers have, reads
- * as UTC. `humanOnly` leaves out fields that the page does not show: what a human could not see, a human did not answer.
+ * as UTC. Answers of several parts have an input for each: `home.city`. `humanOnly` leaves out fields that the page
+ * does not show: what a human could not see, a human did not answer.
  */
 export function readInputs(
-  definition: FormDefinition,
+  definition: Pick<FormDefinition, 'fields'>,
   inputs: readonly FormInput[],
   options: { humanOnly?: boolean } = {},
 ): { [fieldId: string]: Json } {
@@ -21,12 +22,35 @@ export function readInputs(
   const answers: { [fieldId: string]: Json } = {};
   for (const field of definition.fields) {
     if (!takesAnswer(field) || (options.humanOnly && !isShown(field))) continue;
-    const values = byName.get(field.id);
-    if (values !== undefined && values.length > 0) {
-      answers[field.id] = fieldRules[field.type].readInput(values, field);
-    }
+    if (inputNames(field).every((name) => (byName.get(name) ?? []).length === 0)) continue;
+    const part = (name: string) => byName.get(`${field.id}.${name}`) ?? [];
+    answers[field.id] = fieldRules[field.type].readInput(byName.get(field.id) ?? [], field, part);
   }
   return answers;
+}
+
+/** The names of a field's inputs in an HTML form: its id, and that with a dot and the name of a part. */
+export function inputNames(field: Field): string[] {
+  const parts = fieldRules[field.type].parts?.(field) ?? [];
+  return [field.id, ...parts.map((part) => `${field.id}.${part}`)];
+}
+
+/** An answer as the texts of its field's inputs, by their names; an upload is its id. */
+export function inputTexts(field: Field, answer: unknown): [name: string, values: readonly string[]][] {
+  const { toInputs } = fieldRules[field.type];
+  if (toInputs === undefined) return [[field.id, [answer].flat().map(textOf)]];
+  // What a session holds was checked when it was stored.
+  return Object.entries(toInputs(answer as Json, field)).map(([part, values]) => [
+    part === '' ? field.id : `${field.id}.${part}`,
+    values,
+  ]);
+}
+
+function textOf(answer: unknown): string {
+  if (isObject(answer)) return 'upload_id' in answer ? String(answer.upload_id) : '';
+  return typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean'
+    ? String(answer)
+    : '';
 }
 
 /** An input of a form and its values, in the order they were sent. */

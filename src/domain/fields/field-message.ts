@@ -36,6 +36,9 @@ export const fieldFromMessage = memoize((field: pb.Field): unknown =>
     icon: keyOf(icons, field.icon),
     minLabel: field.minLabel || undefined,
     maxLabel: field.maxLabel || undefined,
+    allowOther: field.allowOther,
+    rows: listed(field.rows.map(({ label, value }) => ({ label, value }))),
+    multiple: field.multiple,
   }),
 );
 
@@ -85,4 +88,7 @@ const fieldTypes: Record<FieldType, pb.FieldType> = {
   rating: pb.FieldType.RATING,
   scale: pb.FieldType.SCALE,
   statement: pb.FieldType.STATEMENT,
+  ranking: pb.FieldType.RANKING,
+  matrix: pb.FieldType.MATRIX,
+  address: pb.FieldType.ADDRESS,
 };

@@ -22,8 +22,21 @@ export type FieldTypeRules<Attributes> = {
   sample: (field: Attributes) => Json | undefined;
   /** An answer as people read it; `locale` is a BCP 47 tag. */
   inWords: (answer: unknown, field: Attributes, locale: string) => string;
-  /** Reads the values of an HTML form's input as an answer; what can't be read stays text for the check to refuse. */
-  readInput: (values: readonly string[], field: Attributes) => Json;
+  /** The parts of an answer that one that is required must have and lacks, if there are such. */
+  lacking?: (answer: Json, field: Attributes) => readonly string[];
+  /**
+   * Reads the values of an HTML form's input as an answer; what can't be read stays text for the check to refuse.
+   * `part` has the values of the field's further inputs.
+   */
+  readInput: (
+    values: readonly string[],
+    field: Attributes,
+    part: (name: string) => readonly string[],
+  ) => Json;
+  /** The field's further inputs, by what follows its id and a dot in their names. */
+  parts?: (field: Attributes) => readonly string[];
+  /** An answer as `readInput` reads it, by part; '' is the input that is named by the field alone. */
+  toInputs?: (answer: Json, field: Attributes) => Readonly<Record<string, readonly string[]>>;
   /** What shows the field on the hosted page. */
   control: Control;
 };
@@ -43,6 +56,9 @@ type Control =
   | 'files'
   | 'rating'
   | 'scale'
+  | 'ranking'
+  | 'matrix'
+  | 'address'
   | 'statement';
 
 type AttributeShapes = Readonly<Record<string, z.ZodType>>;

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { conditionSchema } from '../conditions/condition-rules.ts';
 import { fileAttributes } from './file.ts';
+import { matrixAttributes } from './matrix.ts';
 import { numberAttributes } from './number.ts';
 import { ratingAttributes } from './rating.ts';
 import { scaleAttributes } from './scale.ts';
-import { multiSelectAttributes, optionAttributes } from './select.ts';
+import { choiceAttributes, multiSelectAttributes } from './select.ts';
 import { textAttributes } from './text.ts';
 
 /** The types that a field can have. What each of them does is in the table of `index.ts`. */
@@ -28,6 +29,9 @@ export const fieldTypes = [
   'rating',
   'scale',
   'statement',
+  'ranking',
+  'matrix',
+  'address',
 ] as const;
 
 /** Who may answer a field. */
@@ -70,13 +74,14 @@ const commonAttributes = {
 
 /** The attributes that fields of some types may have; the rules of each type say which. */
 export const typeAttributes = {
-  ...optionAttributes,
+  ...choiceAttributes,
   ...textAttributes,
   ...numberAttributes,
   ...multiSelectAttributes,
   ...fileAttributes,
   ...ratingAttributes,
   ...scaleAttributes,
+  ...matrixAttributes,
 };
 
 /** The shape of a field as people send it, whatever its type. */

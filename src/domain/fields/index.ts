@@ -1,10 +1,13 @@
+import { address } from './address.ts';
 import { boolean, checkbox } from './boolean.ts';
 import { date, datetime, time } from './date-time.ts';
 import type { FieldType, ParsedField } from './field.ts';
 import type { FieldTypeRules } from './field-type.ts';
 import { file } from './file.ts';
 import { hidden } from './hidden.ts';
+import { matrix } from './matrix.ts';
 import { number } from './number.ts';
+import { ranking } from './ranking.ts';
 import { rating } from './rating.ts';
 import { scale } from './scale.ts';
 import { multiSelect, radio, select } from './select.ts';
@@ -32,4 +35,7 @@ export const fieldRules: Readonly<Record<FieldType, FieldTypeRules<ParsedField>>
   rating,
   scale,
   statement,
+  ranking,
+  matrix,
+  address,
 };

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import type { Json, JsonObject } from '../json.ts';
+import { textProblem } from '../text.ts';
 import { required, type Violation, wrongType } from '../violations.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
-import { readText } from './text.ts';
+import { lengthOf, readText } from './text.ts';
 
-const optionSchema = z
+export const optionSchema = z
   .strictObject({
     label: z.string().min(1).max(200).describe('What the human reads.'),
     value: z.string().min(1).max(200).describe('The answer.'),
@@ -16,24 +18,40 @@ export const optionAttributes = {
     .min(1)
     .max(500)
     .exactOptional()
-    .describe('The choices of `select`, `radio` and `multi_select`; values are unique.'),
+    .describe(
+      'The choices of `select`, `radio`, `multi_select`, `ranking` (2 to 30) and `matrix` (up to 20); values are unique.',
+    ),
+};
+
+export const choiceAttributes = {
+  ...optionAttributes,
+  allowOther: z
+    .boolean()
+    .exactOptional()
+    .describe('select, radio, multi_select: whether one text of one’s own may be answered.'),
 };
 
 export const multiSelectAttributes = {
-  ...optionAttributes,
+  ...choiceAttributes,
   minItems: z.int().min(0).max(100_000).exactOptional().describe('multi_select: the fewest choices.'),
   maxItems: z.int().min(1).exactOptional().describe('multi_select: the most choices.'),
 };
 
-/** One of the field's options. */
+/** One of the field's options, or a text of one's own if it allows other. */
 export const select: FieldTypeRules<SelectField> = {
-  attributes: optionAttributes,
+  attributes: choiceAttributes,
   problems: (field, sent, path) => optionProblems(field, sent, path),
   check: checkChoice,
-  jsonSchema: (field) => ({ type: 'string', enum: valuesOf(field) }),
+  jsonSchema: choiceSchema,
   sample: ({ options = [] }) => options[0]?.value,
   inWords: (answer, field) => labelOf(field, answer),
-  readInput: readText,
+  readInput: (values, { allowOther }, part) =>
+    readText(values) || (allowOther === true ? readText(part(OTHER)).trim() : ''),
+  parts: partsOf,
+  toInputs: (answer, field) => {
+    const text = typeof answer === 'string' ? answer : '';
+    return isOption(field, text) ? { '': [text] } : { '': [''], [OTHER]: [text] };
+  },
   control: 'select',
 };
 
@@ -47,8 +65,13 @@ export const multiSelect: FieldTypeRules<MultiSelectField> = {
   check: checkChoices,
   jsonSchema: (field, needed) => ({
     type: 'array',
-    items: { type: 'string', enum: valuesOf(field) },
+    items: choiceSchema(field),
     uniqueItems: true,
+    ...(field.allowOther === true && {
+      contains: { not: { enum: valuesOf(field) } },
+      minContains: 0,
+      maxContains: 1,
+    }),
     minItems: atLeast(field.minItems, needed),
     ...(field.maxItems !== undefined && { maxItems: field.maxItems }),
   }),
@@ -59,12 +82,24 @@ export const multiSelect: FieldTypeRules<MultiSelectField> = {
       .flat()
       .map((choice) => labelOf(field, choice))
       .join(', '),
-  readInput: (values) => values.filter((value) => value !== ''),
+  readInput: (values, field, part) => [
+    ...values.filter((value) => value !== ''),
+    ...partsOf(field).flatMap((name) => readText(part(name)).trim() || []),
+  ],
+  parts: partsOf,
+  toInputs: (answer, field) => {
+    const choices = [answer].flat().map(String);
+    return {
+      '': choices.filter((choice) => isOption(field, choice)),
+      [OTHER]: choices.filter((choice) => !isOption(field, choice)),
+    };
+  },
   control: 'checkboxes',
 };
 
-function optionProblems(
-  { options = [] }: SelectField,
+/** What is wrong with the options of a field that must have some. */
+export function optionProblems(
+  { options = [] }: OptionsField,
   sent: Readonly<Record<string, unknown>>,
   path: string,
 ): Violation[] {
@@ -80,13 +115,16 @@ function optionProblems(
   });
 }
 
-function countProblems({ minItems = 0, maxItems, options }: MultiSelectField, path: string): Violation[] {
+function countProblems(
+  { minItems = 0, maxItems, options, allowOther }: MultiSelectField,
+  path: string,
+): Violation[] {
   const problems: Violation[] = [];
   if (maxItems !== undefined && minItems > maxItems) {
     const message = 'maxItems must not be below minItems';
     problems.push({ path: `${path}.maxItems`, code: 'custom', message });
   }
-  if (options !== undefined && minItems > options.length) {
+  if (options !== undefined && minItems > options.length + (allowOther === true ? 1 : 0)) {
     const message = 'minItems must not be above the number of options';
     problems.push({ path: `${path}.minItems`, code: 'custom', message });
   }
@@ -97,13 +135,15 @@ function checkChoice(field: SelectField): AnswerCheck {
   const values = new Set(valuesOf(field));
   return (answer, path, violations) => {
     if (typeof answer !== 'string') violations.push(wrongType(path, 'string', answer));
-    else if (!values.has(answer)) violations.push({ path, code: 'invalid_enum_value', message: notAnOption });
+    else if (!values.has(answer))
+      violations.push(...(field.allowOther ? otherProblems(answer, path) : [notAnOption(path)]));
   };
 }
 
 function checkChoices(field: MultiSelectField): AnswerCheck {
   const values = new Set(valuesOf(field));
-  const { minItems = 0, maxItems = values.size } = field;
+  const { minItems = 0, allowOther = false } = field;
+  const { maxItems = values.size + (allowOther ? 1 : 0) } = field;
   return (answer, path, violations) => {
     if (!Array.isArray(answer)) {
       violations.push(wrongType(path, 'array', answer));
@@ -115,24 +155,59 @@ function checkChoices(field: MultiSelectField): AnswerCheck {
     if (answer.length > maxItems) {
       violations.push({ path, code: 'too_big', message: `Must have at most ${choices(maxItems)}` });
     }
-    const seen = new Set<string>();
-    for (const [index, choice] of answer.slice(0, values.size + 1).entries()) {
-      const place = `${path}.${index}`;
-      if (typeof choice !== 'string') violations.push(wrongType(place, 'string', choice));
-      else if (!values.has(choice)) {
-        violations.push({ path: place, code: 'invalid_enum_value', message: notAnOption });
-      } else if (seen.has(choice)) {
-        violations.push({ path: place, code: 'custom', message: 'Must not be chosen twice' });
-      } else seen.add(choice);
-    }
+    violations.push(...listProblems(answer, values, path, allowOther));
   };
 }
 
-function valuesOf({ options = [] }: SelectField): string[] {
+/** What is wrong with the items of a list of different options, of which one may be a text if it allows other. */
+export function listProblems(
+  answer: readonly Json[],
+  values: ReadonlySet<string>,
+  path: string,
+  allowOther = false,
+): Violation[] {
+  const seen = new Set<string>();
+  let others = 0;
+  return answer.slice(0, values.size + 2).flatMap((choice, index) => {
+    const place = `${path}.${index}`;
+    if (typeof choice !== 'string') return [wrongType(place, 'string', choice)];
+    if (seen.has(choice)) return [{ path: place, code: 'custom', message: 'Must not be chosen twice' }];
+    seen.add(choice);
+    if (values.has(choice)) return [];
+    others += 1;
+    return allowOther && others === 1 ? otherProblems(choice, place) : [notAnOption(place)];
+  });
+}
+
+function otherProblems(text: string, path: string): Violation[] {
+  const problem = textProblem(text);
+  if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
+  if (text === '') return [{ path, code: 'too_small', message: 'Must have at least 1 character' }];
+  if (lengthOf(text) <= MAX_OTHER) return [];
+  return [{ path, code: 'too_big', message: `Must have at most ${MAX_OTHER} characters` }];
+}
+
+function choiceSchema(field: SelectField): JsonObject {
+  const values = valuesOf(field);
+  if (field.allowOther !== true) return { type: 'string', enum: values };
+  return { type: 'string', anyOf: [{ enum: values }, { minLength: 1, maxLength: MAX_OTHER }] };
+}
+
+function partsOf({ allowOther }: SelectField): string[] {
+  return allowOther === true ? [OTHER] : [];
+}
+
+function isOption({ options = [] }: OptionsField, answer: unknown): boolean {
+  return options.some(({ value }) => value === answer);
+}
+
+/** The values of a field's options. */
+export function valuesOf({ options = [] }: OptionsField): string[] {
   return options.map(({ value }) => value);
 }
 
-function labelOf({ options = [] }: SelectField, choice: unknown): string {
+/** The label of an option; what is none reads as it is. */
+export function labelOf({ options = [] }: OptionsField, choice: unknown): string {
   return options.find(({ value }) => value === choice)?.label ?? String(choice);
 }
 
@@ -140,7 +215,17 @@ function choices(count: number): string {
   return count === 1 ? '1 choice' : `${count} choices`;
 }
 
-const notAnOption = 'Must be one of the options';
+/** An answer that is not among the options. */
+export function notAnOption(path: string): Violation {
+  return { path, code: 'invalid_enum_value', message: 'Must be one of the options' };
+}
 
-type SelectField = AttributesOf<typeof optionAttributes>;
+/** The name of the input of a text beside the options. */
+const OTHER = 'other';
+
+/** As many characters as the value of an option has. */
+export const MAX_OTHER = 200;
+
+type OptionsField = AttributesOf<typeof optionAttributes>;
+type SelectField = AttributesOf<typeof choiceAttributes>;
 type MultiSelectField = AttributesOf<typeof multiSelectAttributes>;

@@ -170,7 +170,8 @@ function isPhone(text: string): boolean {
   return text.length <= MAX_PHONE_LENGTH && dialled.test(text);
 }
 
-function lengthOf(text: string): number {
+/** The characters of a text: code points, as JSON Schema counts. */
+export function lengthOf(text: string): number {
   let length = 0;
   for (const _ of text) length++;
   return length;

@@ -43,7 +43,7 @@ const definition = jsonObject
             required: { type: 'boolean' },
             options: {
               type: 'array',
-              description: 'Of select, radio and multi_select.',
+              description: 'Of select, radio, multi_select, ranking and matrix (which has rows, too).',
               items: {
                 type: 'object',
                 required: ['label', 'value'],

@@ -8,18 +8,25 @@ import { instantOf } from './zones.ts';
  */
 export function followConditions(root: Element): void {
   const answers: Record<string, unknown> = {};
-  for (const input of root.querySelectorAll<HTMLInputElement>('input[data-carried]')) {
-    const earlier = answers[input.name];
-    const value = typed(input.getAttribute('data-carried') ?? '', [...listOf(earlier), input.value]);
-    answers[input.name] = value;
-  }
+  for (const [id, { type, inputs }] of carriedInputs(root)) answers[id] = typed(type, id, inputs);
   for (const field of root.querySelectorAll<HTMLElement>('[data-field]')) {
     const condition = field.getAttribute('data-when');
     const visible = condition === null || evaluate(JSON.parse(condition), answers);
     if (field.hidden === visible) setVisible(field, visible);
     const id = field.getAttribute('data-field') ?? '';
-    if (visible) answers[id] = typed(field.getAttribute('data-type') ?? '', valuesOf(field, id));
+    if (visible) answers[id] = typed(field.getAttribute('data-type') ?? '', id, inputsIn(field, id));
   }
+}
+
+/** The inputs of other steps by the field they belong to. */
+function carriedInputs(root: Element): Map<string, { type: string; inputs: Input[] }> {
+  const fields = new Map<string, { type: string; inputs: Input[] }>();
+  for (const { name, value, dataset } of root.querySelectorAll<HTMLInputElement>('input[data-carried]')) {
+    const [id = ''] = name.split('.', 1);
+    const { type, inputs } = fields.get(id) ?? { type: dataset.carried ?? '', inputs: [] };
+    fields.set(id, { type, inputs: [...inputs, { name, value }] });
+  }
+  return fields;
 }
 
 /** The ids of the fields of this step that can be seen. */
@@ -36,16 +43,18 @@ function setVisible(field: HTMLElement, visible: boolean): void {
   }
 }
 
-function valuesOf(field: Element, id: string): string[] {
+function inputsIn(field: Element, id: string): Input[] {
   const controls = field.querySelectorAll<HTMLInputElement>('input, select, textarea');
   return [...controls].flatMap(({ name, type, checked, value }) => {
-    if (name !== id || ((type === 'radio' || type === 'checkbox') && !checked)) return [];
-    return [type === 'datetime-local' ? instantOf(value) : value];
+    if (name.split('.', 1)[0] !== id || ((type === 'radio' || type === 'checkbox') && !checked)) return [];
+    return [{ name, value: type === 'datetime-local' ? instantOf(value) : value }];
   });
 }
 
-/** The texts of inputs as the answer they stand for, as the server reads them. */
-function typed(type: string, values: string[]): unknown {
+/** The texts of inputs as the answer they stand for, as the server reads them; of several parts only whether there is one. */
+function typed(type: string, id: string, inputs: Input[]): unknown {
+  const values = inputs.filter(({ name }) => name === id).map(({ value }) => value);
+  const others = inputs.filter(({ name }) => name !== id).map(({ value }) => value.trim());
   const last = values.at(-1) ?? '';
   switch (type) {
     case 'number':
@@ -56,13 +65,15 @@ function typed(type: string, values: string[]): unknown {
     case 'checkbox':
       return last === 'true' ? true : last === 'false' ? false : undefined;
     case 'multi_select':
+    case 'ranking':
     case 'file':
-      return values.filter((value) => value !== '');
+      return [...values, ...others].filter((value) => value !== '');
+    case 'matrix':
+    case 'address':
+      return others.some((value) => value !== '') ? {} : undefined;
     default:
-      return last.replace(/\r\n?/g, '\n');
+      return last.replace(/\r\n?/g, '\n') || (others.at(-1) ?? '');
   }
 }
 
-function listOf(value: unknown): string[] {
-  return Array.isArray(value) ? value : [];
-}
+type Input = { name: string; value: string };

@@ -1,4 +1,5 @@
 import { followConditions, shownFields } from './answers.ts';
+import { prepareRankings } from './ranking.ts';
 import { createSaver } from './saving.ts';
 import { prepareUploads, uploadsUnderWay } from './uploads.ts';
 import { hasNoSessionYet } from './visits.ts';
@@ -35,6 +36,7 @@ function prepare(): void {
   if (form !== undefined) {
     showLocalTimes(main, wordsOf(form));
     followConditions(main);
+    prepareRankings(main, onInput);
     prepareUploads(main, wordsOf(form), () => saver.changed());
     history.replaceState({ page: pageOf() }, '');
   }

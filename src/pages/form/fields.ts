@@ -12,8 +12,8 @@ import { hintOf } from './hints.ts';
  * A field without an answer is the same for everybody with the same language, so its HTML is cached.
  */
 export function renderField(field: Field, view: FieldView): Html {
-  const { language, texts, problem, visible } = view;
-  if (texts.length > 0 || problem !== undefined) return fieldOf(field, view);
+  const { language, texts, parts, problem, visible } = view;
+  if (texts.length > 0 || parts.size > 0 || problem !== undefined) return fieldOf(field, view);
   const known = looksOf(field);
   const look = `${visible} ${language.tag} ${language.spoken}`;
   const made = known.get(look);
@@ -87,5 +87,7 @@ ${about}${control}</div>
 
 /** Whether a field consists of several controls. */
 function isGroup(field: Field): boolean {
-  return ['radios', 'checkboxes', 'yes_no', 'rating', 'scale'].includes(fieldRules[field.type].control);
+  return ['radios', 'checkboxes', 'yes_no', 'rating', 'scale', 'ranking', 'matrix', 'address'].includes(
+    fieldRules[field.type].control,
+  );
 }

@@ -1,11 +1,13 @@
 import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import type { Page } from '../../http/reply.ts';
-import { attributes, type Html, html } from '../../text/html.ts';
+import { attributes, Html, html } from '../../text/html.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
 import { renderPage } from '../layout.ts';
 import { renderField } from './fields.ts';
+import { anchorOf, type Problem } from './problems.ts';
 import { stepsOf, visibleIds } from './steps.ts';
 
 /**
@@ -39,14 +41,18 @@ ${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocu
     ...scriptData(session, view),
   })}>
 ${identity(session, view)}
+${shown.some(({ type }) => type === 'ranking') && firstButton}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) =>
   renderField(field, {
     language,
     texts: view.texts.get(field.id) ?? [],
-    problem: problems.get(field.id),
+    parts: partsOf(field, view.texts),
+    problem: problems.get(field.id)?.text,
+    problemPart: problems.get(field.id)?.part,
     visible: visible.has(field.id),
     fileNames: view.fileNames,
+    moved: view.moved?.fieldId === field.id ? view.moved : undefined,
   }),
 )}
 ${carried(view)}
@@ -79,28 +85,48 @@ function identity({ permanent }: HostedSession, { issueToken, sessionId }: FormV
 ${permanent && html`<input type="hidden" name="_session" value="${sessionId}">`}`;
 }
 
+/** The Enter key presses the first button of a form, which must not be one that moves an option. */
+const firstButton = new Html(
+  '<button class="sr" name="_go" value="next" tabindex="-1" aria-hidden="true"></button>',
+);
+
 /** Takes the focus, so that a screen reader begins with it. */
 function summary(view: FormView, shown: readonly Field[]): Html {
   const { words } = view.language;
   return html`<div class="summary" role="alert" tabindex="-1" autofocus aria-labelledby="problems">
 <h2 id="problems">${words.problems}</h2>
-<ul>${shown.map(({ id, label }) => {
-    const problem = view.problems.get(id);
-    return problem !== undefined && html`<li><a href="#${id}.0">${label} – ${problem}</a></li>`;
+<ul>${shown.map((field) => {
+    const problem = view.problems.get(field.id);
+    if (problem === undefined) return false;
+    return html`<li><a href="#${anchorOf(field, problem)}">${field.label} – ${problem.text}</a></li>`;
   })}${view.otherProblems.map((problem) => html`<li>${problem}</li>`)}</ul>
 </div>`;
 }
 
 /** The answers of other steps, with the types of their fields, which the script needs for conditions. */
 function carried({ fields, step, texts, fileNames }: FormView): Html[] {
-  return fields.flatMap(({ id, type, page }) => {
-    if (page === step) return [];
-    return (texts.get(id) ?? []).map((value) => {
-      const name = type === 'file' ? fileNames.get(value) : undefined;
-      return html`<input${attributes({ type: 'hidden', name: id, value, 'data-carried': type })}>
-${name !== undefined && html`<input${attributes({ type: 'hidden', name: `_name.${value}`, value: name })}>`}`;
+  return fields.flatMap((field) => {
+    if (field.page === step) return [];
+    const inputs = inputNames(field).flatMap((name) =>
+      (texts.get(name) ?? []).map((value) => ({ name, value })),
+    );
+    return inputs.map(({ name, value }) => {
+      const file = field.type === 'file' ? fileNames.get(value) : undefined;
+      return html`<input${attributes({ type: 'hidden', name, value, 'data-carried': field.type })}>
+${file !== undefined && html`<input${attributes({ type: 'hidden', name: `_name.${value}`, value: file })}>`}`;
     });
   });
+}
+
+/** The values of a field's further inputs, by part. */
+function partsOf(field: Field, texts: FormView['texts']): Map<string, readonly string[]> {
+  const [, ...names] = inputNames(field);
+  return new Map(
+    names.flatMap((name) => {
+      const values = texts.get(name) ?? [];
+      return values.length === 0 ? [] : [[name.slice(field.id.length + 1), values]];
+    }),
+  );
 }
 
 /** The honeypot: an input that people neither see nor reach, but that bots fill in. */
@@ -131,16 +157,18 @@ export type FormView = {
   fields: readonly Field[];
   /** The answers that decide which fields are visible. */
   answers: Record<string, unknown>;
-  /** The values of the inputs by field id, those of other steps too as far as they were answered. */
+  /** The values of the inputs by name, those of other steps too as far as they were answered. */
   texts: ReadonlyMap<string, readonly string[]>;
   /** The names of uploaded files, by upload id. */
   fileNames: ReadonlyMap<string, string>;
   /** The page to show. */
   step: number;
   /** What is wrong, by field id. */
-  problems: ReadonlyMap<string, string>;
+  problems: ReadonlyMap<string, Problem>;
   /** Problems that belong to no field that the person sees. */
   otherProblems: readonly string[];
+  /** Where a button has just moved an option of a ranking. */
+  moved?: { fieldId: string; to: number; by: -1 | 1 } | undefined;
   /** Whether the answers just given made further fields visible. */
   revealed: boolean;
   /** The signed time at which the person was first shown the form. */

@@ -22,6 +22,8 @@ export function hintOf(field: Field, { words, tag }: Language): string {
         field.minItems || undefined,
         field.maxItems,
       );
+    case 'ranking':
+      return words.rankingHint;
     case 'file':
       return sentences(
         field.accept === undefined ? '' : fill(words.fileTypes, { types: typesInWords(field.accept, words) }),
@@ -36,6 +38,8 @@ export function hintOf(field: Field, { words, tag }: Language): string {
     case 'select':
     case 'radio':
     case 'hidden':
+    case 'matrix':
+    case 'address':
     case 'rating':
     case 'scale':
     case 'statement':

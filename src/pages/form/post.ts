@@ -1,5 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import { type HostedSession, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { violationFromMessage } from '../../domain/violation-message.ts';
 import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
@@ -8,7 +9,8 @@ import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { languageOf } from '../messages.ts';
 import { renderCompletion } from './completion-page.ts';
-import { renderForm } from './form-page.ts';
+import { type Move, movedOrder } from './controls/ranking.ts';
+import { type FormView, renderForm } from './form-page.ts';
 import { fieldIdOf, problemsOf } from './problems.ts';
 import { inputsOf, type Posted, readPosted, readPostedAgain } from './read-post.ts';
 import { textsOf, viewOf } from './show.ts';
@@ -56,6 +58,7 @@ async function submitAgain(again: Omit<Submission, 'posted'>, inputs: FormInputs
 async function answer(post: Post): Promise<void> {
   const { visit, response, posted, fields } = post;
   if (posted.goal.kind === 'save') return save(post);
+  if (posted.goal.kind === 'move') return moveOption(post, posted.goal);
   // On a form of one page without conditions there is nothing to check before it is submitted.
   const plain = fields.every(({ page, visibleWhen }) => page === 1 && visibleWhen === undefined);
   if (plain && posted.problems.length === 0) return submit(post, {});
@@ -95,6 +98,18 @@ async function save(post: Post): Promise<void> {
   sendJson(post.response, 200, { ok: true, saved, refused, ...visited });
 }
 
+/** Moves an option of a ranking, and shows the step as it was otherwise. */
+async function moveOption(post: Post, move: Move): Promise<void> {
+  const { posted, fields } = post;
+  const { fieldId, index, by } = move;
+  const field = fields.find(({ id, type }) => id === fieldId && type === 'ranking');
+  if (field !== undefined)
+    posted.texts.set(fieldId, movedOrder(field, posted.texts.get(fieldId) ?? [], move));
+  const { answers = {} } = await post.visit.save({ inputs: inputsOf(posted.texts), page: 0 });
+  const moved = { fieldId, to: index + by, by };
+  return showAgain(post, { answers, problems: [], step: posted.step, moved });
+}
+
 /** Submits, or shows the form again with what was refused. */
 async function submit(post: Post, answers: Answers): Promise<void> {
   const { request, session, fields, posted } = post;
@@ -132,7 +147,10 @@ async function submitPosted(submission: Submission): Promise<void> {
 }
 
 /** The form once more, with what was typed and what is wrong with it. */
-async function showAgain(post: Post, { answers, problems, step, revealed = false }: Result): Promise<void> {
+async function showAgain(
+  post: Post,
+  { answers, problems, step, revealed = false, moved }: Result,
+): Promise<void> {
   const { request, response, session, fields, posted } = post;
   if (prefersJson(request)) {
     if (problems.length === 0) return sendJson(response, 200, { ok: true, page: step });
@@ -142,18 +160,23 @@ async function showAgain(post: Post, { answers, problems, step, revealed = false
   // Hidden fields are unknown here: their problems are shown without a link to a field.
   const known = new Set(fields.map(({ id }) => id));
   const others = problems.filter(({ path }) => !known.has(fieldIdOf(path))).map(({ message }) => message);
-  const texts = new Map([...textsOf(answers), ...posted.texts]);
-  for (const { id, page } of fields) if (page !== step && !posted.texts.has(id)) texts.delete(id);
+  const kept = fields.filter((field) => field.page === step && !isPosted(field, posted));
+  const texts = new Map([...textsOf(kept, answers), ...posted.texts]);
   const page = renderForm(session, {
     ...viewOf(post, session, fields, { answers, step, texts }),
     problems: problemsOf(problems, fields, posted.texts, languageOf(request, session.locale)),
     otherProblems: others,
     revealed,
+    moved,
     fileNames: posted.fileNames,
     issueToken: posted.issueToken || session.issueToken,
     sessionId: post.visit.sessionId(),
   });
   await sendPage(request, response, problems.length > 0 ? 422 : 200, page);
+}
+
+function isPosted(field: Field, { texts }: Posted): boolean {
+  return inputNames(field).some((name) => texts.has(name));
 }
 
 /** What is submitted, of a session that may have been submitted before. */
@@ -172,4 +195,6 @@ type Result = {
   step: number;
   /** Whether the answers made fields visible that the person has not seen. */
   revealed?: boolean;
+  /** Where an option of a ranking was moved. */
+  moved?: FormView['moved'];
 };

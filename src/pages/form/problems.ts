@@ -1,7 +1,11 @@
+import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { addressParts, partNames } from '../../domain/fields/address.ts';
+import { MAX_OTHER } from '../../domain/fields/select.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
+import { labelOf } from './controls/address.ts';
 import { boundsOf, sizeInWords } from './hints.ts';
 
 /**
@@ -16,16 +20,41 @@ export function problemsOf(
   fields: readonly Field[],
   texts: ReadonlyMap<string, readonly string[]>,
   language: Language,
-): Map<string, string> {
-  const problems = new Map<string, string>();
+): Map<string, Problem> {
+  const problems = new Map<string, Problem>();
   for (const violation of violations) {
     const field = fields.find(({ id }) => id === fieldIdOf(violation.path));
     if (field === undefined || problems.has(field.id)) continue;
-    const given = (texts.get(field.id) ?? []).some((text) => text.trim() !== '');
-    const empty = !given && !violation.path.endsWith(OF_A_FILE);
-    problems.set(field.id, empty ? missing(field, language.words) : wordsFor(field, violation, language));
+    const posted = inputNames(field).flatMap((name) => texts.get(name) ?? []);
+    const empty = posted.every((text) => text.trim() === '') && !violation.path.endsWith(OF_A_FILE);
+    const text = empty ? missing(field, language.words) : wordsFor(field, violation, language);
+    problems.set(field.id, { text, ...(!empty && partProblem(field, violation, language)) });
   }
   return problems;
+}
+
+/** What is wrong with one part of an answer of several, such as the city of an address. */
+function partProblem(
+  field: Field,
+  { code, path }: ErrorDetail,
+  { words }: Language,
+): Partial<Problem> | undefined {
+  const part = path.split('.')[2];
+  if (field.type === 'matrix') {
+    const row = field.rows?.find(({ value }) => value === part);
+    return row && { text: fill(words.needRow, { row: row.label }), part: row.value };
+  }
+  const name = field.type === 'address' ? partNames.find((each) => each === part) : undefined;
+  if (name === undefined) return undefined;
+  const tooLong = code === 'too_big' && fill(words.tooLong, { max: addressParts[name].maxLength });
+  return { text: tooLong || fill(words.needPart, { part: labelOf(name, words) }), part: name };
+}
+
+/** The id of the control that a problem is about. */
+export function anchorOf(field: Field, { part }: Pick<Problem, 'part'>): string {
+  const [, ...parts] = inputNames(field);
+  const place = part === undefined ? 0 : Math.max(0, parts.indexOf(`${field.id}.${part}`));
+  return `${field.id}.${field.type === 'matrix' ? place * (field.options?.length ?? 0) : place}`;
 }
 
 /** `answers.email` and `answers.files.0` → the field's id. */
@@ -41,7 +70,10 @@ function missing({ type }: Field, words: Words): string {
     case 'boolean':
     case 'rating':
     case 'scale':
+    case 'matrix':
       return words.needChoice;
+    case 'ranking':
+      return words.needOrder;
     case 'checkbox':
       return words.needTick;
     case 'file':
@@ -55,6 +87,7 @@ function missing({ type }: Field, words: Words): string {
     case 'date':
     case 'time':
     case 'datetime':
+    case 'address':
     case 'hidden':
     case 'statement':
       return words.needAnswer;
@@ -91,10 +124,14 @@ function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Lan
       return words.needChoice;
     case 'select':
     case 'radio':
+      return code === 'too_big' ? fill(words.tooLong, { max: MAX_OTHER }) : words.needChoice;
     case 'boolean':
     case 'rating':
     case 'scale':
+    case 'matrix':
       return words.needChoice;
+    case 'ranking':
+      return words.needOrder;
     case 'checkbox':
       return words.needTick;
     case 'file':
@@ -102,6 +139,7 @@ function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Lan
       if (path.endsWith(OF_A_FILE))
         return fill(words.fileTooLarge, { size: sizeInWords(field.maxBytes ?? 0, tag) });
       return fill(words.tooManyFiles, { max: field.maxFiles ?? 1 });
+    case 'address':
     case 'hidden':
     case 'statement':
       return words.refused;
@@ -119,3 +157,6 @@ function textWords({ type, patternMessage }: Field, words: Words): string {
 
 /** The end of a violation's path that concerns one file, not the list of them. */
 const OF_A_FILE = '.file';
+
+/** What is wrong with a field, in words, and with which part of its answer if not with all of it. */
+export type Problem = { text: string; part?: string };

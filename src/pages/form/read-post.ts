@@ -1,8 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { type Input, InputSchema } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { FormInputs } from '../../http/multipart.ts';
+import type { Move } from './controls/ranking.ts';
 import type { PostedFiles } from './uploads.ts';
 
 /**
@@ -18,6 +20,10 @@ export function readPosted(fields: readonly Field[], inputs: FormInputs, files: 
     const values = field.type === 'file' ? filesOf(field, given ?? [], files, removed) : given;
     if (values !== undefined && (values.length > 0 || shown.has(field.id))) texts.set(field.id, values);
     else if (shown.has(field.id)) texts.set(field.id, ['']);
+    for (const name of inputNames(field).slice(1)) {
+      const part = inputs.get(name);
+      if (part !== undefined) texts.set(name, part);
+    }
   }
   return {
     texts,
@@ -87,17 +93,22 @@ function lastOf(inputs: FormInputs, name: string): string {
 }
 
 function goalOf(text: string): Goal {
+  const [, fieldId, index, by] = /^move:([^:]+):(\d{1,3}):(-1|1)$/.exec(text) ?? [];
+  if (fieldId !== undefined) return { kind: 'move', fieldId, index: Number(index), by: by === '1' ? 1 : -1 };
   const page = /^page:(\d{1,3})$/.exec(text)?.[1];
   if (page !== undefined) return { kind: 'page', page: Number(page) };
   return text === 'back' || text === 'save' ? { kind: text } : { kind: 'forward' };
 }
 
-/** Where a post leads: to the next step, a step back, nowhere (saving), or to a certain page. */
-export type Goal = { kind: 'forward' | 'back' | 'save' } | { kind: 'page'; page: number };
+/** Where a post leads: to the next step, a step back, nowhere (saving, moving an option), or to a certain page. */
+export type Goal =
+  | { kind: 'forward' | 'back' | 'save' }
+  | { kind: 'page'; page: number }
+  | ({ kind: 'move' } & Move);
 
 /** A post of the form's page. */
 export type Posted = {
-  /** The inputs of all fields that were posted, by field id. */
+  /** The inputs of all fields that were posted, by name. */
   texts: Map<string, readonly string[]>;
   /** The fields that the person saw. */
   shown: ReadonlySet<string>;

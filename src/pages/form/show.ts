@@ -1,4 +1,5 @@
 import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { inputTexts } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
@@ -16,7 +17,7 @@ export async function showForm(exchange: PageExchange): Promise<void> {
   const fields = fieldsOf(session);
   const answers: Answers = session.answers ?? {};
   const step = stepFor(fields, answers, session.resumed, request.query.step);
-  const view = viewOf(exchange, session, fields, { answers, step, texts: textsOf(answers) });
+  const view = viewOf(exchange, session, fields, { answers, step, texts: textsOf(fields, answers) });
   await sendPage(request, response, 200, renderForm(session, view));
 }
 
@@ -41,18 +42,14 @@ export function viewOf(
   };
 }
 
-/** Answers as the texts of inputs. */
-export function textsOf(answers: Answers): Map<string, readonly string[]> {
-  return new Map(Object.entries(answers).map(([id, answer]) => [id, listOf(answer).map(textOf)]));
-}
-
-function textOf(answer: unknown): string {
-  if (typeof answer === 'object' && answer !== null) {
-    return 'upload_id' in answer ? String(answer.upload_id) : '';
-  }
-  return typeof answer === 'string' || typeof answer === 'number' || typeof answer === 'boolean'
-    ? String(answer)
-    : '';
+/** Answers as the texts of inputs, by their names. */
+export function textsOf(fields: readonly Field[], answers: Answers): Map<string, readonly string[]> {
+  return new Map(
+    fields.flatMap((field) => {
+      const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+      return answer === undefined || answer === null ? [] : inputTexts(field, answer);
+    }),
+  );
 }
 
 /** The names of uploaded files among the answers, by upload id. */
@@ -60,7 +57,8 @@ function fileNamesOf(answers: Answers): Map<string, string> {
   const files = Object.values(answers)
     .flatMap(listOf)
     .filter((answer) => typeof answer === 'object' && answer !== null && 'filename' in answer);
-  return new Map(files.map((file) => [textOf(file), String(Reflect.get(Object(file), 'filename'))]));
+  const textAt = (file: unknown, name: string) => String(Reflect.get(Object(file), name));
+  return new Map(files.map((file) => [textAt(file, 'upload_id'), textAt(file, 'filename')]));
 }
 
 function listOf(answer: unknown): unknown[] {

@@ -79,6 +79,7 @@ export function stepAfter(goal: Goal, step: number, steps: readonly number[]): n
       return steps.findLast((page) => page <= goal.page) ?? steps[0];
     case 'forward':
     case 'save':
+    case 'move':
       return steps.find((page) => page > step);
     default:
       return goal satisfies never;

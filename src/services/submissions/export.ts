@@ -94,11 +94,16 @@ function cellOf(answer: unknown): string {
   return guarded(Array.isArray(answer) ? answer.map(textOf).join('|') : textOf(answer));
 }
 
-/** A file is written as its address. */
+/** A file is written as its address, an answer of several parts as `part=value|part=value`. */
 function textOf(answer: unknown): string {
   if (!isObject(answer)) return String(answer);
   const { url, upload_id: uploadId } = answer;
-  return typeof url === 'string' ? url : typeof uploadId === 'string' ? uploadId : '';
+  if (typeof url === 'string') return url;
+  if (typeof uploadId === 'string') return uploadId;
+  const pairs = Object.entries(answer).flatMap(([part, value]) =>
+    [value].flat().map((each) => `${part}=${String(each)}`),
+  );
+  return pairs.join('|');
 }
 
 /** Keeps a spreadsheet from taking a stranger's text for a formula. */

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { checkDefinition, definitionSchema } from '../../../src/domain/definition/definition.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
-import { givenDefinition, options, refusals, sent, withKey } from '../given.ts';
+import { givenDefinition, leastField, options, refusals, sent, withKey } from '../given.ts';
 
 const field = (attributes: object) => sent({ fields: [{ id: 'a', type: 'text', ...attributes }] });
 
@@ -317,8 +317,7 @@ describe('checkDefinition', () => {
   it('knows every type of field', () => {
     const fields = fieldTypes.map((type) => ({
       id: type,
-      type,
-      ...(['select', 'radio', 'multi_select'].includes(type) && { options: options('a') }),
+      ...leastField(type),
     }));
 
     expect(refusals(sent({ fields }))).toEqual([]);

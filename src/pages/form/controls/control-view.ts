@@ -22,8 +22,14 @@ export type FieldView = {
   language: Language;
   /** The values of its inputs, as texts. */
   texts: readonly string[];
+  /** The values of its further inputs, by the part of the answer that each stands for. */
+  parts: ReadonlyMap<string, readonly string[]>;
   /** What is wrong with its answer. */
   problem: string | undefined;
+  /** The part of the answer that is wrong, if not all of it is. */
+  problemPart?: string | undefined;
+  /** Where a button has just moved an option of a ranking. */
+  moved?: { to: number; by: -1 | 1 } | undefined;
   visible: boolean;
   /** The names of uploaded files, by upload id. */
   fileNames: ReadonlyMap<string, string>;

@@ -1,10 +1,13 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import { fieldRules } from '../../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../../text/html.ts';
-import { choices } from './choices.ts';
+import { address } from './address.ts';
+import { choices, otherInput, otherOf } from './choices.ts';
 import { type ControlView, common, identity } from './control-view.ts';
 import { files } from './files.ts';
+import { matrix } from './matrix.ts';
 import { points } from './points.ts';
+import { ranking } from './ranking.ts';
 
 /** The native control that takes a field's answer, with what was answered before. */
 export function controlOf(field: Field, view: ControlView): Html {
@@ -21,7 +24,10 @@ ${last}</textarea>`;
       ).map(
         ({ label, value }) =>
           html`<option${attributes({ value, selected: value === last })}>${label}</option>`,
-      )}</select>`;
+      )}${
+        field.allowOther === true &&
+        html`<option${attributes({ value: '', 'data-other': true, selected: otherOf(view) !== '' })}>${view.language.words.other}</option>`
+      }</select>${field.allowOther === true && otherInput(field, view)}`;
     case 'radios':
       return choices(field, view, 'radio', field.options ?? []);
     case 'checkboxes':
@@ -45,6 +51,12 @@ ${last}</textarea>`;
     case 'rating':
     case 'scale':
       return points(field, view);
+    case 'ranking':
+      return ranking(field, view);
+    case 'matrix':
+      return matrix(field, view);
+    case 'address':
+      return address(field, view);
     case 'statement':
       return html``;
     case 'line':

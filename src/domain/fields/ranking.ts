@@ -1,0 +1,53 @@
+import { type Violation, wrongType } from '../violations.ts';
+import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
+import { labelOf, listProblems, optionAttributes, optionProblems, valuesOf } from './select.ts';
+
+/** All options of the field in an order, the first one foremost. */
+export const ranking: FieldTypeRules<RankingField> = {
+  attributes: optionAttributes,
+  problems: (field, sent, path) => [...optionProblems(field, sent, path), ...countProblems(field, path)],
+  check: checkOrder,
+  jsonSchema: (field) => {
+    const values = valuesOf(field);
+    const [minItems, maxItems] = [values.length, values.length];
+    return { type: 'array', items: { type: 'string', enum: values }, uniqueItems: true, minItems, maxItems };
+  },
+  sample: valuesOf,
+  inWords: (answer, field) =>
+    [answer]
+      .flat()
+      .map((choice, index) => `${index + 1}. ${labelOf(field, choice)}`)
+      .join('\n'),
+  readInput: (values) => values.filter((value) => value !== ''),
+  control: 'ranking',
+};
+
+function countProblems({ options }: RankingField, path: string): Violation[] {
+  const { length } = options ?? [];
+  if (options === undefined || (length >= MIN_OPTIONS && length <= MAX_OPTIONS)) return [];
+  const code = length < MIN_OPTIONS ? 'too_small' : 'too_big';
+  const message = `A ranking has ${MIN_OPTIONS} to ${MAX_OPTIONS} options`;
+  return [{ path: `${path}.options`, code, message }];
+}
+
+function checkOrder(field: RankingField): AnswerCheck {
+  const values = new Set(valuesOf(field));
+  return (answer, path, violations) => {
+    if (!Array.isArray(answer)) {
+      violations.push(wrongType(path, 'array', answer));
+      return;
+    }
+    if (answer.length !== values.size) {
+      const code = answer.length < values.size ? 'too_small' : 'too_big';
+      violations.push({ path, code, message: `Must have each of the ${values.size} options once` });
+    }
+    violations.push(...listProblems(answer, values, path));
+  };
+}
+
+const MIN_OPTIONS = 2;
+
+/** More than people can put in order. */
+const MAX_OPTIONS = 30;
+
+type RankingField = AttributesOf<typeof optionAttributes>;

@@ -1,0 +1,91 @@
+import type { Field } from '../../../domain/definition/definition.ts';
+import {
+  type AddressPart,
+  addressParts,
+  countryCodes,
+  countryName,
+  partNames,
+} from '../../../domain/fields/address.ts';
+import { attributes, type Html, html } from '../../../text/html.ts';
+import type { Words } from '../../../text/words/en.ts';
+import type { Language } from '../../../text/words/language.ts';
+import type { ControlView } from './control-view.ts';
+
+/** An input for each part of an address, which browsers can fill in; the country is chosen from a list. */
+export function address(field: Field, view: ControlView): Html {
+  const { id } = field;
+  const { words } = view.language;
+  const whose = /^(billing|shipping)/i.exec(id)?.[1]?.toLowerCase();
+  return html`<div class="address">${partNames.map((part, index) => {
+    const { required, maxLength } = addressParts[part];
+    const text = view.parts.get(part)?.at(-1) ?? '';
+    const shared = attributes({
+      class: `control ${part.replace('_', '-')}`,
+      id: `${id}.${index}`,
+      name: `${id}.${part}`,
+      autocomplete: [whose, autocomplete[part]].filter((word) => word !== undefined).join(' '),
+      'aria-invalid': view.problemPart === part ? 'true' : undefined,
+      'aria-describedby': view.problemPart === part ? `${id}.error` : undefined,
+      disabled: !view.visible,
+    });
+    const mark = required
+      ? field.required &&
+        html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`
+      : html` <span class="note">(${words.optional})</span>`;
+    return html`<div class="part"><label for="${id}.${index}">${labelOf(part, words)}${mark}</label>${
+      part === 'country'
+        ? html`<select${shared}><option value="">${words.choose}</option>${countriesOf(view.language).map(
+            ({ code, name }) =>
+              html`<option${attributes({ value: code, selected: code === text })}>${name}</option>`,
+          )}</select>`
+        : html`<input${shared}${attributes({ type: 'text', value: text, maxlength: maxLength })}>`
+    }</div>
+`;
+  })}</div>`;
+}
+
+/** What people call a part of an address. */
+export function labelOf(part: AddressPart, words: Words): string {
+  switch (part) {
+    case 'line1':
+      return words.addressLine1;
+    case 'line2':
+      return words.addressLine2;
+    case 'city':
+      return words.addressCity;
+    case 'region':
+      return words.addressRegion;
+    case 'postal_code':
+      return words.addressPostalCode;
+    case 'country':
+      return words.addressCountry;
+    default:
+      return part satisfies never;
+  }
+}
+
+/** All countries by their names in the language of our own words, in its order of the alphabet. */
+function countriesOf({ spoken }: Language): readonly Country[] {
+  const known = countries.get(spoken);
+  if (known !== undefined) return known;
+  const { compare } = new Intl.Collator(spoken);
+  const made = countryCodes
+    .map((code) => ({ code, name: countryName(code, spoken) }))
+    .sort((left, right) => compare(left.name, right.name));
+  countries.set(spoken, made);
+  return made;
+}
+
+/** By language, of which we have few. */
+const countries = new Map<string, readonly Country[]>();
+
+const autocomplete: Record<AddressPart, string> = {
+  line1: 'address-line1',
+  line2: 'address-line2',
+  city: 'address-level2',
+  region: 'address-level1',
+  postal_code: 'postal-code',
+  country: 'country',
+};
+
+type Country = { code: string; name: string };
