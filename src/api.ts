@@ -12,6 +12,7 @@ export function createApi(options: ServiceOptions): Api {
   const rpc = createRpc({
     services: services.list,
     keys: services.keys,
+    owners: services.owners,
     requireApiKey: settings.requireApiKey,
     ownUrls: [settings.baseUrl, settings.hostedUrl],
     allowedHosts: settings.allowedHosts,

@@ -13,12 +13,19 @@ import { requestIdFrom } from '../domain/request-id.ts';
 import { accessValuesOf } from '../telemetry/access-log.ts';
 
 /**
- * Calls RPCs on behalf of an HTTP request, with the options of `callOptions`. Throws the `ConnectError` of a failed call.
+ * Calls RPCs on behalf of an HTTP request, with the options of `callOptions`; of a page whose reader is signed in, with
+ * their credential. Throws the `ConnectError` of a failed call.
  */
-export function callsFor(transport: Transport, request: Request, response: Response, from: Source): Call {
+export function callsFor(
+  transport: Transport,
+  request: Request,
+  response: Response,
+  from: Source,
+  credential?: string,
+): Call {
   let options: HttpCallOptions | undefined;
   return (method, input, { continued = false, waits = false } = {}) => {
-    options ??= callOptions(request, response, from);
+    options ??= callOptions(request, response, from, credential);
     const headers = continued ? { ...options.headers, ...continuation } : options.headers;
     const signal = waits ? signalOfEnd(response) : undefined;
     const { contextValues, onHeader } = options;
@@ -66,10 +73,11 @@ export function receivesFor(
   request: Request,
   response: Response,
   from: Source,
+  credential?: string,
 ): Receive {
   return async function* received(method, input) {
     const signal = signalOfEnd(response);
-    const { headers, onHeader, contextValues } = callOptions(request, response, from);
+    const { headers, onHeader, contextValues } = callOptions(request, response, from, credential);
     async function* message() {
       yield input;
     }
@@ -93,8 +101,14 @@ function signalOfEnd(response: Response): AbortSignal {
  * What an RPC gets of an HTTP request beside its message: the client's address, the request id, and of an API
  * call the credentials. The headers that the RPC answers with and that callers may see go onto the reply.
  */
-export function callOptions(request: Request, response: Response, from: Source): HttpCallOptions {
+export function callOptions(
+  request: Request,
+  response: Response,
+  from: Source,
+  credential?: string,
+): HttpCallOptions {
   const headers: Record<string, string> = { 'x-request-id': requestIdOf(request) };
+  if (credential !== undefined) headers.authorization = `Bearer ${credential}`;
   for (const name of passedOn[from]) {
     const value = request.headers[name];
     if (typeof value === 'string') headers[name] = value;

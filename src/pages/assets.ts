@@ -15,6 +15,7 @@ export function loadAssets(): Assets {
   const files = new Map<string, Buffer>();
   files.set('style.css', minified(read('./style.css') + read('./fields.css')));
   files.set('docs.css', minified(read('./docs.css')));
+  files.set('owner/owner.css', minified(read('./owner/owner.css')));
   for (const module of [...modules, DOCS_SCRIPT])
     files.set(scriptPath(module), Buffer.from(stripped(read(module))));
 
@@ -26,6 +27,7 @@ export function loadAssets(): Assets {
     style: `${folder}/style.css`,
     script: `${folder}/${scriptPath('./browser/page.ts')}`,
     docsStyle: `${folder}/docs.css`,
+    ownerStyle: `${folder}/owner/owner.css`,
     docsScript: `${folder}/${scriptPath(DOCS_SCRIPT)}`,
     preloads: modules.map((module) => `${folder}/${scriptPath(module)}`),
     files: new Map([...files].map(([name, content]) => [`/${folder}/${name}`, assetOf(name, content)])),
@@ -133,6 +135,8 @@ export type Assets = {
   script: string;
   /** Of `/docs`. */
   docsStyle: string;
+  /** Of the pages of owners of forms, beside `style`. */
+  ownerStyle: string;
   docsScript: string;
   /** All modules of the script, so that a browser can load them at once. */
   preloads: string[];

@@ -19,7 +19,8 @@ export function serveScript(options: PageOptions, handle: HandlePage): RequestHa
   return serve(options, handle, (failed, { response }) => sendJson(response, failed.status, failed.body));
 }
 
-function serve(
+/** Serves a page whose errors `fail` answers. */
+export function serve(
   { transport, hostedUrl, log }: PageOptions,
   handle: HandlePage,
   fail: SendFailure,
@@ -74,7 +75,7 @@ export type PageExchange = {
   session: HostedSession | undefined;
 };
 
-type SendFailure = (failed: HttpError, exchange: PageExchange) => Promise<void> | void;
+export type SendFailure = (failed: HttpError, exchange: PageExchange) => Promise<void> | void;
 
 export type HandlePage = (exchange: PageExchange) => Promise<void> | void;
 

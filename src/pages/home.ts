@@ -28,6 +28,7 @@ export function showHome({ baseUrl, allowPublicCreate }: HomeOptions): HandlePag
 const TITLE = 'Headless form service';
 
 const places = [
+  { path: 'owner', name: 'Your forms', about: 'For owners: read, save and delete what came in' },
   { path: 'docs', name: 'API reference', about: 'Every route, to read and to try' },
   { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
   { path: 'descriptor.binpb', name: 'Protocol buffers', about: 'For gRPC, gRPC-Web and Connect' },

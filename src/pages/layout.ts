@@ -31,18 +31,19 @@ export function renderPage(content: PageContent): Page {
 <title>${title}</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${root}${assets.style}">
+${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.ownerStyle}">`}
 ${style !== '' && html`<style>${new Html(style)}</style>`}
 ${content.script === true && scripts(root)}
 </head>
 <body>
-<main>
+<main${attributes({ class: content.ofOwner === true && 'wide' })}>
 ${logo !== undefined && html`<img class="logo" alt="" src="${logo}">`}
 ${content.body}
 </main>
 </body>
 </html>
 `;
-  return { html: page.text, headers: headersOf(style, content.embedOrigins ?? []) };
+  return { html: page.text, headers: headersOf(style, content) };
 }
 
 /** The relative path from a page to the service's root, which a proxy may have moved: `../` for `/f/sess_1`. */
@@ -56,7 +57,7 @@ function scripts(root: string): Html {
 ${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
 }
 
-function headersOf(style: string, embedOrigins: readonly string[]): Record<string, string> {
+function headersOf(style: string, { embedOrigins = [], ofOwner }: PageContent): Record<string, string> {
   const hash = createHash('sha256').update(style).digest('base64');
   const frames = embedOrigins.filter(isOrigin);
   const policy = [
@@ -66,10 +67,12 @@ function headersOf(style: string, embedOrigins: readonly string[]): Record<strin
     "connect-src 'self'",
     'img-src data:',
     // Browsers hold a form's redirect to this too, and an author may send people to any https page.
-    "form-action 'self' https:",
+    `form-action 'self'${ofOwner === true ? '' : ' https:'}`,
     "base-uri 'none'",
   ];
-  return securityHeaders(policy, frames);
+  const headers = securityHeaders(policy, frames);
+  // Without a referrer browsers send no origin with a post either.
+  return ofOwner === true ? { ...headers, 'referrer-policy': 'same-origin' } : headers;
 }
 
 /** The headers of a page with a content security policy, which the origins in `frames` may frame. */
@@ -104,6 +107,8 @@ export type PageContent = {
   theme?: Theme | undefined;
   /** Who may frame the page; nobody if absent. */
   embedOrigins?: readonly string[];
+  /** Whether it is a page for owners of forms: wide, and posted to this service alone. */
+  ofOwner?: boolean;
   /** Whether the page needs the script. */
   script?: boolean;
 };

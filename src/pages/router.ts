@@ -10,6 +10,8 @@ import { type HandlePage, type PageOptions, servePage, serveScript } from './han
 import { type HomeOptions, showHome } from './home.ts';
 import { assets } from './layout.ts';
 import { followMailLink, showMailLink } from './links/mail-links.ts';
+import type { OwnerPageOptions } from './owner/handler.ts';
+import { createOwnerPages } from './owner/router.ts';
 
 /**
  * The pages people see: the service's own and its API reference, a session's form, activation, the links in mails; and
@@ -30,6 +32,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   router.get(swaggerUiPath, sendSwaggerUi);
   router.get('/api/forms/:id/activate', page(showActivation));
   router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
+  router.use(createOwnerPages(options));
   router.get(`/${assets.folder}/*file`, sendFile);
   router.get('/embed.js', (request, response) => sendAsset(request, response, assets.embed, 'max-age=3600'));
   return router;
@@ -47,4 +50,4 @@ function refuseMethod(): void {
   });
 }
 
-export type HostedPagesOptions = PageOptions & HomeOptions;
+export type HostedPagesOptions = PageOptions & HomeOptions & OwnerPageOptions;

@@ -3,7 +3,15 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { holds } from '../domain/scopes.ts';
 import { accessLineKey, noteCaller } from '../telemetry/access-log.ts';
 import { type Access, accessOf } from './authorization.ts';
-import { bearerOf, type Caller, callerKey, callerOf, clientAddressKey } from './context.ts';
+import {
+  bearerOf,
+  type Caller,
+  callerKey,
+  callerOf,
+  clientAddressKey,
+  type Owner,
+  ownerKey,
+} from './context.ts';
 import { failed } from './errors.ts';
 import { contextOfHeader } from './local-transport.ts';
 import type { OwnCallersCheck } from './own-callers.ts';
@@ -25,10 +33,13 @@ export async function identify(
   header: Headers,
   values: ContextValues,
   access: Access,
-  { keys, requireApiKey, checkOwnCaller }: AuthenticationOptions,
+  { keys, owners, requireApiKey, checkOwnCaller }: AuthenticationOptions,
 ): Promise<void> {
   const text = bearerOf(header.get('authorization'));
-  if (text !== undefined) {
+  if (access.owner !== undefined) {
+    if (values.get(ownerKey) === undefined)
+      values.set(ownerKey, await ownerBehind(text, access.owner, owners));
+  } else if (text !== undefined) {
     const caller = values.get(callerKey) ?? (await keys.find(text, values.get(clientAddressKey)));
     if (caller === undefined) throw failed(Reason.INVALID_KEY, 'The API key is unknown, expired or revoked');
     noteCaller(values.get(accessLineKey), caller);
@@ -43,6 +54,22 @@ export async function identify(
     noteCaller(values.get(accessLineKey), caller);
     values.set(callerKey, caller);
   }
+}
+
+/** The owner whose session a call has; undefined where it needs none. */
+async function ownerBehind(
+  text: string | undefined,
+  needs: 'required' | 'none',
+  owners: OwnerAuthenticator,
+): Promise<Owner | undefined> {
+  if (text === undefined) {
+    if (needs === 'none') return undefined;
+    throw failed(Reason.MISSING_KEY, 'This call needs a session of an owner: sign in by a mailed link');
+  }
+  const owner = needs === 'none' ? undefined : await owners.find(text);
+  if (owner === undefined)
+    throw failed(Reason.INVALID_KEY, 'This is no session of an owner, or it has ended');
+  return owner;
 }
 
 /**
@@ -73,8 +100,15 @@ export type Authenticator = {
   withoutKey(): Promise<Caller>;
 };
 
+/** Finds the owner behind a session. */
+export type OwnerAuthenticator = {
+  /** Whose session this is; undefined if nobody's, ended or expired. */
+  find(text: string): Promise<Owner | undefined>;
+};
+
 export type AuthenticationOptions = {
   keys: Authenticator;
+  owners: OwnerAuthenticator;
   requireApiKey: boolean;
   /** Checks calls without a key, where none is required. */
   checkOwnCaller: OwnCallersCheck;

@@ -3,6 +3,7 @@ import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
@@ -132,6 +133,42 @@ const uploads: AccessTable<typeof UploadsService> = {
 
 const mail: AccessTable<typeof MailService> = { getMailLink: open, followMailLink: open };
 
+const owner: Access = {
+  key: 'none',
+  owner: 'required',
+  limit: { name: 'owner', calls: 300, per: 'minute', each: 'owner' },
+};
+
+/** Of calls that read many submissions. */
+const ownerReadsMany: Access = {
+  ...owner,
+  limit: { name: 'owner-reads', calls: 30, per: 'minute', each: 'owner' },
+};
+
+/** The token in the link is the credential. */
+const signInLink: Access = {
+  key: 'none',
+  owner: 'none',
+  limit: { name: 'sign-in-link', calls: 60, per: 'minute' },
+};
+
+const owners: AccessTable<typeof OwnersService> = {
+  requestSignIn: { ...signInLink, limit: { name: 'sign-in', calls: 20, per: 'hour' } },
+  getSignInLink: signInLink,
+  signIn: signInLink,
+  signOut: owner,
+  getOwner: owner,
+  listOwnedForms: owner,
+  getOwnedForm: owner,
+  confirmOwnedForm: owner,
+  listOwnedSubmissions: owner,
+  searchOwnedSubmissions: ownerReadsMany,
+  getOwnedSubmission: owner,
+  deleteOwnedSubmission: owner,
+  exportOwnedSubmissions: ownerReadsMany,
+  getOwnedUpload: owner,
+};
+
 const health: AccessTable<typeof Health> = { check: open, watch: open };
 
 const reflection: AccessTable<typeof ServerReflection> = { serverReflectionInfo: open };
@@ -145,6 +182,7 @@ const accessByMethod = new Map<DescMethod, Access>([
   ...entries(HostedService, hosted),
   ...entries(UploadsService, uploads),
   ...entries(MailService, mail),
+  ...entries(OwnersService, owners),
   ...entries(Health, health),
   ...entries(ServerReflection, reflection),
   ...entries(ServerReflectionAlpha, reflection),
@@ -167,11 +205,13 @@ export type Access = {
   scope?: Scope;
   /** Whether a `required` key may be missing where the settings do not require keys. */
   openWithoutKeys?: boolean;
-  /** How often one client address may call without a key. */
+  /** On the RPCs of owners, which take no key: whether they need an owner's session. */
+  owner?: 'required' | 'none';
+  /** How often one client address may call without a key, or one owner. */
   limit?: Limit;
 };
 
 /** A rate of calls. Minutes are counted in this process, hours in the database over all. */
-export type Limit = { name: string; calls: number; per: 'minute' | 'hour'; each?: 'form' };
+export type Limit = { name: string; calls: number; per: 'minute' | 'hour'; each?: 'form' | 'owner' };
 
 type AccessTable<S extends DescService> = { [M in keyof S['method']]: Access };

@@ -13,6 +13,13 @@ export function callerOf(context: WithValues): Caller {
   return caller;
 }
 
+/** Whose session an owner's call has. */
+export function ownerOf(context: WithValues): Owner {
+  const owner = context.values.get(ownerKey);
+  if (owner === undefined) throw failed(Reason.MISSING_KEY, 'This call needs a session of an owner');
+  return owner;
+}
+
 /** Who makes the call, on RPCs that need no key; undefined without one. */
 export function callerIfAny(context: WithValues): Caller | undefined {
   return context.values.get(callerKey);
@@ -43,6 +50,9 @@ const bearer = /^bearer(?: +(.*))?$/i;
 /** Set by the interceptor in authentication.ts. */
 export const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
 
+/** Set by the interceptor in authentication.ts, on the RPCs of owners. */
+export const ownerKey = createContextKey<Owner | undefined>(undefined, { description: 'owner' });
+
 /** Set by the server or transport that took the call. */
 export const clientAddressKey = createContextKey('unknown', { description: 'client address' });
 
@@ -63,6 +73,15 @@ export type Caller = {
   /** Undefined for calls without a key where none is required. */
   keyId: string | undefined;
   scopes: readonly string[];
+};
+
+/** The owner of forms who is signed in. */
+export type Owner = {
+  /** As `addressKey` gives it. */
+  address: string;
+  /** The SHA-256 of the session's token, hex. */
+  tokenHash: string;
+  expiresAt: Date;
 };
 
 type WithValues = { readonly values: ContextValues };

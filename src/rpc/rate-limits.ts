@@ -5,7 +5,7 @@ import { networkOf } from '../domain/client-network.ts';
 import { isId } from '../domain/ids.ts';
 import { createWindowCounter, type WindowState } from '../domain/window-counter.ts';
 import { accessOf, type Limit } from './authorization.ts';
-import { callerKey, clientAddressKey, continuationKey } from './context.ts';
+import { callerKey, clientAddressKey, continuationKey, ownerKey } from './context.ts';
 import { failed } from './errors.ts';
 
 /**
@@ -28,11 +28,7 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
   async function count(limit: Limit, values: ContextValues, formId: string): Promise<WindowState> {
     const known = values.get(countedKey);
     if (known !== undefined) return known;
-    const keyId = values.get(callerKey)?.keyId;
-    const key =
-      keyId === undefined
-        ? `${limit.name}:${formId}:${networkOf(values.get(clientAddressKey))}`
-        : `${limit.name}:${keyId}`;
+    const key = `${limit.name}:${callerIn(values, limit, formId)}`;
     const state = limit.per === 'minute' ? counter.count(key) : await countInDatabase(key, HOUR_SECONDS);
     values.set(countedKey, state);
     if (state.hits > limit.calls) throw tooMany(limit, state);
@@ -57,6 +53,13 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
       return response;
     },
   };
+}
+
+/** Whose calls are counted together. */
+function callerIn(values: ContextValues, limit: Limit, formId: string): string {
+  if (limit.each === 'owner') return values.get(ownerKey)?.address ?? '';
+  const keyId = values.get(callerKey)?.keyId;
+  return keyId ?? `${formId}:${networkOf(values.get(clientAddressKey))}`;
 }
 
 /** What a call was counted as, so that it is counted once. */

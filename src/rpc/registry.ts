@@ -9,7 +9,13 @@ import {
 import { limitsOf } from '../domain/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { type Admit, createAdmission } from './admission.ts';
-import { type Authenticator, authenticate, createIdentification, type Identify } from './authentication.ts';
+import {
+  type Authenticator,
+  authenticate,
+  createIdentification,
+  type Identify,
+  type OwnerAuthenticator,
+} from './authentication.ts';
 import { callLimits, maxTimeoutMs, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
@@ -24,8 +30,9 @@ import { answerUnaryGrpc } from './unary-grpc.ts';
  * with authorization, rate limits.
  */
 export function createRpc(options: RpcOptions): Rpc {
-  const { services, keys, requireApiKey, rateLimits, describeTemporaryFault, guards, now, log } = options;
-  const authentication = { keys, requireApiKey, checkOwnCaller: createOwnCallersCheck(options) };
+  const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, guards, now, log } =
+    options;
+  const authentication = { keys, owners, requireApiKey, checkOwnCaller: createOwnCallersCheck(options) };
   const callLog = createCallLog({ log, now, describeTemporaryFault });
   const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
   const interceptors: Interceptor[] = [
@@ -78,6 +85,7 @@ type Service = { descriptor: DescService; implementation: ServiceImpl<DescServic
 export type RpcOptions = OwnCallersOptions & {
   services: readonly Service[];
   keys: Authenticator;
+  owners: OwnerAuthenticator;
   /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
   requireApiKey: boolean;
   /** False: no rate is limited. `perKey` is the most calls a minute with one key; undefined: any number. */

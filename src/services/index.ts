@@ -4,6 +4,7 @@ import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
@@ -21,6 +22,8 @@ import { hostedService } from './hosted/hosted.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
 import { keysService, makeFirstKey, registerBootstrapKey } from './keys/keys.ts';
 import { mailService } from './mail/mail.ts';
+import { createOwnerReader, type OwnerReader } from './owners/owner-sessions.ts';
+import { ownersService } from './owners/owners.ts';
 import { reflectionServices } from './reflection.ts';
 import { sessionsService } from './sessions/sessions.ts';
 import { submissionsService } from './submissions/submissions.ts';
@@ -61,6 +64,7 @@ export function createServices(options: ServiceOptions): Services {
     service(KeysService, keysService(context)),
     service(WebhooksService, webhooksService(context)),
     service(MailService, mailService(context)),
+    service(OwnersService, ownersService(context)),
   ];
   const descriptors = [...contract.map(({ descriptor }) => descriptor), ...ofGrpc];
   const reflection = reflectionServices(descriptors);
@@ -72,6 +76,7 @@ export function createServices(options: ServiceOptions): Services {
       service(ServerReflectionAlpha, reflection.v1alpha),
     ],
     keys: context.keys,
+    owners: createOwnerReader(options),
     async prepare(bootstrapKey) {
       await ensureDemoForm(options);
       await removeLeftFiles(options);
@@ -97,6 +102,7 @@ type Service = { descriptor: DescService; implementation: ServiceImpl<DescServic
 export type Services = {
   list: readonly Service[];
   keys: KeyReader;
+  owners: OwnerReader;
   /**
    * Makes the demo form, which every installation has, registers `bootstrapKey`, and removes what a process has
    * left that died. To be called before the servers listen; instances may do so at once. `isRevoked` says whether

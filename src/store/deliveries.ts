@@ -101,6 +101,25 @@ export async function listDeliveries(
   return { items: await addAttempts(db, items), nextCursor };
 }
 
+/** Lists up to `limit` deliveries of a submission's events, newest first, without their attempts. */
+export async function listSubmissionDeliveries(
+  db: Queries,
+  submissionId: string,
+  limit: number,
+): Promise<Delivery[]> {
+  const ofSubmission = 'event_id = any(array(select id from events where submission_id = $1))';
+  const newest = 'order by id desc limit $2';
+  const parts = [
+    ...pendingParts(`${ofSubmission} ${newest}`),
+    `select ${finishedColumns} from deliveries where ${ofSubmission} ${newest}`,
+  ];
+  const rows = await db.select(
+    `select * from (${parts.map((part) => `(${part})`).join(' union all ')}) as found ${newest}`,
+    [submissionId, limit],
+  );
+  return rows.map((row) => toSummary(row).delivery);
+}
+
 /** Finds a delivery of a project. */
 export async function findDelivery(
   db: Queries,

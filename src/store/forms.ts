@@ -51,6 +51,10 @@ export const FormEntity = defineEntity({
       where: "status = 'draft' and created_by = 'public'",
     },
     { name: 'forms_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
+    {
+      name: 'forms_by_owner',
+      expression: 'create index "forms_by_owner" on "forms" (lower("owner_email"), "id")',
+    },
     { name: 'forms_with_retention', properties: ['id'], where: 'retention_days is not null' },
   ],
 });

@@ -87,7 +87,8 @@ export async function findSubmission(
   return submission?.projectId === projectId ? submission : null;
 }
 
-const findAnySubmission = createLoader(async (db, ids) => {
+/** Finds a submission of any project. */
+export const findAnySubmission = createLoader(async (db, ids) => {
   const rows = await db.select(`select ${columns} from submissions where id = any($1)`, [ids], {
     prepared: true,
   });

@@ -41,6 +41,16 @@ export async function findUpload(db: Queries, projectId: string, uploadId: strin
   return db.read((em) => em.findOne(UploadEntity, { id: uploadId, projectId }));
 }
 
+/** Finds an upload of any project. */
+export async function findAnyUpload(db: Queries, uploadId: string): Promise<Upload | null> {
+  return db.read((em) => em.findOne(UploadEntity, { id: uploadId }));
+}
+
+/** The uploads that a submission holds, in the order they came. */
+export async function listSubmissionUploads(db: Queries, submissionId: string): Promise<Upload[]> {
+  return db.read((em) => em.find(UploadEntity, { submissionId }, { orderBy: { id: 'asc' } }));
+}
+
 /** Whether there is an upload with this id, of any project. */
 export async function isUploadStored(db: Queries, uploadId: string): Promise<boolean> {
   return (await db.read((em) => em.count(UploadEntity, { id: uploadId }))) > 0;

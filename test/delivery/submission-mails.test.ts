@@ -12,13 +12,13 @@ const context = {
 };
 const fields = ['name', 'city', 'plan'].map((id) => ({ id, type: 'text' }));
 
-function mailOf(provenance?: Record<string, { by: string }>, settings: object = {}) {
+function mailOf(provenance?: Record<string, { by: string }>, settings: object = {}, isOwner = true) {
   const answers = { name: 'Jo', city: 'Bern', plan: 'free' };
   const created = { submissionId: 'sub_1', formVersionId: 'ver_1', createdAt: '2026-11-22T10:00:00.000Z' };
   const body = JSON.stringify({ data: { ...created, answers, ...(provenance && { provenance }) } });
   const definition = givenDefinition({ fields, settings });
   const answered = { definition, ...answeredVersion(body).data };
-  return submissionMail(context, answered, { delivery: { type: 'email' }, confirmed: true });
+  return submissionMail(context, answered, { delivery: { type: 'email' }, confirmed: true, isOwner });
 }
 
 describe('the mail to an owner', () => {
@@ -42,6 +42,14 @@ describe('the mail to an owner', () => {
 
     expect(mail.text).toContain(`Name (${words.answeredByPerson})`);
     expect(mail.text).toContain(`City (${words.answeredByDefault})`);
+  });
+
+  it('links to the submission on the owner’s page, for the owner alone', () => {
+    const link = 'https://api.test/owner/submissions/sub_1';
+
+    expect(mailOf().text).toContain(`Open this submission:\n${link}`);
+    expect(mailOf().html).toContain(`href="${link}"`);
+    expect(mailOf(undefined, {}, false).html).not.toContain('/owner/');
   });
 
   it('says nothing of answers that are older than the record', () => {

@@ -1152,6 +1152,13 @@ export enum MailKind {
    * @generated from enum value: MAIL_KIND_DEMO = 8;
    */
   DEMO = 8,
+
+  /**
+   * A link by which an owner signs in. Belongs to no form, so that no list shows it.
+   *
+   * @generated from enum value: MAIL_KIND_SIGN_IN = 9;
+   */
+  SIGN_IN = 9,
 }
 
 /**

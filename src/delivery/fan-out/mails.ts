@@ -7,6 +7,7 @@ import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewMail } from '../../store/delivery-inserts.ts';
 import type { StoredEvent } from '../../store/events.ts';
+import type { Form } from '../../store/forms.ts';
 import type { DeferredMail } from '../mail/deferred-mails.ts';
 import type { MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
@@ -58,7 +59,11 @@ function submissionMails(options: FanOutOptions, event: StoredEvent, context: Fa
   const kind = event.formId === demoFormId ? 'demo' : 'owner';
   const toOwners = recipientsOf(options, event, context, delivery).map((to) => {
     const confirmed = hasConfirmed(event.formId, context, to);
-    const mail = submissionMail({ ...mailContext, to }, answered, { delivery, confirmed });
+    const mail = submissionMail({ ...mailContext, to }, answered, {
+      delivery,
+      confirmed,
+      isOwner: isOwner(form, to),
+    });
     return mailDelivery(options, event, context, kind, mail);
   });
   const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
@@ -78,9 +83,13 @@ function waitingMails(options: FanOutOptions, event: StoredEvent, context: FanOu
 /** All but an owner who has not yet confirmed. */
 function hasConfirmed(formId: string, context: FanOutContext, to: string): boolean {
   const form = context.forms.get(formId);
-  const isOwner = form?.ownerEmail && addressKey(form.ownerEmail) === addressKey(to);
-  if (!isOwner || form.ownerConfirmedAt !== null) return true;
+  if (!isOwner(form, to) || form?.ownerConfirmedAt !== null) return true;
   return confirmedOf(formId, context).map(addressKey).includes(addressKey(to));
+}
+
+function isOwner(form: Form | undefined, to: string): boolean {
+  const owner = form?.ownerEmail ?? null;
+  return owner !== null && addressKey(owner) === addressKey(to);
 }
 
 /** The owner's address, or instead those in `to` that have confirmed; the owner confirms by another link. */

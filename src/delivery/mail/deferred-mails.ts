@@ -4,12 +4,13 @@ import { findAnyForm, findFormState } from '../../store/forms.ts';
 import { findVersion } from '../../store/versions.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailMessage, mailMessageSchema } from './message.ts';
-import { noticeMail } from './request-mails.ts';
+import { noticeMail, signInMail } from './request-mails.ts';
 import { answeredVersion, submissionMail } from './submission-mails.ts';
 
 /**
  * What is stored of a mail that is written when it is sent: a notice, which says how many answers wait then, or
- * one of these answers. They can wait in thousands, so that only the event is named that holds them.
+ * one of these answers, which can wait in thousands, so that only the event is named that holds them; or a link to
+ * sign in with, which is stored nowhere and works from then on.
  */
 export type DeferredMail = z.output<typeof deferredMailSchema>;
 
@@ -21,9 +22,10 @@ export async function readMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(stored);
   if (whole.success) return whole.data;
-  const { to, eventId } = deferredMailSchema.parse(stored);
+  const { to, eventId, signIn } = deferredMailSchema.parse(stored);
   const { secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
+  if (signIn === true) return signInMail(context, options.now());
   if (eventId === undefined) return writeNotice(options, context);
 
   const { database } = options;
@@ -43,7 +45,7 @@ export async function readMail(
     context,
     { ...data, definition: answered.definition },
     // Only an owner who has confirmed gets it.
-    { delivery: delivery.type === 'email' ? delivery : { type: 'email' }, confirmed: true },
+    { delivery: delivery.type === 'email' ? delivery : { type: 'email' }, confirmed: true, isOwner: true },
   );
 }
 
@@ -59,7 +61,11 @@ async function writeNotice(
   return noticeMail(context, { formName: form.name, waiting: state.accepted, now: now() });
 }
 
-/** Without an event it is a notice. */
-const deferredMailSchema = z.object({ to: z.string(), eventId: z.string().exactOptional() });
+/** Without an event it is a notice, or with `signIn` the mail with a link by which an owner signs in. */
+const deferredMailSchema = z.object({
+  to: z.string(),
+  eventId: z.string().exactOptional(),
+  signIn: z.boolean().exactOptional(),
+});
 
 export type DeferredMailOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now'>;

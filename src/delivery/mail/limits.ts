@@ -1,3 +1,4 @@
+import { SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
 import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
@@ -5,6 +6,7 @@ import type { Claim } from '../../store/delivery-queue.ts';
 import { type Form, findAnyForm } from '../../store/forms.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../store/mail.ts';
 import { type MailAllowance, takeMailAllowances } from '../../store/mail-allowances.ts';
+import { findOwnerStanding } from '../../store/owners.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 
@@ -19,6 +21,7 @@ export async function findMailRefusal(
   claim: Claim,
   to: string,
 ): Promise<Refusal | null> {
+  if (claim.kind === 'sign_in') return refuseSignIn(options, claim, to);
   const form = isLimited(claim) ? await findAnyForm(options.database, claim.formId) : undefined;
   if (form === null) return dropped('The form was deleted.');
   // Asked first, since answers can wait in thousands.
@@ -98,6 +101,30 @@ async function refuseRequest(
   return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
 }
 
+/**
+ * Links to sign in go to owners alone. Anybody can ask for one in another's name, so that a mailbox that has not
+ * confirmed to own a form, which strangers can name it for, gets fewer.
+ */
+async function refuseSignIn(
+  { database, now }: MailLimitOptions,
+  claim: Claim,
+  to: string,
+): Promise<Refusal | null> {
+  if (claim.id < smallestIdAt('dlv', now() - SIGN_IN_WAIT_MS)) return dropped('Asked for too long ago.');
+  const standing = await findOwnerStanding(database, addressKey(to));
+  if (standing === 'none') return dropped('The address owns no form.');
+  const unasked = standing === 'unconfirmed';
+  if (await isMailStopped(database, { address: to, formId: SIGN_IN_MAILS, unasked })) {
+    return dropped('The address wants no more mail.');
+  }
+  if (claim.step > 0) return null;
+  const limit = unasked ? REQUESTS_A_DAY : SIGN_INS_A_DAY;
+  const usedUp = await takeMailAllowances(database, claim.id, [
+    { holder: mailboxOf(to), kind: 'sign_in', limit },
+  ]);
+  return usedUp && dropped('Not sent: there were enough of these mails today.');
+}
+
 function ofCreator({ createdFrom }: Form, allowance: Omit<MailAllowance, 'holder'>): MailAllowance[] {
   return createdFrom === null ? [] : [{ holder: createdFrom, ...allowance }];
 }
@@ -140,6 +167,12 @@ const NOTICES_A_DAY_FROM_CREATOR = 20;
 
 /** Of forms made with a key: enough to see that a form works before confirming. */
 const UNCONFIRMED_A_DAY = 20;
+
+/** To one mailbox, of owners who have confirmed: more than one every twelve hours, on some devices. */
+const SIGN_INS_A_DAY = 10;
+
+/** Whoever asked has gone. */
+const SIGN_IN_WAIT_MS = 60 * 60 * 1000;
 
 /** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */
 const REQUEST_DAYS = 7;

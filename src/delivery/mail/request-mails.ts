@@ -1,4 +1,10 @@
-import { type MailLinkPurpose, mailLinkToken, mailLinkUrl } from '../../domain/delivery/mail-link.ts';
+import {
+  type MailLinkPurpose,
+  mailLinkToken,
+  mailLinkUrl,
+  SIGN_IN_MAILS,
+} from '../../domain/delivery/mail-link.ts';
+import { signInToken, signInUrl } from '../../domain/sign-in-link.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
 
@@ -48,13 +54,32 @@ export function noticeMail(
   });
 }
 
+/** The mail with the link by which an owner signs in, for 15 minutes from `now`, in milliseconds. */
+export function signInMail(context: Omit<MailContext, 'formId'>, now: number): MailMessage {
+  const { secretKey, baseUrl, to } = context;
+  const url = signInUrl(baseUrl, signInToken(secretKey, to, now));
+  return writeMail(
+    { ...context, formId: SIGN_IN_MAILS },
+    {
+      subject: 'Sign in to your forms',
+      title: 'Sign in to your forms',
+      paragraphs: [
+        'This link opens the page of the forms that this address owns. It works once, for 15 minutes.',
+        'If you did not ask for it, do nothing: without the link nobody can sign in.',
+      ],
+      button: { label: 'Sign in', url },
+      footer: footerOf(context),
+    },
+  );
+}
+
 function confirmButton({ secretKey, baseUrl, formId, to }: MailContext, kind: RequestKind, now: number) {
   const { purpose, button } = requests[kind];
   const token = mailLinkToken(secretKey, { purpose, formId, address: to }, now + LINK_MS);
   return { label: button, url: mailLinkUrl(baseUrl, token) };
 }
 
-function footerOf({ to }: MailContext): string {
+function footerOf({ to }: Pick<MailContext, 'to'>): string {
   return `Sent to ${to} because somebody gave this address to the form service.`;
 }
 

@@ -12,14 +12,15 @@ import { shortenRows } from './shorten.ts';
 
 /**
  * The mail to an owner about a submission: the answers in the order of the fields, hidden ones too, long ones
- * cut. `definition` is the one that was answered; subject and `Reply-To` are as `delivery` has it now.
+ * cut. `definition` is the one that was answered; subject and `Reply-To` are as `delivery` has it now. An owner gets a link
+ * to the submission; others can not open it.
  *
  * An owner who has confirmed gets all words as they are. Before that no program makes a link of any.
  */
 export function submissionMail(
   context: MailContext,
   submission: AnsweredForm,
-  { delivery, confirmed }: { delivery: EmailDelivery; confirmed: boolean },
+  { delivery, confirmed, isOwner }: { delivery: EmailDelivery; confirmed: boolean; isOwner: boolean },
 ): MailMessage {
   const { definition, answers, submissionId, createdAt } = submission;
   const safe = (text: string) => (confirmed ? text : withBrokenLinks(text));
@@ -38,9 +39,10 @@ export function submissionMail(
     paragraphs: [
       ...(rows.length === 0 ? ['Somebody submitted the form without an answer.'] : []),
       ...(together ? [...origins.values()].slice(0, 1) : []),
-      ...(shortened ? [howToReadWhole(context, submissionId)] : []),
+      ...(shortened ? [howToReadWhole(context, submissionId, isOwner)] : []),
     ],
     rows,
+    ...(isOwner && { button: { label: 'Open this submission', url: submissionUrl(context, submissionId) } }),
     footer: `Submission ${submissionId} of ${createdAt}, sent to you as an owner of this form.`,
     ...(replyTo !== undefined && { replyTo }),
   });
@@ -58,11 +60,18 @@ function originsInWords({ definition, provenance = {} }: AnsweredForm): Map<stri
   return new Map(Object.entries(provenance).map(([id, { by }]) => [id, texts[by]]));
 }
 
-function howToReadWhole({ baseUrl }: MailContext, submissionId: string): string {
+function howToReadWhole({ baseUrl }: MailContext, submissionId: string, isOwner: boolean): string {
+  const leftOut = 'The answers are too long for a mail, so a part of them is left out.';
+  if (isOwner) return `${leftOut} The link below shows them whole.`;
   return (
-    `The answers are too long for a mail, so a part of them is left out. Submission ${submissionId} is kept whole; ` +
+    `${leftOut} Submission ${submissionId} is kept whole; ` +
     `read it with an API key of the form's project: GET ${baseUrl}/v1/submissions/${submissionId}`
   );
+}
+
+/** Where the owner of the form, once signed in, sees the submission. */
+function submissionUrl({ baseUrl }: MailContext, submissionId: string): string {
+  return `${baseUrl}/owner/submissions/${submissionId}`;
 }
 
 /**

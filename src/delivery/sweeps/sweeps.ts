@@ -7,6 +7,7 @@ import { listDeletedForms, removeRowsOfForm } from '../../store/form-removal.ts'
 import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
 import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
 import { purgeMailCounts } from '../../store/mail.ts';
+import { purgeOwnerSessions } from '../../store/owner-sessions.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
 import { removeSessionsBefore, removeVisitorsSessions, takeExpiredSessions } from '../../store/sessions.ts';
 import { removeSubmissionsBefore } from '../../store/submission-removal.ts';
@@ -90,6 +91,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     rate_limits: await purgeRateLimits(database, BATCH),
     idempotency_keys: await purgeIdempotencyKeys(database, BATCH),
     visitors_sessions: await removeVisitorsSessions(database, BATCH),
+    owner_sessions: await purgeOwnerSessions(database, BATCH),
     uploads: await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
   };
   for (const [kind, count] of Object.entries(counts)) metrics?.onRemoved(kind, count);

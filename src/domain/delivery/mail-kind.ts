@@ -10,6 +10,7 @@ const mailKinds = {
   owner_change: pb.MailKind.OWNER_CHANGE,
   webhook_off: pb.MailKind.WEBHOOK_OFF,
   demo: pb.MailKind.DEMO,
+  sign_in: pb.MailKind.SIGN_IN,
 } as const;
 
 /** The kind of a stored mail; unspecified if only another version knows it. */

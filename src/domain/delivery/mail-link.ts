@@ -29,6 +29,9 @@ export function mailLinkUrl(baseUrl: string, token: string): string {
   return `${baseUrl}/mail/${token}`;
 }
 
+/** In place of a form: the mails by which owners sign in. */
+export const SIGN_IN_MAILS = 'sign-in';
+
 const purposes = z.enum(['confirm-owner', 'change-owner', 'confirm-recipient', 'stop']);
 const claims = z.tuple([z.string(), z.string()]);
 

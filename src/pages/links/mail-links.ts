@@ -2,7 +2,7 @@ import { MailLinkPurpose, MailService, StopScope } from '../../../gen/forms/v1/m
 import { HttpError } from '../../http/errors.ts';
 import { noFiles, readForm } from '../../http/multipart.ts';
 import { type Page, prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { html } from '../../text/html.ts';
+import { attributes, html } from '../../text/html.ts';
 import { withoutLinks } from '../../text/untrusted.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill } from '../../text/words/language.ts';
@@ -45,8 +45,8 @@ function renderLink(link: Link, request: PageExchange['request']): Page {
     more: html`<form method="post">${
       stop &&
       html`<fieldset class="field"><legend class="sr">${title}</legend><div class="choices">
-<label class="choice"><input type="radio" name="stop" value="form" checked><span>${inserted(words.stopForm, link)}</span></label>
-<label class="choice"><input type="radio" name="stop" value="all"><span>${words.stopAll}</span></label>
+${link.formName !== '' && html`<label class="choice"><input type="radio" name="stop" value="form" checked><span>${inserted(words.stopForm, link)}</span></label>`}
+<label class="choice"><input type="radio" name="stop" value="all"${attributes({ checked: link.formName === '' })}><span>${words.stopAll}</span></label>
 </div></fieldset>`
     }
 <div class="actions"><button>${button}</button></div>

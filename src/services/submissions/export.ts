@@ -10,12 +10,7 @@ import { requireOwnForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
 import { type SubmissionRow, submissionToJson } from './submission-message.ts';
 
-/**
- * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when
- * the one before has been taken, so memory stays flat however slow the reader is.
- *
- * What is accepted meanwhile comes along at the end. Stops when `signal` says that nobody reads.
- */
+/** Streams the submissions of a form of the caller's project. */
 export async function* exportSubmissions(
   context: ServiceContext,
   request: ExportSubmissionsRequest,
@@ -23,6 +18,22 @@ export async function* exportSubmissions(
   signal: AbortSignal,
 ): AsyncIterable<{ data: Uint8Array }> {
   await requireOwnForm(context.forms, caller, request.formId);
+  yield* exportForm(context, request, signal);
+}
+
+/**
+ * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when
+ * the one before has been taken, so memory stays flat however slow the reader is.
+ *
+ * What is accepted meanwhile comes along at the end. Stops when `signal` says that nobody reads.
+ *
+ * The form is one the caller may read.
+ */
+export async function* exportForm(
+  context: ServiceContext,
+  request: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
+  signal: AbortSignal,
+): AsyncIterable<{ data: Uint8Array }> {
   const format = await formatterOf(context, request);
   const encoder = new TextEncoder();
   if (format.head !== '') yield { data: encoder.encode(format.head) };
@@ -45,7 +56,7 @@ export async function* exportSubmissions(
 
 async function formatterOf(
   context: ServiceContext,
-  { formId, format }: ExportSubmissionsRequest,
+  { formId, format }: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat();
   if (format === ExportFormat.CSV) return csvFormat(await listFieldIds(context.database, formId));

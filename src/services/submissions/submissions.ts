@@ -15,13 +15,12 @@ import { violationToMessage } from '../../domain/violation-message.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { listSubmissions as listStored, type SubmissionFilter } from '../../store/submission-pages.ts';
-import { removeSubmission } from '../../store/submission-removal.ts';
 import { findSubmission, type Submission } from '../../store/submissions.ts';
-import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { checkedAnswers, checkSize } from './accept-answers.ts';
+import { deleteStored } from './deletion.ts';
 import { exportSubmissions } from './export.ts';
 import { checkOrigin } from './origins.ts';
 import { submissionToMessage } from './submission-message.ts';
@@ -134,17 +133,12 @@ function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
   };
 }
 
-/** Files go first: if the process dies in between, calling again removes the rest. */
 async function deleteSubmission(
   context: ServiceContext,
   { submissionId }: DeleteSubmissionRequest,
   caller: Caller,
 ) {
-  const { id, formId } = await ownSubmission(context, caller, submissionId);
-  for (const uploadId of await listUploadIds(context.database, id)) await context.uploads.remove(uploadId);
-  const removed = await context.database.transaction((tx) => removeSubmission(tx, caller.projectId, id));
-  if (removed === null) throw notFound('submission');
-  context.forms.forget(formId);
+  await deleteStored(context, await ownSubmission(context, caller, submissionId));
   return {};
 }
 

@@ -112,9 +112,17 @@ async function* getUpload(
   const upload = isId('upl', uploadId)
     ? await findUpload(context.database, caller.projectId, uploadId)
     : null;
-  if (upload === null || upload.submissionId === null) throw notFound('upload');
   // The rows of a deleted form are removed a little later than the form.
-  if ((await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
+  if (upload === null || (await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
+  yield* readClaimed(context, upload);
+}
+
+/** Streams a file that the caller may read, once a submission has claimed it. */
+export async function* readClaimed(
+  context: ServiceContext,
+  upload: Upload,
+): AsyncIterable<{ upload?: MessageInitShape<typeof UploadSchema>; content: Uint8Array }> {
+  if (upload.submissionId === null) throw notFound('upload');
   const content = await context.uploads.get(upload.id);
   if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
   let known: { upload?: ReturnType<typeof uploadToMessage> } = { upload: uploadToMessage(upload) };
@@ -183,7 +191,8 @@ function fileProblems({ accept }: Field, file: FileFacts): Violation[] {
   return [refused('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
 }
 
-function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
+/** What is known of a file, as the RPCs return it. */
+export function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
   const { id, filename, contentType, size, sha256, createdAt } = upload;
   return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
 }

@@ -6,6 +6,7 @@ import { IdempotencyKeyEntity } from '../idempotency-keys.ts';
 import { InstallationEntity } from '../installation.ts';
 import { KeyEntity, RevokedKeyEntity } from '../keys.ts';
 import { AutoresponseEntity, MailAllowanceEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
+import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owner-sessions.ts';
 import { ProjectEntity } from '../projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
 import { SessionEntity } from '../session-table.ts';
@@ -42,4 +43,6 @@ export const entities = [
   RateLimitEntity,
   InstallationEntity,
   IdempotencyKeyEntity,
+  OwnerSessionEntity,
+  UsedSignInLinkEntity,
 ];

@@ -9,6 +9,7 @@ import { DeliveryQueue } from './2026-11-22-delivery-queue.ts';
 import { IdempotencyKeys } from './2026-11-22-idempotency-keys.ts';
 import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
 import { MailAllowances } from './2026-11-22-mail-allowances.ts';
+import { OwnerSessions } from './2026-11-22-owner-sessions.ts';
 import { ProvenanceOfAnswers } from './2026-11-22-provenance.ts';
 import { RevokedKeys } from './2026-11-22-revoked-keys.ts';
 import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
@@ -29,4 +30,5 @@ export const migrations = [
   { name: '2026-11-22-circuit-breaker', class: CircuitBreaker },
   { name: '2026-11-22-revoked-keys', class: RevokedKeys },
   { name: '2026-11-22-visitors-sessions', class: VisitorsSessions },
+  { name: '2026-11-22-owner-sessions', class: OwnerSessions },
 ];

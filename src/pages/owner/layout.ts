@@ -1,0 +1,69 @@
+import type { Request } from 'express';
+import type { Page } from '../../http/reply.ts';
+import { type Content, type Html, html } from '../../text/html.ts';
+import { fill } from '../../text/words/language.ts';
+import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+import { renderPage, rootOf } from '../layout.ts';
+import { CSRF_INPUT } from './session.ts';
+
+/** A page for owners; with `signedIn` it says as whom and lets them sign out. */
+export function renderOwnerPage({ request, language, title, body, signedIn }: OwnerContent): Page {
+  const { owner } = language;
+  const root = rootOf(request);
+  const head =
+    signedIn !== undefined &&
+    html`<nav class="owner" aria-label="${owner.title}">
+<a href="${root}owner">${owner.title}</a>
+<span class="who">${fill(owner.signedInAs, { email: signedIn.address })}</span>
+<form method="post" action="${root}owner/sign-out">${csrfInput(signedIn.csrf)}<button class="link">${owner.signOut}</button>
+<button class="link" name="everywhere" value="yes">${owner.signOutEverywhere}</button></form>
+</nav>`;
+  return renderPage({
+    language,
+    root,
+    title,
+    ofOwner: true,
+    body: html`${head}
+${body}`,
+  });
+}
+
+/** What every form of an owner's page sends with it. */
+export function csrfInput(csrf: string): Html {
+  return html`<input type="hidden" name="${CSRF_INPUT}" value="${csrf}">`;
+}
+
+/** A form that is one button. */
+export function buttonForm({ action, csrf, label, quiet = false, more }: ButtonForm): Html {
+  return html`<form class="inline" method="post" action="${action}">${csrfInput(csrf)}${more}<button${quiet ? html` class="quiet"` : false}>${label}</button></form>`;
+}
+
+/** A table that scrolls where it is wider than the page. `name` says what it shows. */
+export function dataTable(name: string, columns: readonly Content[], rows: readonly Html[]): Html {
+  return html`<div class="scroll" role="region" aria-label="${name}" tabindex="0"><table>
+<thead><tr>${columns.map((column) => html`<th scope="col">${column}</th>`)}</tr></thead>
+<tbody>${rows}</tbody>
+</table></div>`;
+}
+
+/** A time as people read it, in UTC, and saying so. */
+export function timeInWords(time: Date, { tag }: OwnerLanguage): string {
+  return `${new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(time)} UTC`;
+}
+
+/** A day as people read it. */
+export function dayInWords(time: Date, { tag }: OwnerLanguage): string {
+  return new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeZone: 'UTC' }).format(time);
+}
+
+type ButtonForm = { action: string; csrf: string; label: string; quiet?: boolean; more?: Content };
+
+type SignedIn = { address: string; csrf: string };
+
+type OwnerContent = {
+  request: Request;
+  language: OwnerLanguage;
+  title: string;
+  body: Html;
+  signedIn?: SignedIn;
+};

@@ -1,0 +1,40 @@
+import { Router } from 'express';
+import { HttpError } from '../../http/errors.ts';
+import { confirmForm, showForms } from './forms.ts';
+import { type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
+import { askForLink, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
+import { askToDelete, deleteSubmission, sendFile, showSubmission } from './submission.ts';
+import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
+
+/** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
+export function createOwnerPages(options: OwnerPageOptions): Router {
+  const router = Router();
+  const page = (handle: HandleOwner) => ownerPage(options, handle);
+  const refuseMethod = openPage(options, async () => {
+    throw new HttpError('method', 'The path does not know this method');
+  });
+
+  router.route('/owner').get(page(showForms)).all(refuseMethod);
+  router.route('/owner/sign-in').post(openPage(options, askForLink)).all(refuseMethod);
+  router
+    .route('/owner/sign-in/:token')
+    .get(openPage(options, showSignInLink))
+    .post(openPage(options, followSignInLink(options)))
+    .all(refuseMethod);
+  router
+    .route('/owner/sign-out')
+    .post(page(signOut(options)))
+    .all(refuseMethod);
+  router.route('/owner/forms/:id').get(page(showSubmissions)).all(refuseMethod);
+  router.route('/owner/forms/:id/search').post(page(searchSubmissions)).all(refuseMethod);
+  router.route('/owner/forms/:id/export').post(page(exportSubmissions)).all(refuseMethod);
+  router.route('/owner/forms/:id/confirm').post(page(confirmForm)).all(refuseMethod);
+  router.route('/owner/submissions/:id').get(page(showSubmission)).all(refuseMethod);
+  router
+    .route('/owner/submissions/:id/delete')
+    .get(page(askToDelete))
+    .post(page(deleteSubmission))
+    .all(refuseMethod);
+  router.route('/owner/files/:id').get(page(sendFile)).all(refuseMethod);
+  return router;
+}

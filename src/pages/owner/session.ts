@@ -1,0 +1,111 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Request, Response } from 'express';
+import { HttpError } from '../../http/errors.ts';
+import type { FormInputs } from '../../http/multipart.ts';
+
+/** The session that a browser has; undefined if it has none. */
+export function sessionOf(request: Request, options: CookieOptions): string | undefined {
+  return cookieOf(request, cookieName(request, options));
+}
+
+/** Gives the browser a session until `expires`; without one takes away the one that it has. */
+export function setSession(
+  request: Request,
+  response: Response,
+  options: CookieOptions,
+  session?: { token: string; expires: Date },
+): void {
+  const name = cookieName(request, options);
+  if (session === undefined) response.clearCookie(name, cookieOptions(request, options));
+  else response.cookie(name, session.token, { ...cookieOptions(request, options), expires: session.expires });
+}
+
+/** Remembers in the browser which page was asked for, to go on to it after signing in. */
+export function rememberPage(request: Request, response: Response, options: CookieOptions): void {
+  const page = withinOwner.exec(request.path)?.[0];
+  if (request.method !== 'GET' || page === undefined) return;
+  response.cookie(PAGE_COOKIE, page, { ...cookieOptions(request, options), maxAge: PAGE_MS });
+}
+
+/** The page below `/owner` that was remembered, and forgets it; empty if there is none. */
+export function takePage(request: Request, response: Response, options: CookieOptions): string {
+  const page = cookieOf(request, PAGE_COOKIE) ?? '';
+  response.clearCookie(PAGE_COOKIE, cookieOptions(request, options));
+  return withinOwner.exec(page)?.[1] ?? '';
+}
+
+/** What a page puts into its forms, which no other site can know: it proves that the page was read in this session. */
+export function csrfToken(session: string): string {
+  return createHmac('sha256', session).update('csrf').digest('base64url');
+}
+
+/** Throws unless a post comes from a page of the session. */
+export function checkCsrf(inputs: FormInputs, session: string): void {
+  const given = Buffer.from(inputs.get(CSRF_INPUT)?.at(-1) ?? '');
+  const expected = Buffer.from(csrfToken(session));
+  if (given.length === expected.length && timingSafeEqual(given, expected)) return;
+  throw new HttpError('origin_not_allowed', 'The form lacks the token of its page');
+}
+
+/**
+ * Throws unless a post comes from a page of this service, at one of its own addresses or at the one that the browser
+ * called. Every browser names the origin.
+ */
+export function checkOrigin({ headers }: Request, ownOrigins: readonly string[]): void {
+  const { origin, host } = headers;
+  const isOwn = origin !== undefined && (ownOrigins.includes(origin) || hostIn(origin) === host);
+  if (!isOwn) throw new HttpError('origin_not_allowed', 'The post comes from another origin');
+}
+
+/** The name of the input that holds `csrfToken`. */
+export const CSRF_INPUT = 'csrf';
+
+function hostIn(origin: string): string | undefined {
+  return /^https?:\/\/([\w.:[\]-]+)$/.exec(origin)?.[1];
+}
+
+/** Browsers take a cookie of this name over https alone, so that nobody on the way can set it. */
+function cookieName(request: Request, options: CookieOptions): string {
+  return isSecure(request, options) ? '__Secure-owner' : 'owner';
+}
+
+function cookieOptions(request: Request, options: CookieOptions) {
+  const { pathname } = new URL(options.baseUrl);
+  return {
+    httpOnly: true,
+    secure: isSecure(request, options),
+    sameSite: 'lax' as const,
+    path: `${pathname.replace(/\/$/, '')}/owner`,
+  };
+}
+
+function isSecure(request: Request, { baseUrl }: CookieOptions): boolean {
+  return request.secure || baseUrl.startsWith('https:');
+}
+
+function cookieOf({ headers }: Request, name: string): string | undefined {
+  for (const part of (headers.cookie ?? '').split(';')) {
+    const [key = '', ...value] = part.trim().split('=');
+    if (key === name) return decoded(value.join('='));
+  }
+  return undefined;
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A page that a mail may lead to. */
+const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
+
+const PAGE_COOKIE = 'owner-page';
+const PAGE_MS = 60 * 60 * 1000;
+
+export type CookieOptions = {
+  /** The public address of the service, without a slash at the end. */
+  baseUrl: string;
+};

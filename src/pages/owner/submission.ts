@@ -1,0 +1,151 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type GetOwnedSubmissionResponse, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import {
+  AnswerChannel,
+  type AnswerOrigin,
+  type Submission,
+  SubmissionStatus,
+} from '../../../gen/forms/v1/submissions_pb.js';
+import type { Upload } from '../../../gen/forms/v1/uploads_pb.js';
+import { type Delivery, DeliveryStatus } from '../../../gen/forms/v1/webhooks_pb.js';
+import { sendMessages, sendPage } from '../../http/reply.ts';
+import { present } from '../../http/values.ts';
+import { type Html, html } from '../../text/html.ts';
+import { fill } from '../../text/words/language.ts';
+import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+import { rootOf } from '../layout.ts';
+import { inDigits } from './filter.ts';
+import type { HandleOwner } from './handler.ts';
+import { buttonForm, dataTable, renderOwnerPage, timeInWords } from './layout.ts';
+import { idIn } from './request.ts';
+
+const { method: rpcs } = OwnersService;
+
+/** Shows one submission in full, with its files, where its answers come from, and its deliveries. */
+export const showSubmission: HandleOwner = async ({ request, response, call, language, csrf }) => {
+  const read = await call(rpcs.getOwnedSubmission, { submissionId: idIn(request) });
+  const { address } = await call(rpcs.getOwner, {});
+  const { owner } = language;
+  const submission = submissionIn(read);
+  const base = `${rootOf(request)}owner`;
+  const title = titleOf(submission, language);
+  const body = html`<p><a href="${base}/forms/${submission.formId}">${read.formName}: ${owner.allAnswers}</a></p>
+<h1>${title}</h1>
+${answersOf(read, language)}
+${read.files.length > 0 && filesOf(read.files, base, language)}
+<h2>${owner.about}</h2>
+<dl class="facts"><div><dt>${owner.number}</dt><dd>${submission.id}</dd></div>
+<div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
+<div><dt>${owner.source}</dt><dd>${submission.source}</dd></div></dl>
+<h2>${owner.deliveries}</h2>
+${deliveriesOf(read.deliveries, language)}
+<div class="actions"><a class="button quiet" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></div>`;
+  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
+  await sendPage(request, response, 200, page);
+};
+
+/** Asks whether to delete a submission. */
+export const askToDelete: HandleOwner = async ({ request, response, call, language, csrf }) => {
+  const submission = submissionIn(await call(rpcs.getOwnedSubmission, { submissionId: idIn(request) }));
+  const { address } = await call(rpcs.getOwner, {});
+  const { deleteTitle: title, deleteText, deleteButton, keep } = language.owner;
+  const here = `${rootOf(request)}owner/submissions/${submission.id}`;
+  const body = html`<h1>${title}</h1>
+<p class="lead">${titleOf(submission, language)}. ${deleteText}</p>
+<div class="actions">${buttonForm({ action: `${here}/delete`, csrf, label: deleteButton })}<a href="${here}">${keep}</a></div>`;
+  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
+  await sendPage(request, response, 200, page);
+};
+
+/** Deletes a submission and shows the others. */
+export const deleteSubmission: HandleOwner = async ({ request, response, call }) => {
+  const submissionId = idIn(request);
+  const { formId } = submissionIn(await call(rpcs.getOwnedSubmission, { submissionId }));
+  await call(rpcs.deleteOwnedSubmission, { submissionId });
+  response.redirect(303, `${rootOf(request)}owner/forms/${formId}`);
+};
+
+/** Sends a file of a submission, which a browser saves and does not show. */
+export const sendFile: HandleOwner = async ({ request, response, receive }) => {
+  const file = receive(rpcs.getOwnedUpload, { uploadId: idIn(request) });
+  const first = await file.next();
+  const { filename, contentType, size } = present(first.value?.upload);
+  response.attachment(filename);
+  response.setHeader('content-type', contentType);
+  response.setHeader('content-length', size);
+  response.setHeader('content-security-policy', "default-src 'none'; sandbox");
+  await sendMessages(response, first, file, ({ content }) => content);
+};
+
+function submissionIn({ submission }: GetOwnedSubmissionResponse): Submission {
+  return present(present(submission).submission);
+}
+
+function titleOf({ createTime }: Submission, language: OwnerLanguage): string {
+  return fill(language.owner.answerTitle, {
+    date: timeInWords(timestampDate(present(createTime)), language),
+  });
+}
+
+/** The answers, each with where it comes from unless all come from there. */
+function answersOf({ submission }: GetOwnedSubmissionResponse, language: OwnerLanguage): Html {
+  const { owner } = language;
+  const { texts, submission: stored } = present(submission);
+  const origins = new Map(
+    Object.entries(stored?.provenance ?? {}).map(([id, origin]) => [id, originOf(origin, language)]),
+  );
+  const [together, ...others] = new Set(origins.values());
+  const isSame = others.length === 0;
+  if (texts.length === 0) return html`<p class="lead">${owner.noText}</p>`;
+  return html`${isSame && together !== undefined && html`<p class="note">${owner.origin}: ${together}</p>`}
+<dl>${texts.map(
+    ({ fieldId, label, text }) => html`<div><dt>${label}</dt><dd>${text}</dd>${
+      !isSame && html`<dd class="note">${origins.get(fieldId)}</dd>`
+    }</div>
+`,
+  )}</dl>`;
+}
+
+function originOf({ by, keyId }: AnswerOrigin, { owner }: OwnerLanguage): string {
+  if (by === AnswerChannel.HUMAN) return owner.byPerson;
+  if (by === AnswerChannel.PREFILL) return owner.byPrefill;
+  if (by === AnswerChannel.DEFAULT) return owner.byDefault;
+  return keyId === '' ? owner.byApi : `${owner.byApi} (${keyId})`;
+}
+
+function filesOf(files: Upload[], base: string, language: OwnerLanguage): Html {
+  return html`<h2>${language.owner.files}</h2>
+<ul class="files">${files.map(
+    ({ id, filename, size }) =>
+      html`<li><a href="${base}/files/${id}" download>${filename}</a> <span class="note">${sizeInWords(size, language)}</span></li>
+`,
+  )}</ul>`;
+}
+
+function sizeInWords(bytes: number, language: OwnerLanguage): string {
+  if (bytes < 1024) return `${inDigits(bytes, language)} B`;
+  if (bytes < 1024 ** 2) return `${inDigits(Math.round(bytes / 1024), language)} KiB`;
+  return `${inDigits(Math.round((bytes / 1024 ** 2) * 10) / 10, language)} MiB`;
+}
+
+function deliveriesOf(deliveries: Delivery[], language: OwnerLanguage): Html {
+  const { owner } = language;
+  if (deliveries.length === 0) return html`<p>${owner.noDeliveries}</p>`;
+  return dataTable(
+    owner.deliveries,
+    [owner.deliveredTo, owner.result, owner.attempts],
+    deliveries.map((delivery) => {
+      const { address, status, attemptCount, error, deliverTime } = delivery;
+      const time = deliverTime && timestampDate(deliverTime);
+      return html`<tr><th scope="row">${address === '' ? owner.webhook : address}</th>
+<td>${resultOf(status, language)}${time !== undefined && html`, ${timeInWords(time, language)}`}${error !== '' && html`<br><span class="note">${error}</span>`}</td>
+<td>${attemptCount}</td></tr>
+`;
+    }),
+  );
+}
+
+function resultOf(status: DeliveryStatus, { owner }: OwnerLanguage): string {
+  if (status === DeliveryStatus.DELIVERED) return owner.delivered;
+  return status === DeliveryStatus.FAILED ? owner.failed : owner.pending;
+}

@@ -1,0 +1,139 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { addressKey } from '../../domain/email-address.ts';
+import { newId } from '../../domain/ids.ts';
+import { hashSecret, newToken, type SecretKey, signLink, verifyLink } from '../../domain/secrets.ts';
+import { readSignInToken, SIGN_IN_LINK_MS } from '../../domain/sign-in-link.ts';
+import { type Owner, ownerOf } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
+import type { Database } from '../../store/database/database.ts';
+import { queueMails } from '../../store/delivery-inserts.ts';
+import {
+  closeOwnerSessions,
+  findOwnerSession,
+  isSignInLinkUsed,
+  openOwnerSession,
+} from '../../store/owner-sessions.ts';
+import type { ServiceContext } from '../context.ts';
+import { requireEmail } from '../forms/form-request.ts';
+import { logAction } from './log-action.ts';
+
+/**
+ * Finds the owner behind a session's token.
+ *
+ * A token proves by itself that this service made it, so that guessed ones cost the database nothing.
+ */
+export function createOwnerReader({ database, verifyingKeys, now }: OwnerReaderOptions): OwnerReader {
+  return {
+    async find(text) {
+      if (!text.startsWith(PREFIX) || text.length > MAX_TOKEN_LENGTH) return undefined;
+      if (!verifyLink(verifyingKeys, PURPOSE, text.slice(PREFIX.length), now()).ok) return undefined;
+      const tokenHash = hashSecret(text);
+      const session = await findOwnerSession(database, tokenHash);
+      return session === null ? undefined : { ...session, tokenHash };
+    },
+  };
+}
+
+/** The RPCs by which owners sign in and out. */
+export function sessionMethods(context: ServiceContext): SessionMethods {
+  const { database, secretKey, now, notifyWorkers } = context;
+  return {
+    /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
+    async requestSignIn({ email }) {
+      requireEmail(email);
+      await queueMails(database, [signInMail(email, now())]);
+      notifyWorkers();
+      return {};
+    },
+
+    async getSignInLink({ token }) {
+      const address = addressIn(context, token);
+      if (await isSignInLinkUsed(database, hashSecret(token))) throw used();
+      return { address };
+    },
+
+    async signIn({ token }, call) {
+      const address = addressIn(context, token);
+      const createdAt = new Date(now());
+      const expiresAt = new Date(now() + SESSION_MS);
+      const sessionToken = newSessionToken(secretKey, expiresAt);
+      const link = { tokenHash: hashSecret(token), expiresAt: new Date(now() + SIGN_IN_LINK_MS) };
+      const session = { tokenHash: hashSecret(sessionToken), address, createdAt, expiresAt };
+      if (!(await database.transaction((tx) => openOwnerSession(tx, link, session)))) throw used();
+      logAction(context, call, { address }, 'sign in');
+      return { sessionToken, expireTime: timestampFromDate(expiresAt), address };
+    },
+
+    async signOut({ everywhere }, call) {
+      const { tokenHash, address } = ownerOf(call);
+      await closeOwnerSessions(database, everywhere ? { address } : { tokenHash });
+      logAction(context, call, { address }, everywhere ? 'sign out everywhere' : 'sign out');
+      return {};
+    },
+
+    async getOwner(_request, call) {
+      const { address, expiresAt } = ownerOf(call);
+      return { address, expireTime: timestampFromDate(expiresAt) };
+    },
+  };
+}
+
+/** Strangers ask for these mails, so that they wait behind those of forms with a key. */
+function signInMail(email: string, time: number) {
+  return {
+    id: newId('dlv', time),
+    eventId: null,
+    projectId: '',
+    formId: '',
+    keyless: true,
+    kind: 'sign_in',
+    receiver: addressKey(email),
+    mail: { to: email, signIn: true },
+    delaySeconds: 0,
+  };
+}
+
+function newSessionToken(secretKey: SecretKey, expiresAt: Date): string {
+  return `${PREFIX}${signLink(secretKey, PURPOSE, newToken(), expiresAt.getTime())}`;
+}
+
+function addressIn({ verifyingKeys, now }: ServiceContext, token: string): string {
+  const link = readSignInToken(verifyingKeys, token, now());
+  if (link.ok) return addressKey(link.address);
+  throw failed(
+    Reason.INVALID_TOKEN,
+    link.reason === 'expired' ? 'The link has expired' : 'The link is not right',
+  );
+}
+
+function used() {
+  return failed(Reason.TOKEN_USED, 'The link has been used');
+}
+
+const PREFIX = 'own_';
+const PURPOSE = 'owner-session';
+
+/** Ours have about 120 characters. */
+const MAX_TOKEN_LENGTH = 256;
+
+/** How long an owner stays signed in. */
+const SESSION_MS = 12 * 60 * 60 * 1000;
+
+export type OwnerReader = {
+  /** Whose session this is; undefined if nobody's, ended or expired. */
+  find(text: string): Promise<Owner | undefined>;
+};
+
+export type OwnerReaderOptions = {
+  database: Database;
+  verifyingKeys: readonly SecretKey[];
+  now: () => number;
+};
+
+type SessionMethods = Pick<
+  ServiceImpl<typeof OwnersService>,
+  'requestSignIn' | 'getSignInLink' | 'signIn' | 'signOut' | 'getOwner'
+>;

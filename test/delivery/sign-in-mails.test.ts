@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { SIGN_IN_MAILS } from '../../src/domain/delivery/mail-link.ts';
+import { addressKey } from '../../src/domain/email-address.ts';
+import { newId } from '../../src/domain/ids.ts';
+import { readSignInToken } from '../../src/domain/sign-in-link.ts';
+import type { Database } from '../../src/store/database/database.ts';
+import { queueMails } from '../../src/store/delivery-inserts.ts';
+import { stopMail } from '../../src/store/mail.ts';
+import { engines, openTestDatabase } from '../support/database.ts';
+import { givenForm, startDelivery, testKey } from '../support/delivery.ts';
+import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
+import { until } from '../support/until.ts';
+
+describe.each(engines)('mails to sign in with on %s', (engine) => {
+  it('go to owners alone, each with a link of its own that is stored nowhere', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    await givenForm(database, { ownerEmail: 'Ada@example.com' });
+    await ask(database, ['ada@example.com', 'nobody@example.com', 'ADA@example.com']);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await finished(database, 3);
+
+    expect(await errorsOf(database)).toEqual(['The address owns no form.', null, null]);
+    const [first, second] = await mailServer.expectMails(2);
+    const links = [linkIn(first), linkIn(second)];
+    expect(links[0]).not.toBe(links[1]);
+    for (const link of links) {
+      expect(readSignInToken([testKey], link, Date.now())).toMatchObject({ ok: true });
+      expect(readSignInToken([testKey], link, Date.now() + 15 * 60_000)).toEqual({
+        ok: false,
+        reason: 'expired',
+      });
+      expect(readSignInToken([testKey], link, Date.now() + 14 * 60_000)).toMatchObject({ ok: true });
+    }
+    const stored = JSON.stringify(await database.select('select * from deliveries'));
+    expect(links.some((link) => stored.includes(link))).toBe(false);
+  });
+
+  it('are ten a day for a mailbox that has confirmed, three for one that others have named, with all their addresses', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    for (let n = 0; n < 12; n += 1) await givenForm(database, { ownerEmail: `ada+${n}@example.com` });
+    for (let n = 0; n < 5; n += 1)
+      await givenForm(database, { ownerEmail: `bob+${n}@example.com`, ownerConfirmedAt: null });
+    await ask(
+      database,
+      Array.from({ length: 12 }, (_, n) => `ada+${n}@example.com`),
+    );
+    await ask(
+      database,
+      Array.from({ length: 5 }, (_, n) => `bob+${n}@example.com`),
+    );
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await finished(database, 17);
+
+    const to = mailServer.mails.flatMap(({ recipients }) => recipients);
+    expect(to.filter((address) => address.startsWith('ada'))).toHaveLength(10);
+    expect(to.filter((address) => address.startsWith('bob'))).toHaveLength(3);
+  });
+
+  it('are not sent to who has stopped them or all mail, nor long after they were asked for', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const addresses = ['ada@example.com', 'bob@example.com', 'cat@example.com', 'dan@example.com'];
+    for (const ownerEmail of addresses) await givenForm(database, { ownerEmail });
+    await stopMail(database, { address: 'ada@example.com', formId: SIGN_IN_MAILS });
+    await stopMail(database, { address: 'bob@example.com', formId: null });
+    await ask(database, addresses.slice(0, 2));
+    await ask(database, ['cat@example.com'], Date.now() - 61 * 60_000);
+    await ask(database, ['dan@example.com']);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    await finished(database, 4);
+
+    expect(mailServer.mails.flatMap(({ recipients }) => recipients)).toEqual(['dan@example.com']);
+  });
+});
+
+async function ask(database: Database, addresses: string[], at = Date.now()): Promise<void> {
+  const mails = addresses.map((to) => ({
+    id: newId('dlv', at),
+    eventId: null,
+    projectId: '',
+    formId: '',
+    keyless: true,
+    kind: 'sign_in',
+    receiver: addressKey(to),
+    mail: { to, signIn: true },
+    delaySeconds: 0,
+  }));
+  await queueMails(database, mails);
+}
+
+/** Waits until so many deliveries are finished. */
+async function finished(database: Database, count: number): Promise<void> {
+  const rows = () => database.select("select error from deliveries where kind = 'sign_in'");
+  await until(async () => (await rows()).length >= count, 15_000);
+}
+
+async function errorsOf(database: Database): Promise<unknown[]> {
+  const rows = await database.select('select error from deliveries order by error nulls last');
+  return rows.map(({ error }) => error);
+}
+
+function linkIn(mail: ReceivedMail | undefined): string {
+  return /\/owner\/sign-in\/(\S+)/.exec(mail?.text ?? '')?.[1] ?? '';
+}

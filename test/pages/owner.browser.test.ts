@@ -1,0 +1,370 @@
+import { writeFileSync } from 'node:fs';
+import type { BrowserContextOptions, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signInToken } from '../../src/domain/sign-in-link.ts';
+import { startBrowser, type TestBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/chromium.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+const PHONE = { viewport: { width: 360, height: 740 }, colorScheme: 'dark' } as const;
+
+describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
+  let service: TestService;
+  let browser: TestBrowser;
+  let mailServer: Awaited<ReturnType<typeof startMailServer>>;
+
+  beforeAll(async () => {
+    mailServer = await startMailServer();
+    service = await startService({ env: { SMTP_URL: mailServer.url } });
+    browser = await startBrowser(service);
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await service?.[Symbol.asyncDispose]();
+    await mailServer?.[Symbol.asyncDispose]();
+  });
+
+  /** A form with some answers, and its owner’s address. */
+  async function givenForm({ answers = 3, confirmed = true } = {}) {
+    const address = `${crypto.randomUUID()}@example.com`;
+    const { id, activate_url } = await service.givenDraft({
+      name: 'Job application',
+      fields: [
+        { id: 'name', type: 'text', label: 'Your name' },
+        {
+          id: 'team',
+          type: 'select',
+          options: [
+            { label: 'Engineering', value: 'eng' },
+            { label: 'Design', value: 'des' },
+          ],
+        },
+        { id: 'note', type: 'textarea' },
+        { id: 'cv', type: 'file', label: 'CV' },
+      ],
+    });
+    await service.post(activate_url, { email: address });
+    if (confirmed)
+      await service.database.execute('update forms set owner_confirmed_at = now() where id = $1', [id]);
+    const form = new FormData();
+    form.set('file', new File(['my life'], 'cv.txt'));
+    const upload = (await service.post(`/api/forms/${id}/uploads?field=cv`, form)).json.upload;
+    const ids: string[] = [];
+    for (let n = 0; n < answers; n += 1) {
+      const given = {
+        name: `Ada ${n}`,
+        team: n % 2 ? 'eng' : 'des',
+        note: `<b>${'word '.repeat(40)}</b>`,
+        ...(n === 0 && { cv: { upload_id: upload.upload_id } }),
+      };
+      ids.push((await service.post(`/api/forms/${id}/submissions`, { answers: given })).json.submission_id);
+    }
+    return { id, address, ids, uploadId: upload.upload_id };
+  }
+
+  const linkFor = (address: string) =>
+    `/owner/sign-in/${signInToken(Buffer.from('ab'.repeat(32), 'hex'), address, Date.now())}`;
+
+  async function openAs(address: string, options: BrowserContextOptions = {}): Promise<Page> {
+    const page = await browser.open(linkFor(address), options);
+    await page.click('main button');
+    await page.waitForURL('**/owner');
+    return page;
+  }
+
+  async function shot(page: Page, name: string): Promise<void> {
+    if (process.env.SHOTS)
+      writeFileSync(`${process.env.SHOTS}/${name}.png`, await page.screenshot({ fullPage: true }));
+  }
+
+  it.each([
+    ['with script', {}],
+    ['without script, on a phone', { javaScriptEnabled: false, ...PHONE }],
+  ])('lead from an address by a mail to answers, their files, and out again, %s', async (name, options) => {
+    const { address, ids } = await givenForm();
+    const page = await browser.open('/owner', options);
+    const see = async (what: string) => shot(page, `${name.replaceAll(/\W+/g, '-')}-${what}`);
+    await see('sign-in');
+    const before = mailServer.mails.length;
+
+    await page.fill('[name=email]', address);
+    await page.click('main form button');
+    expect(await page.textContent('h1')).toBe('Look into your mailbox');
+    await see('sent');
+    await until(() =>
+      mailServer.mails.slice(before).some(({ subject }) => subject === 'Sign in to your forms'),
+    );
+    const mail = mailServer.mails.findLast(({ subject }) => subject === 'Sign in to your forms');
+    expect(mail?.recipients).toEqual([address]);
+    const [link = ''] = /http\S+owner\/sign-in\S+/.exec(mail?.text ?? '') ?? [];
+    await page.goto(link);
+    await see('link');
+    await page.click('main button');
+    expect(new URL(page.url()).pathname).toBe('/owner');
+    await see('forms');
+    await page.click('text=Job application');
+    expect(await page.locator('tbody tr').count()).toBe(3);
+    await see('answers');
+
+    await page.fill('[name=text]', 'engineer');
+    await page.click('.filter button');
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    expect(page.url()).not.toContain('engineer');
+    await see('search');
+    await page.fill('[name=text]', '');
+    await page.click('.filter button');
+    await page.click('tbody tr:last-child a');
+    expect(page.url()).toContain(ids[0]);
+    expect(await page.textContent('main')).toContain('<b>word');
+    await see('answer');
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.click('text=cv.txt >> nth=-1'),
+    ]);
+    expect(download.suggestedFilename()).toBe('cv.txt');
+
+    await page.click('text=Delete this answer');
+    await see('delete');
+    await page.click('text=Keep it');
+    await page.click('text=Delete this answer');
+    await page.click('main .actions button');
+    expect(await page.locator('tbody tr').count()).toBe(2);
+    const [file] = await Promise.all([page.waitForEvent('download'), page.click('text=CSV')]);
+    expect(file.suggestedFilename()).toMatch(/^form_\w+\.csv$/);
+
+    await page.click('text=Sign out >> nth=0');
+    await page.goto(new URL('/owner', service.url).href);
+    expect(await page.textContent('h1')).toBe('Sign in to your forms');
+    await browser.expectNoProblems();
+  });
+
+  it.each([
+    ['light', {}],
+    ['dark, on a phone', PHONE],
+  ])('have no accessibility problem, %s', async (name, options) => {
+    const { address, id, ids } = await givenForm();
+    await givenForm();
+    await service.database.execute(
+      'update forms set owner_email = $2 where id <> $1 and owner_confirmed_at is null',
+      [id, address],
+    );
+    const page = await openAs(address, options);
+    const paths = [
+      '',
+      `/forms/${id}`,
+      `/forms/${id}?status=spam`,
+      `/submissions/${ids[0]}`,
+      `/submissions/${ids[0]}/delete`,
+      '/forms/form_x',
+      '/sign-in/x',
+    ];
+
+    for (const path of paths) {
+      await page.goto(new URL(`/owner${path}`, service.url).href);
+      expect(await browser.audit(page), path).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'), path).toBe(true);
+    }
+    await page.goto(new URL(`/owner/forms/${id}`, service.url).href);
+    await page.evaluate("document.getElementById('text').maxLength = 999");
+    await page.fill('[name=text]', 'x'.repeat(201));
+    await page.click('.filter button');
+    expect(await page.textContent('.error')).toContain('at most 200');
+    expect(await browser.audit(page)).toEqual([]);
+    await shot(page, `${name.replaceAll(/\W+/g, '-')}-refused`);
+    await page.context().clearCookies();
+    await page.goto(new URL('/owner', service.url).href);
+    await page.fill('[name=email]', 'nobody');
+    await page.click('main form button');
+    expect(await browser.audit(page)).toEqual([]);
+    await browser.expectNoProblems();
+  });
+
+  it('go on, after signing in, to the answer that a mail has led to', async () => {
+    const { address, ids } = await givenForm();
+    await until(() =>
+      mailServer.mails.some(
+        ({ recipients, text }) => recipients.includes(address) && text?.includes('/owner/submissions/'),
+      ),
+    );
+    const mail = mailServer.mails.find(
+      ({ recipients, text }) => recipients.includes(address) && text?.includes(ids[0] ?? ''),
+    );
+    const [link = ''] = /http\S+\/owner\/submissions\/\S+/.exec(mail?.text ?? '') ?? [];
+
+    const page = await browser.open(link);
+    expect(await page.textContent('h1')).toBe('Sign in to your forms');
+    await page.goto(new URL(linkFor(address), link).href);
+    await page.click('main button');
+
+    expect(page.url()).toBe(link);
+    expect(await page.textContent('main')).toContain('Ada 0');
+    await browser.expectNoProblems();
+  });
+});
+
+describe('the owner’s routes', { timeout: 60_000 }, () => {
+  let service: TestService;
+
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service[Symbol.asyncDispose]());
+
+  const send = (method: string, path: string, { cookie, origin, body }: Sent = {}) =>
+    fetch(new URL(`/owner${path}`, service.url), {
+      method,
+      redirect: 'manual',
+      headers: { ...(cookie && { cookie }), ...(origin && { origin }) },
+      ...(body && { body: new URLSearchParams(body) }),
+    });
+  const linkFor = (address: string) => signInToken(Buffer.from('ab'.repeat(32), 'hex'), address, Date.now());
+
+  async function givenOwner() {
+    const address = `${crypto.randomUUID()}@example.com`;
+    const { id, activate_url } = await service.givenDraft({ fields: [{ id: 'cv', type: 'file' }] });
+    await service.post(activate_url, { email: address });
+    await service.database.execute('update forms set owner_confirmed_at = now() where id = $1', [id]);
+    const file = new FormData();
+    file.set('file', new File(['my life'], 'cv.html'));
+    const { upload_id: uploadId } = (await service.post(`/api/forms/${id}/uploads?field=cv`, file)).json
+      .upload;
+    const answers = { cv: { upload_id: uploadId } };
+    const submissionId = (await service.post(`/api/forms/${id}/submissions`, { answers })).json.submission_id;
+    const opened = await send('POST', `/sign-in/${linkFor(address)}`, { origin: service.url });
+    const [cookie = ''] = opened.headers.getSetCookie().map((line) => line.split(';')[0] ?? '');
+    const page = await (await send('GET', `/forms/${id}`, { cookie })).text();
+    const csrf = /name="csrf" value="([\w-]+)"/.exec(page)?.[1] ?? '';
+    return { address, id, uploadId, submissionId, cookie, csrf };
+  }
+
+  it('set a cookie that scripts and other sites can not use, and no page is kept', async () => {
+    const link = linkFor('ada@example.com');
+    const shown = await send('GET', `/sign-in/${link}`);
+    const again = await send('GET', `/sign-in/${link}`);
+    const opened = await send('POST', `/sign-in/${link}`, { origin: service.url });
+    const used = await send('POST', `/sign-in/${link}`, { origin: service.url });
+
+    expect([shown.status, again.status, opened.status, used.status]).toEqual([200, 200, 303, 401]);
+    const [cookie] = opened.headers.getSetCookie();
+    expect(cookie).toMatch(/^owner=own_[^;]+; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/);
+    for (const reply of [shown, opened, used]) expect(reply.headers.get('cache-control')).toBe('no-store');
+    const policy = shown.headers.get('content-security-policy');
+    expect(policy).toContain("default-src 'none'; style-src 'self'; script-src 'self'");
+    expect(policy).toContain("form-action 'self';");
+    expect(policy).toContain("frame-ancestors 'none'");
+    expect(await shown.text()).not.toMatch(/<script|style=|onclick/);
+  });
+
+  it('give the same answer to every address, and refuse what is none', async () => {
+    const { address } = await givenOwner();
+    const ask = async (email: string) => {
+      const reply = await send('POST', '/sign-in', { origin: service.url, body: { email } });
+      return [reply.status, (await reply.text()).replaceAll(email, '')];
+    };
+
+    expect(await ask(address)).toEqual(await ask('nobody@example.com'));
+    expect((await ask('nobody'))[0]).toBe(422);
+  });
+
+  it('refuse posts from other origins, without an origin, and without the token of the session', async () => {
+    const { submissionId, id, cookie, csrf } = await givenOwner();
+    const other = await givenOwner();
+    const body = { csrf };
+    const refused: Sent[] = [
+      { cookie, body },
+      { cookie, body, origin: 'null' },
+      { cookie, body, origin: 'https://evil.example' },
+      { cookie, body: {}, origin: service.url },
+      { cookie, body: { csrf: other.csrf }, origin: service.url },
+    ];
+
+    for (const path of [`/submissions/${submissionId}/delete`, '/sign-out', `/forms/${id}/export`])
+      for (const sent of refused) expect((await send('POST', path, sent)).status, path).toBe(401);
+    for (const origin of [undefined, 'null', 'https://evil.example']) {
+      const body = { email: 'ada@example.com' };
+      expect((await send('POST', '/sign-in', { body, ...(origin && { origin }) })).status).toBe(401);
+      const link = `/sign-in/${linkFor('ada@example.com')}`;
+      expect((await send('POST', link, { ...(origin && { origin }) })).status).toBe(401);
+    }
+    expect((await send('GET', `/submissions/${submissionId}`, { cookie })).status).toBe(200);
+    expect(
+      (await send('POST', `/submissions/${submissionId}/delete`, { cookie, body, origin: service.url }))
+        .status,
+    ).toBe(303);
+    expect((await send('GET', `/submissions/${submissionId}`, { cookie })).status).toBe(404);
+  });
+
+  it('show an owner nothing of another’s, nor anything to who is not signed in', async () => {
+    const own = await givenOwner();
+    const other = await givenOwner();
+    const { cookie, csrf } = own;
+    const gets = [
+      `/forms/${other.id}`,
+      `/submissions/${other.submissionId}`,
+      `/submissions/${other.submissionId}/delete`,
+      `/files/${other.uploadId}`,
+    ];
+    const posts = [
+      `/forms/${other.id}/search`,
+      `/forms/${other.id}/export`,
+      `/forms/${other.id}/confirm`,
+      `/submissions/${other.submissionId}/delete`,
+    ];
+    const body = { csrf, text: 'a', format: 'csv', email: 'mine@example.com' };
+
+    for (const path of gets) {
+      expect((await send('GET', path, { cookie })).status, path).toBe(404);
+      expect((await send('GET', path, { cookie: other.cookie })).status, path).toBe(200);
+      for (const given of [undefined, 'owner=own_x', `owner=${service.key}`])
+        expect((await send('GET', path, { ...(given && { cookie: given }) })).status, path).toBe(401);
+    }
+    for (const path of posts) {
+      expect((await send('POST', path, { cookie, body, origin: service.url })).status, path).toBe(404);
+      expect((await send('POST', path, { body, origin: service.url })).status, path).toBe(401);
+      expect((await send('GET', path, { cookie: other.cookie })).status, path).toBe(
+        path.endsWith('/delete') ? 200 : 404,
+      );
+    }
+    expect(await (await send('GET', '', { cookie })).text()).not.toContain(other.id);
+    expect((await send('GET', `/submissions/${other.submissionId}`, { cookie: other.cookie })).status).toBe(
+      200,
+    );
+  });
+
+  it('send files as downloads that run nothing', async () => {
+    const { uploadId, cookie } = await givenOwner();
+
+    const { headers } = await send('GET', `/files/${uploadId}`, { cookie });
+
+    expect(headers.get('content-disposition')).toBe('attachment; filename=cv.html');
+    expect(headers.get('x-content-type-options')).toBe('nosniff');
+    expect(headers.get('content-security-policy')).toContain('sandbox');
+  });
+
+  it('ask to sign in once a session has ended, and forget its cookie', async () => {
+    const { cookie, csrf, id } = await givenOwner();
+
+    await send('POST', '/sign-out', { cookie, origin: service.url, body: { csrf, everywhere: 'yes' } });
+    const after = await send('GET', `/forms/${id}`, { cookie });
+
+    expect(after.status).toBe(401);
+    expect(after.headers.getSetCookie().join()).toMatch(/owner=; Path=\/owner; Expires=Thu, 01 Jan 1970/);
+  });
+
+  it('send cookies over https alone where the service is at https', async () => {
+    await using secure = await startService({ env: { BASE_URL: 'https://forms.example' } });
+    const url = new URL(`/owner/sign-in/${linkFor('ada@example.com')}`, secure.url);
+
+    const { headers } = await fetch(url, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { origin: 'https://forms.example' },
+    });
+
+    expect(headers.getSetCookie()[0]).toMatch(/^__Secure-owner=own_.*; Secure; SameSite=Lax$/);
+  });
+});
+
+type Sent = { cookie?: string; origin?: string; body?: Record<string, string> };

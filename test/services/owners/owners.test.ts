@@ -1,0 +1,385 @@
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { createClient } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { ExportFormat, SubmissionStatus, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import type { JsonObject } from '../../../src/domain/json.ts';
+import { signInToken } from '../../../src/domain/sign-in-link.ts';
+import { engines } from '../../support/database.ts';
+import { failureOf } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
+
+describe.each(engines)('OwnersService on %s', (engine) => {
+  let rpc: TestServices;
+
+  beforeAll(async () => {
+    rpc = await startServices(engine);
+  });
+
+  afterAll(() => rpc[Symbol.asyncDispose]());
+
+  const owners = (token?: string) => createClient(OwnersService, rpc.as(token));
+  const linkFor = (address: string) => signInToken(rpc.secretKey, address, rpc.clock.ms);
+
+  async function signedIn(address: string) {
+    const { sessionToken } = await owners().signIn({ token: linkFor(address) });
+    return { token: sessionToken, ...owners(sessionToken) };
+  }
+
+  /** A form of an owner of its own, who has confirmed and is signed in. */
+  async function givenOwner({ address = `${crypto.randomUUID()}@example.com`, confirmed = true } = {}) {
+    const { id, token } = await rpc.givenDraft(rpc.key, {
+      fields: [
+        { id: 'email', type: FieldType.EMAIL, required: true },
+        { id: 'colour', type: FieldType.SELECT, options: [{ label: 'Deep red', value: 'r' }] },
+        { id: 'note', type: FieldType.TEXTAREA },
+        { id: 'cv', type: FieldType.FILE },
+      ],
+    });
+    await rpc.forms.activateForm({ formId: id, token, email: address });
+    const owner = await signedIn(address);
+    if (confirmed) await owner.confirmOwnedForm({ formId: id });
+    return { formId: id, address, owner };
+  }
+
+  async function givenSubmission(formId: string, answers: JsonObject = {}) {
+    const given = { email: 'ada@example.com', ...answers };
+    return (await rpc.submissions.createSubmission({ formId, answers: given })).submissionId;
+  }
+
+  /** A submission with a file. */
+  async function givenFile(formId: string) {
+    const { upload } = await rpc.uploads.createUpload({
+      target: { case: 'formId', value: formId },
+      fieldId: 'cv',
+      filename: 'cv.txt',
+      content: new TextEncoder().encode('my life'),
+    });
+    const uploadId = upload?.id ?? '';
+    return { uploadId, submissionId: await givenSubmission(formId, { cv: { upload_id: uploadId } }) };
+  }
+
+  describe('signing in', () => {
+    it('answers the same to owners and to others, with the same work, and refuses what is no address', async () => {
+      const { address } = await givenOwner();
+      const mails = async () =>
+        (await rpc.database.select("select receiver, mail from delivery_queue where kind = 'sign_in'")).map(
+          ({ mail }) => mail,
+        );
+
+      const before = (await mails()).length;
+      const answers = [
+        await owners().requestSignIn({ email: address }),
+        await owners().requestSignIn({ email: 'nobody@example.com' }),
+      ];
+
+      expect(answers[0]).toEqual(answers[1]);
+      expect((await mails()).slice(before)).toEqual([
+        { to: address, signIn: true },
+        { to: 'nobody@example.com', signIn: true },
+      ]);
+      for (const email of ['', 'nobody', 'a@example.com, b@example.com'])
+        expect(await failureOf(owners().requestSignIn({ email }))).toMatchObject({ reason: 'INVALID' });
+    });
+
+    it('tells of a link without using it, and opens one session by it, however many ask at once', async () => {
+      const token = linkFor('Ada@Example.com');
+
+      expect((await owners().getSignInLink({ token })).address).toBe('ada@example.com');
+      expect((await owners().getSignInLink({ token })).address).toBe('ada@example.com');
+      const asked = await Promise.allSettled(Array.from({ length: 4 }, () => owners().signIn({ token })));
+
+      expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      expect(await failureOf(owners().signIn({ token }))).toMatchObject({ reason: 'TOKEN_USED' });
+      expect(await failureOf(owners().getSignInLink({ token }))).toMatchObject({ reason: 'TOKEN_USED' });
+    });
+
+    it('refuses links that are forged, of another purpose, or older than 15 minutes', async () => {
+      const token = linkFor('ada@example.com');
+      for (const wrong of ['', `${token}x`, 'stop.x.y.z', (await signedIn('ada@example.com')).token])
+        expect(await failureOf(owners().signIn({ token: wrong }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+
+      const old = signInToken(rpc.secretKey, 'ada@example.com', rpc.clock.ms - 15 * 60_000);
+      const young = signInToken(rpc.secretKey, 'ada@example.com', rpc.clock.ms - 15 * 60_000 + 1000);
+      expect(await failureOf(owners().signIn({ token: old }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+      await owners().signIn({ token: young });
+    });
+
+    it('ends a session after 12 hours, at its end, or with all sessions of the address', async () => {
+      const address = `${crypto.randomUUID()}@example.com`;
+      const other = await signedIn('other@example.com');
+      const [first, second, third] = [
+        await signedIn(address),
+        await signedIn(address),
+        await signedIn(address),
+      ];
+      const ended = { reason: 'INVALID_KEY' };
+
+      await first.signOut({});
+      expect(await failureOf(first.getOwner({}))).toMatchObject(ended);
+      expect((await second.getOwner({})).address).toBe(address);
+
+      await second.signOut({ everywhere: true });
+      expect(await failureOf(second.getOwner({}))).toMatchObject(ended);
+      expect(await failureOf(third.getOwner({}))).toMatchObject(ended);
+      expect((await other.getOwner({})).address).toBe('other@example.com');
+
+      const started = rpc.clock.ms;
+      rpc.clock.ms = started + 12 * 60 * 60_000 - 60_000;
+      expect((await other.getOwner({})).address).toBe('other@example.com');
+      rpc.clock.ms = started + 12 * 60 * 60_000;
+      expect(await failureOf(other.getOwner({}))).toMatchObject(ended);
+      rpc.clock.ms = started;
+    });
+
+    it('stores neither links nor sessions in a form that opens anything', async () => {
+      const token = linkFor('ada@example.com');
+      const { sessionToken } = await owners().signIn({ token });
+
+      const rows = JSON.stringify([
+        await rpc.database.select('select * from owner_sessions'),
+        await rpc.database.select('select * from used_sign_in_links'),
+      ]);
+
+      expect(rows).not.toContain(token);
+      expect(rows).not.toContain(sessionToken);
+    });
+  });
+
+  describe('credentials', () => {
+    it('are no API keys here, and sessions open nothing else', async () => {
+      const { owner } = await givenOwner();
+      for (const { localName } of OwnersService.methods) {
+        expect(await failureOf(outcomeOf(owners(rpc.key), localName, {})), localName).toMatchObject({
+          reason: 'INVALID_KEY',
+        });
+      }
+      const withNothing = owners();
+      expect(await failureOf(withNothing.listOwnedForms({}))).toMatchObject({ reason: 'MISSING_KEY' });
+      const forms = createClient(FormsService, rpc.as(owner.token));
+      expect(await failureOf(forms.listForms({}))).toMatchObject({ reason: 'INVALID_KEY' });
+      const submissions = createClient(SubmissionsService, rpc.as(owner.token));
+      expect(await failureOf(submissions.listSubmissions({}))).toMatchObject({ reason: 'INVALID_KEY' });
+    });
+
+    it('show each owner their own forms alone, by every call', async () => {
+      const { formId, owner, address } = await givenOwner();
+      const { owner: stranger } = await givenOwner();
+      const { submissionId, uploadId } = await givenFile(formId);
+      const request = { formId, submissionId, uploadId, text: 'ada', format: ExportFormat.CSV };
+      const own = new Set([
+        'signOut',
+        'getOwner',
+        'listOwnedForms',
+        'requestSignIn',
+        'getSignInLink',
+        'signIn',
+      ]);
+
+      for (const { localName } of OwnersService.methods) {
+        if (own.has(localName)) continue;
+        expect(await failureOf(outcomeOf(stranger, localName, request)), localName).toMatchObject({
+          reason: 'NOT_FOUND',
+        });
+      }
+      expect((await stranger.listOwnedForms({})).forms.map(({ id }) => id)).not.toContain(formId);
+      expect((await owner.getOwnedForm({ formId })).form?.acceptedCount).toBe(1);
+      const inCapitals = await signedIn(address.toUpperCase());
+      expect((await inCapitals.listOwnedForms({})).forms.map(({ id }) => id)).toEqual([formId]);
+    });
+
+    it('show an owner who has not confirmed nothing but that the form is there', async () => {
+      const { formId, owner } = await givenOwner({ confirmed: false });
+      const { submissionId, uploadId } = await givenFile(formId);
+      const request = { formId, submissionId, uploadId, text: 'ada', format: ExportFormat.CSV };
+
+      expect((await owner.listOwnedForms({})).forms).toMatchObject([{ id: formId, confirmed: false }]);
+      for (const { localName } of OwnersService.methods) {
+        if (!localName.includes('Owned') || /listOwnedForms|confirmOwnedForm/.test(localName)) continue;
+        expect(await failureOf(outcomeOf(owner, localName, request)), localName).toMatchObject({
+          reason: 'CONFLICT',
+        });
+      }
+
+      await owner.confirmOwnedForm({ formId });
+      expect((await owner.getOwnedSubmission({ submissionId })).submission?.submission?.id).toBe(
+        submissionId,
+      );
+    });
+  });
+
+  describe('submissions', () => {
+    it('are listed newest first, by status, time and page, with words instead of values', async () => {
+      const { formId, owner } = await givenOwner();
+      const started = rpc.clock.ms;
+      const ids: string[] = [];
+      for (const colour of ['r', undefined, 'r']) {
+        rpc.clock.ms += 1000;
+        ids.unshift(
+          await givenSubmission(formId, colour === undefined ? { note: 'n'.repeat(5000) } : { colour }),
+        );
+      }
+      const inputs = [{ name: 'email', values: ['a@example.com'] }];
+      const { submissionId: spamId } = await rpc.hosted.submitPostedForm({ formId, inputs, honeypot: 'x' });
+      const listed = async (request: object) =>
+        (await owner.listOwnedSubmissions({ formId, ...request })).submissions.map(
+          ({ submission }) => submission?.id,
+        );
+
+      const first = await owner.listOwnedSubmissions({ formId, pageSize: 2 });
+      const second = await owner.listOwnedSubmissions({
+        formId,
+        pageSize: 2,
+        pageToken: first.nextPageToken,
+      });
+
+      expect([...first.submissions, ...second.submissions].map(({ submission }) => submission?.id)).toEqual(
+        ids,
+      );
+      expect(second.nextPageToken).toBe('');
+      expect(first.submissions[0]?.texts.map(({ fieldId, text }) => [fieldId, text])).toEqual([
+        ['email', 'ada@example.com'],
+        ['colour', 'Deep red'],
+      ]);
+      expect(first.submissions[1]?.texts.at(-1)?.text).toHaveLength(301);
+      expect(await listed({ filter: { status: SubmissionStatus.SPAM } })).toEqual([spamId]);
+      const createdAfter = timestampFromMs(started + 2000);
+      const createdBefore = timestampFromMs(started + 3000);
+      expect(await listed({ filter: { createdAfter, createdBefore } })).toEqual([ids[1]]);
+      const { form } = await owner.getOwnedForm({ formId });
+      expect(form).toMatchObject({ acceptedCount: 3, spamCount: 1, confirmed: true });
+      expect(form?.definition?.fields.map(({ id }) => id)).toEqual(['email', 'colour', 'note', 'cv']);
+      expect(form?.definition?.delivery).toBeUndefined();
+    });
+
+    it('are found by a text in an answer or a label, in any case, page by page', async () => {
+      const { formId, owner } = await givenOwner();
+      const ids: string[] = [];
+      for (const note of ['Needle', 'hay', 'needles', 'hay', 'NEEDLE']) {
+        rpc.clock.ms += 1;
+        ids.unshift(await givenSubmission(formId, { note, ...(note === 'hay' && { colour: 'r' }) }));
+      }
+      const search = (text: string, more: object = {}) =>
+        owner.searchOwnedSubmissions({ formId, text, ...more });
+      const idsOf = ({ submissions }: Awaited<ReturnType<typeof search>>) =>
+        submissions.map(({ submission }) => submission?.id);
+
+      const first = await search(' needle ', { pageSize: 2 });
+      const second = await search('needle', { pageSize: 2, pageToken: first.nextPageToken });
+
+      expect(idsOf(first)).toEqual([ids[0], ids[2]]);
+      expect(first).toMatchObject({ searchedCount: 3, truncated: false });
+      expect(idsOf(second)).toEqual([ids[4]]);
+      expect(second).toMatchObject({ searchedCount: 5, truncated: false, nextPageToken: '' });
+      expect(idsOf(await search('deep'))).toEqual([ids[1], ids[3]]);
+      expect(idsOf(await search('note'))).toEqual([]);
+      for (const text of ['', ' ', 'x'.repeat(201), 'a\0'])
+        expect(await failureOf(search(text))).toMatchObject({ reason: 'INVALID' });
+      for (const pageToken of ['x', 'sub_x.1', `${ids[0]}.x`])
+        expect(await failureOf(search('a', { pageToken }))).toMatchObject({ reason: 'BAD_REQUEST' });
+    });
+
+    it('are shown whole, with files, origins and deliveries', async () => {
+      const { formId, owner } = await givenOwner();
+      const { submissionId, uploadId } = await givenFile(formId);
+
+      const shown = await owner.getOwnedSubmission({ submissionId });
+      const pieces: string[] = [];
+      for await (const { content } of owner.getOwnedUpload({ uploadId }))
+        pieces.push(Buffer.from(content).toString());
+
+      expect(shown).toMatchObject({ formName: 'Contact', files: [{ id: uploadId, filename: 'cv.txt' }] });
+      expect(shown.submission?.texts.map(({ text }) => text)).toEqual(['ada@example.com', 'cv.txt']);
+      expect(Object.keys(shown.submission?.submission?.provenance ?? {})).toEqual(['email', 'cv']);
+      expect(pieces.join('')).toBe('my life');
+    });
+
+    it('are deleted with their files, for good', async () => {
+      const { formId, owner } = await givenOwner();
+      const { submissionId, uploadId } = await givenFile(formId);
+
+      await owner.deleteOwnedSubmission({ submissionId });
+
+      expect(await failureOf(owner.getOwnedSubmission({ submissionId }))).toMatchObject({
+        reason: 'NOT_FOUND',
+      });
+      expect(await failureOf(readAll(owner.getOwnedUpload({ uploadId })))).toMatchObject({
+        reason: 'NOT_FOUND',
+      });
+      expect((await owner.getOwnedForm({ formId })).form?.acceptedCount).toBe(0);
+    });
+
+    it('are exported like those of a key', async () => {
+      const { formId, owner } = await givenOwner();
+      await givenSubmission(formId, { note: '=1+1' });
+      const exported = async (messages: AsyncIterable<{ data: Uint8Array }>) => {
+        let text = '';
+        for await (const { data } of messages) text += Buffer.from(data).toString('utf8');
+        return text;
+      };
+
+      for (const format of [ExportFormat.CSV, ExportFormat.NDJSON]) {
+        const own = await exported(owner.exportOwnedSubmissions({ formId, format }));
+        expect(own).toBe(await exported(rpc.submissions.exportSubmissions({ formId, format }, rpc.owner)));
+        expect(own).toContain('=1+1');
+      }
+      expect(
+        await failureOf(exported(owner.exportOwnedSubmissions({ formId, format: ExportFormat.UNSPECIFIED }))),
+      ).toMatchObject({ reason: 'BAD_REQUEST' });
+    });
+
+    it('leave a line in the log of who did what', async () => {
+      const { formId, owner, address } = await givenOwner();
+      const submissionId = await givenSubmission(formId);
+
+      await owner.deleteOwnedSubmission({ submissionId });
+
+      const lines = rpc.logged.map((line) => JSON.parse(line)).filter((line) => line.owner === address);
+      expect(lines.map(({ action }) => action)).toEqual(['sign in', 'confirm form', 'delete submission']);
+      expect(lines.at(-1)).toMatchObject({ formId, submissionId, requestId: expect.any(String) });
+    });
+  });
+});
+
+describe('the limits of owners', () => {
+  it('count sign-in requests by client address, and calls by owner', async () => {
+    await using rpc = await startServices('pglite', { settings: { rateLimit: true } });
+    const from = (address: string, token?: string) =>
+      createClient(OwnersService, rpc.as(token, { 'x-forwarded-for': address }));
+    const ask = (address: string) => from(address).requestSignIn({ email: 'ada@example.com' });
+    const limited = { reason: 'RATE_LIMITED' };
+
+    for (let count = 0; count < 20; count += 1) await ask('192.0.2.1');
+    expect(await failureOf(ask('192.0.2.1'))).toMatchObject(limited);
+    await ask('192.0.2.2');
+
+    const signIn = async (address: string) => {
+      const token = signInToken(rpc.secretKey, address, rpc.clock.ms);
+      return (await from('192.0.2.3').signIn({ token })).sessionToken;
+    };
+    const [ada, bob] = [await signIn('ada@example.com'), await signIn('bob@example.com')];
+    const search = (token: string, client: string) =>
+      from(client, token).searchOwnedSubmissions({ formId: 'form_x', text: 'a' });
+    for (let count = 0; count < 30; count += 1) await failureOf(search(ada, `192.0.2.${count}`));
+    expect(await failureOf(search(ada, '192.0.2.99'))).toMatchObject(limited);
+    expect(await failureOf(search(bob, '192.0.2.99'))).toMatchObject({ reason: 'NOT_FOUND' });
+    for (let count = 0; count < 300; count += 1) await from('192.0.2.4', ada).getOwner({});
+    expect(await failureOf(from('192.0.2.4', ada).getOwner({}))).toMatchObject(limited);
+  });
+});
+
+/** Calls an RPC by its name, and reads what it answers to the end. */
+async function outcomeOf(client: object, name: string, request: object): Promise<unknown> {
+  const answer: unknown = Reflect.apply(Reflect.get(client, name), client, [request]);
+  return isStream(answer) ? readAll(answer) : answer;
+}
+
+function isStream(answer: unknown): answer is AsyncIterable<unknown> {
+  return typeof answer === 'object' && answer !== null && Symbol.asyncIterator in answer;
+}
+
+async function readAll(messages: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of messages);
+}
