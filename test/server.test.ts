@@ -85,18 +85,21 @@ describe.each(engines)('on %s', (engine) => {
       const byRpc: object[] = [];
       for (const { reason, code, caller, rest, rpc } of failures) {
         const { json, headers } = await rest();
-        const { message, details, submission_id: submissionId = '' } = json.error;
+        const { message, details, submission_id: submissionId = '', retryable, next_call } = json.error;
         byRest.push({
           code,
           reason,
           // Each interface names the places by its own names, also in the message.
           message: details.length === 0 ? message : '',
           submissionId,
+          retryable,
+          retryAfter: json.error.retry_after,
+          nextCall: next_call.toUpperCase(),
           violations: details.map(({ code: detail }: Detail) => detail),
           challenge: headers.get('www-authenticate'),
         });
         expect(json.error.reason).toBe(reason.toLowerCase());
-        const { header, requiredScope: _, ...failure } = await failureOf(rpc(at(caller)));
+        const { header, requiredScope: _, received: __, ...failure } = await failureOf(rpc(at(caller)));
         const violations = failure.violations.map(([, detail]) => detail);
         byRpc.push({
           ...failure,
