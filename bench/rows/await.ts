@@ -2,6 +2,7 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { AwaitSessionRequestSchema } from '../../gen/forms/v1/sessions_pb.js';
+import { type Agent, startAgent } from '../../test/mcp/agent.ts';
 import type { Row } from '../support/bench.ts';
 import { openConnection, requestBytes } from '../support/connection.ts';
 import { contactAnswers, contactForm } from '../support/form.ts';
@@ -61,7 +62,9 @@ export const awaiting: Row = {
 
 /** Times how long waits and a stream of a service take to hear of submits. */
 async function openMeter(service: Service, formId: string) {
-  const lags = new Map(['REST wait', 'RPC await', 'stream'].map((way) => [way, createHistogram()]));
+  const lags = new Map(
+    ['REST wait', 'RPC await', 'MCP tool', 'stream'].map((way) => [way, createHistogram()]),
+  );
   const streamed = new Map<string, () => void>();
   const gone = new AbortController();
   const stream = await fetch(`http://127.0.0.1:${service.port}/v1/forms/${formId}/submissions/stream`, {
@@ -81,12 +84,14 @@ async function openMeter(service: Service, formId: string) {
   async function measureOne(
     submitter: Service,
     rpc: Awaited<ReturnType<typeof openGrpcConnection>>,
+    agent: Agent,
   ): Promise<void> {
     const { id } = objectAt(await submitter.call('POST', `/v1/forms/${formId}/sessions`, {}), 'session');
     const sessionId = String(id);
     const ends = {
       'REST wait': service.call('GET', `/v1/sessions/${sessionId}?wait=60`),
       'RPC await': rpc.call(awaitFrame(sessionId)),
+      'MCP tool': agent.use('wait_for_session', { session_id: sessionId }).then(requireAnswers),
       stream: new Promise<void>((resolve) => streamed.set(sessionId, resolve)),
     };
     const endedAt = Object.entries(ends).map(async ([way, end]) => {
@@ -105,7 +110,8 @@ async function openMeter(service: Service, formId: string) {
       let begun = 0;
       const run = async () => {
         const rpc = await openGrpcConnection(service.grpcPort, METHOD, apiKey);
-        while (begun++ < count) await measureOne(submitter, rpc);
+        await using agent = await startAgent({ url: `http://127.0.0.1:${service.port}`, key: apiKey });
+        while (begun++ < count) await measureOne(submitter, rpc, agent);
         rpc.close();
       };
       await Promise.all(Array.from({ length: AT_ONCE }, run));
@@ -125,6 +131,11 @@ const METHOD = '/forms.v1.SessionsService/AwaitSession';
 
 /** Sessions that are measured at the same time. */
 const AT_ONCE = 4;
+
+/** An agent has the answers themselves by then. */
+function requireAnswers({ facts }: Awaited<ReturnType<Agent['use']>>): void {
+  if (facts?.answers === undefined) throw new Error(`No answers in ${JSON.stringify(facts)}`);
+}
 
 /** For the waits to begin. */
 const BEFORE_SUBMIT_MS = 100;
