@@ -22,6 +22,7 @@ export function createApi(options: ServiceOptions): Api {
     },
     describeTemporaryFault,
     guards: [refuseWhileLow(options.disk, database.engine, options.metrics)],
+    tracing: options.tracing,
     now,
     log,
   });

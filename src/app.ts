@@ -33,6 +33,7 @@ import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 import { type AccessLog, countBytes, createAccessLog } from './telemetry/access-log.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
+import { type Tracing, traceRequests } from './telemetry/tracing.ts';
 
 /**
  * Starts the whole service: database, services, delivery, and the servers of HTTP/1.1 and HTTP/2. If a part
@@ -53,6 +54,8 @@ export async function startApp(
     config.metricsPort === undefined
       ? undefined
       : createMetrics({ version: manifest.version, database: database.engine });
+  const tracing = await startTracing(config, now, log);
+  if (tracing) started.defer(() => tracing.close());
 
   const floorMib = config.minFreeDiskMib;
   const floorBytes = floorMib === undefined ? undefined : floorMib * MIB;
@@ -74,9 +77,11 @@ export async function startApp(
     removeUpload,
     onEvents,
     metrics,
+    tracing,
   });
   const writer = createSubmissionWriter(database, {
     metrics,
+    tracing,
     places: () => delivery.places(),
     onCommitted(commit) {
       delivery.onCommitted(commit);
@@ -115,6 +120,7 @@ export async function startApp(
     spool: createSpool(`${config.dataDir}/uploads/spool`),
     patterns,
     metrics,
+    tracing,
   });
   const bootstrapKey = await api.prepare(config.bootstrapApiKey);
   if (given === undefined && config.databaseUrl === undefined) {
@@ -131,12 +137,16 @@ export async function startApp(
   const { tlsCert: certFile, tlsKey: keyFile } = config;
   const tls = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
   const bodies = new BodyBudget(standardLimits, metrics);
-  const accessLog = createAccessLog({ log: config.accessLog ? log : undefined, metrics });
+  const accessLog = createAccessLog({
+    log: config.accessLog ? log : undefined,
+    metrics,
+    isRead: tracing !== undefined,
+  });
   const listeners = await listen({
     ...config,
     tls,
-    http: createHttpHandler(config, { api, secrets, accessLog, log }),
-    grpc: rpcHandler(config, { api, accessLog, log, fallback: notFound }),
+    http: traceRequests(tracing, createHttpHandler(config, { api, secrets, accessLog, log })),
+    grpc: traceRequests(tracing, rpcHandler(config, { api, accessLog, log, fallback: notFound })),
     ...clientsBehind(isTrusted),
     bodies,
     metrics,
@@ -159,6 +169,17 @@ export async function startApp(
     isBootstrapKeyRevoked: bootstrapKey.isRevoked,
     close: () => owned.disposeAsync(),
   };
+}
+
+/** What is not used is not loaded. */
+async function startTracing(
+  { traceEndpoint: endpoint, traceShare: share }: Config,
+  now: () => number,
+  log: Logger,
+): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined;
+  const { openTracing } = await import('./telemetry/open-telemetry.ts');
+  return openTracing({ endpoint, share, version: manifest.version, now, log });
 }
 
 async function startMetrics(

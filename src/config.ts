@@ -346,6 +346,23 @@ const settings = z.object({
     '127.0.0.1',
     hostName,
   ),
+  traceEndpoint: optional(
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'the collector that traces go to, by OTLP over HTTP, such as `http://localhost:4318`; unset: none are recorded',
+    '',
+    serviceUrl,
+  ),
+  traceShare: setting(
+    'OTEL_TRACES_SAMPLER_ARG',
+    'how many of the traces that begin here are recorded, from 0 to 1',
+    '1',
+    z
+      .string()
+      .refine((text) => /^(0(\.\d{1,9})?|1(\.0{1,9})?)$/.test(text), {
+        error: 'expected a number from 0 to 1',
+      })
+      .transform(Number),
+  ),
   logLevel: setting(
     'LOG_LEVEL',
     '`fatal` to `trace`, or `silent`',

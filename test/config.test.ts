@@ -97,6 +97,8 @@ describe('readConfig', () => {
     ['TRUST_PROXY', '10.0.0.0/33'],
     ['LOG_LEVEL', 'verbose'],
     ['LOG_FORMAT', 'text'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'localhost:4318'],
+    ['OTEL_TRACES_SAMPLER_ARG', '1.5'],
     ['METRICS_PORT', 'no'],
     ['METRICS_PORT', '65536'],
     ['METRICS_PORT', '8080'],

@@ -98,6 +98,9 @@ describe.each(engines)('metrics on %s', (engine) => {
     expect(metricIn(metrics, 'forms_body_bytes_limit', { caller: 'key' })).toBe(128 * 1024 ** 2);
     expect(metricIn(metrics, 'forms_disk_free_bytes')).toBeGreaterThan(0);
     expect(metricIn(metrics, 'nodejs_eventloop_lag_p99_seconds')).toBeGreaterThan(0);
+    // So that the first one shows in a rate.
+    expect(metricIn(metrics, 'forms_webhooks_turned_off_total', { cause: 'never_worked' })).toBe(0);
+    expect(metricIn(metrics, 'forms_limit_refusals_total', { limit: 'disk' })).toBe(0);
     const pool = metricIn(metrics, 'forms_database_connections_limit');
     expect(pool).toBe(engine === 'postgres' ? 10 : undefined);
   });

@@ -2,6 +2,7 @@ import type { SecretBox, SecretKey } from '../domain/secrets.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import type { ResolveHost } from './webhook/connector.ts';
 
 /** What delivery needs from the process that runs it. */
@@ -24,6 +25,7 @@ export type DeliveryOptions = {
   /** How the hosts of webhooks are found; absent: the system's name servers. */
   resolveHost?: ResolveHost;
   metrics?: Metrics | undefined;
+  tracing?: Tracing | undefined;
 };
 
 /** The part of the configuration that delivery reads. */

@@ -28,6 +28,11 @@ const url = httpsUrl.describe('An HTTPS URL of a public host, without credential
 const events = z.array(event).meta({ minItems: 1, maxItems: registrableNames.length, uniqueItems: true });
 const formId = z.string().min(1);
 
+const traceparent = z
+  .boolean()
+  .exactOptional()
+  .describe('Whether deliveries have a `traceparent` header, where the service records traces.');
+
 const createWebhookBody = z
   .strictObject({
     url,
@@ -39,6 +44,7 @@ const createWebhookBody = z
       .exactOptional()
       .describe('The signing secret; absent: one is made and shown in the reply.'),
     form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
+    traceparent,
   })
   .meta({ id: 'CreateWebhookInput' });
 
@@ -47,6 +53,7 @@ const updateWebhookBody = z
     url: url.exactOptional(),
     events: events.min(1).exactOptional(),
     active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
+    traceparent,
   })
   .meta({ id: 'UpdateWebhookInput' });
 
@@ -68,6 +75,7 @@ const webhook = z
     created_at: timeReply,
     disabled_at: timeReply.nullable(),
     disabled_reason: z.string().nullable(),
+    traceparent: z.literal(true).exactOptional().describe('Only if deliveries have that header.'),
   })
   .meta({ id: 'Webhook' });
 
@@ -91,6 +99,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
       events: eventsOf(body.events),
       secret: body.secret ?? '',
       formId: body.form_id ?? '',
+      traceparent: body.traceparent ?? false,
       idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
@@ -153,6 +162,7 @@ function webhookOf(message: Webhook | undefined): z.input<typeof webhook> {
     created_at: timeOf(there.createTime),
     disabled_at: timeOrNull(there.disableTime),
     disabled_reason: textOrNull(there.disabledReason),
+    ...(there.traceparent && { traceparent: true as const }),
   };
 }
 

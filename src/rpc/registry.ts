@@ -1,5 +1,7 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import {
+  Code,
+  ConnectError,
   type ConnectRouter,
   createServiceImplSpec,
   type Interceptor,
@@ -8,6 +10,8 @@ import {
 } from '@connectrpc/connect';
 import { limitsOf } from '../domain/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
+import { currentTraceparent, runWith } from '../telemetry/trace-context.ts';
+import { isFault, type Tracing } from '../telemetry/tracing.ts';
 import { type Admit, createAdmission } from './admission.ts';
 import {
   type Authenticator,
@@ -30,12 +34,14 @@ import { answerUnaryGrpc } from './unary-grpc.ts';
  * with authorization, rate limits.
  */
 export function createRpc(options: RpcOptions): Rpc {
-  const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, guards, now, log } =
+  const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, guards, tracing } =
     options;
+  const { now, log } = options;
   const authentication = { keys, owners, requireApiKey, checkOwnCaller: createOwnCallersCheck(options) };
   const callLog = createCallLog({ log, now, describeTemporaryFault });
   const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
   const interceptors: Interceptor[] = [
+    ...(tracing === undefined ? [] : [traceCalls(tracing)]),
     callLog.interceptor,
     refuseUnreadableMessages,
     authenticate(authentication),
@@ -68,6 +74,27 @@ export function createRpc(options: RpcOptions): Rpc {
   };
 }
 
+/** Records unary calls within the traces of their requests. Streams belong to the spans of those. */
+function traceCalls(tracing: Tracing): Interceptor {
+  return (next) => async (req) => {
+    const traceparent = currentTraceparent();
+    if (req.stream || traceparent === undefined) return next(req);
+    const { name, parent } = req.method;
+    const attributes = { 'rpc.system': 'connect_rpc', 'rpc.service': parent.typeName, 'rpc.method': name };
+    const span = tracing.startSpan(`${parent.typeName}/${name}`, { parent: traceparent, attributes });
+    try {
+      return await runWith(span.traceparent, () => next(req));
+    } catch (error) {
+      const code = Code[ConnectError.from(error).code];
+      span.setAttributes({ 'forms.code': code });
+      if (isFault(code)) span.fail(code);
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
+}
+
 export type Rpc = {
   /** Registers all services with the server that takes RPCs from the network, interceptors included. */
   routes(router: ConnectRouter): void;
@@ -94,6 +121,7 @@ export type RpcOptions = OwnCallersOptions & {
   describeTemporaryFault: (error: unknown) => string | undefined;
   /** What may refuse a call, innermost. */
   guards: readonly Interceptor[];
+  tracing?: Tracing | undefined;
   /** Milliseconds since 1970. */
   now: () => number;
   log: Log;

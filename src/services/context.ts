@@ -3,6 +3,7 @@ import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { DiskSpace } from './disk-space.ts';
 import type { EventFeed } from './events/event-feed.ts';
@@ -40,6 +41,7 @@ export type ServiceOptions = {
   /** Matches answers against the patterns of forms. */
   patterns: PatternMatching;
   metrics?: Metrics | undefined;
+  tracing?: Tracing | undefined;
 };
 
 /** The part of the configuration that services read. */

@@ -190,7 +190,7 @@ const isFree = `first_lease_until is null and (leased_until is null or leased_un
 
 /** The columns of a webhook that a claim needs, of the table `w`. */
 export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
-  w.previous_secret, w.previous_secret_until`;
+  w.previous_secret, w.previous_secret_until, w.sends_traceparent`;
 
 const freePlaces = placesIn('$2');
 
@@ -223,9 +223,10 @@ function takenInOrderOf(order: string): string {
 }
 
 const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.share, c.channel, c.kind, c.receiver,
-  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from, e.body, ${webhookColumns}`;
+  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
+  case when c.channel = 'webhook' then e.body end as body, e.traceparent, ${webhookColumns}`;
 
-const claimJoins = `left join events e on e.id = c.event_id and c.channel = 'webhook'
+const claimJoins = `left join events e on e.id = c.event_id
   left join webhooks w on w.id = c.webhook_id and w.deleted_at is null`;
 
 function claimsOf(rows: Row[]): Claim[] {
@@ -241,6 +242,7 @@ function claimsOf(rows: Row[]): Claim[] {
       receiver: String(row.receiver),
       step: Number(row.step),
       postponedFrom: timeOrNull(row.postponed_from),
+      traceparent: textOrNull(row.traceparent),
       content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
     };
   });
@@ -268,6 +270,7 @@ export function claimedWebhook(row: Row): ClaimedWebhook | null {
     nextSecretAt: timeOrNull(row.next_secret_at),
     previousSecret: textOrNull(row.previous_secret),
     previousSecretUntil: timeOrNull(row.previous_secret_until),
+    sendsTraceparent: row.sends_traceparent === true,
   };
 }
 
@@ -304,6 +307,8 @@ export type Claim = {
   step: number;
   /** When it was made or last replayed, if its webhook's circuit breaker has put it off since; else null. */
   postponedFrom: Date | null;
+  /** The trace of the request that caused it; null if none is recorded. */
+  traceparent: string | null;
   content: WebhookContent | { channel: 'mail'; mail: unknown };
 };
 
@@ -317,4 +322,4 @@ export type WebhookContent = {
   webhook: ClaimedWebhook | null;
 };
 
-export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless'> & SigningSecrets;
+export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent'> & SigningSecrets;

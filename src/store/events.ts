@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { smallestIdAt } from '../domain/ids.ts';
+import { currentTraceparent } from '../telemetry/trace-context.ts';
 import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
 import { deleteSome, type Queries, type Row } from './database/queries.ts';
 import { pendingWhere } from './delivery-queue-table.ts';
@@ -19,6 +20,8 @@ export const EventEntity = defineEntity({
     /** The webhook body as it is stored, fixed here: every delivery and retry sends what `sentBody` makes of it. */
     body: text(),
     createdAt: time(),
+    /** Of the request that caused it, as W3C writes it; null if none is recorded. */
+    traceparent: text().strictNullable(),
     /** When its mails were made, or it was stored if it causes none; null while it waits. */
     fannedOutAt: time().strictNullable(),
   },
@@ -35,7 +38,13 @@ type Event = InferEntity<typeof EventEntity>;
 /** Writes events into the outbox, in the transaction of what they report. Notify the workers after it. */
 export async function insertEvents(db: Queries, events: NewEvent[]): Promise<void> {
   if (events.length === 0) return;
-  await db.write((em) => em.insertMany(EventEntity, events));
+  const traceparent = currentTraceparent() ?? null;
+  await db.write((em) =>
+    em.insertMany(
+      EventEntity,
+      events.map((event) => ({ ...event, traceparent })),
+    ),
+  );
 }
 
 /**

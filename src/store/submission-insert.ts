@@ -38,7 +38,7 @@ export async function insertSubmissions(
 }
 
 /** Writes a row as JSON once, for the statement and for its size. What is null is left out. */
-export function prepare(row: NewSubmission): PreparedRow {
+export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
   const { event } = row;
   const input = {
     id: row.id,
@@ -60,8 +60,9 @@ export function prepare(row: NewSubmission): PreparedRow {
     bodyStart: event?.body?.start,
     bodyEnd: event?.body?.end,
     noMailsBy: event?.noMailsBy,
+    traceparent,
   };
-  return { row, json: JSON.stringify(input) };
+  return { row, traceparent, json: JSON.stringify(input) };
 }
 
 const STORED = { outcome: 'stored' } as const;
@@ -73,15 +74,16 @@ const UNDECIDED = { outcome: 'undecided' } as const;
  * Sessions and uploads are locked before they are judged: of two groups with the same one, the second sees
  * what the first did. Most groups claim neither, and go without these parts.
  */
-function insertStatement({ claims }: { claims: boolean }): string {
+function insertStatement({ claims, traces }: { claims: boolean; traces: boolean }): string {
   const only = (part: string) => (claims ? part : '');
+  const traced = (part: string) => (traces ? part : '');
   return `
 with input as materialized (
   select * from json_to_recordset($1::json) as r(
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "noMailsBy" text
+    "noMailsBy" text${traced(', "traceparent" text')}
   )
 ),${only(`
 open_sessions as materialized (
@@ -105,10 +107,10 @@ open_sessions as materialized (
   on conflict do nothing
   returning id, form_id, session_id, status
 ), announced as (
-  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at)
+  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at${traced(', traceparent')})
   select i."eventId", i."projectId", i."formId", i."eventType", i."id", i."sessionId",
     coalesce(i."bodyStart" || i."answers"::text || i."bodyEnd", '{}'), i."createdAt",
-    case when f.id is not null or i."bodyStart" is null then now() end
+    case when f.id is not null or i."bodyStart" is null then now() end${traced(', i."traceparent"')}
   from input i join stored on stored.id = i."id"
     left join forms f on f.id = i."formId" and f.current_version_id = i."noMailsBy"
   where i."eventId" is not null
@@ -147,12 +149,16 @@ select null, null, null, null, json_build_object(
 )`;
 }
 
-const INSERT = insertStatement({ claims: false });
-const INSERT_CLAIMING = insertStatement({ claims: true });
+/** By whether rows claim something, and whether they belong to recorded traces. */
+const inserts = [false, true].map((claims) =>
+  [false, true].map((traces) => insertStatement({ claims, traces })),
+);
 
 async function insertGroup(db: Queries, group: PreparedRow[], options: InsertOptions): Promise<Set<string>> {
   const rows = `[${group.map(({ json }) => json).join(',')}]`;
-  const statement = group.some(({ row }) => claimsOf(row).length > 0) ? INSERT_CLAIMING : INSERT;
+  const claims = group.some(({ row }) => claimsOf(row).length > 0);
+  const traces = group.some(({ traceparent }) => traceparent !== undefined);
+  const statement = inserts[Number(claims)]?.[Number(traces)] ?? '';
   // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
   const places = queueingInput('submission.created', options.places());
   const result = await db.execute(statement, [rows, options.slot, places], {
@@ -172,9 +178,9 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
     : [];
   const lease = textOrNull(commit.lease) ?? '';
   const byId = new Map(webhooks.map((webhook) => [webhook.found_webhook, webhook]));
-  const events = new Map(group.map(({ row }) => [row.event?.id, row]));
+  const events = new Map(group.map((prepared) => [prepared.row.event?.id, prepared]));
   const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId }): Claim[] => {
-    const row = typeof eventId === 'string' ? events.get(eventId) : undefined;
+    const { row, traceparent = null } = (typeof eventId === 'string' && events.get(eventId)) || {};
     const webhook = byId.get(webhookId);
     if (!row?.event?.body || webhook === undefined) return [];
     const { type, body } = row.event;
@@ -189,6 +195,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
         receiver: String(webhookId),
         step: 0,
         postponedFrom: null,
+        traceparent,
         content: {
           channel: 'webhook',
           url: String(webhook.url),
@@ -313,4 +320,5 @@ export type InsertOptions = {
   onCommitted: (commit: Commit) => void;
 };
 
-export type PreparedRow = { row: NewSubmission; json: string };
+/** `traceparent` is that of the request, if it is recorded. */
+export type PreparedRow = { row: NewSubmission; json: string; traceparent: string | undefined };

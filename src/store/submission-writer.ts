@@ -1,5 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { currentTraceparent } from '../telemetry/trace-context.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import { DatabaseUnavailable, Overloaded } from './database/faults.ts';
 import type { Queries } from './database/queries.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from './database/retry.ts';
@@ -24,7 +26,7 @@ import { type LeasePlaces, NO_PLACES } from './webhook-deliveries.ts';
  * runs inside the turn that begins it.
  */
 export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
-  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics } = options;
+  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics, tracing } = options;
   const insertOptions = {
     slot: Math.floor(Math.random() * SLOTS),
     places: options.places ?? (() => NO_PLACES),
@@ -56,9 +58,11 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   }
 
   async function store(group: Waiting[]): Promise<void> {
+    const batch = tracing && traceBatch(tracing, group);
     try {
       const results = await insertSubmissions(db, group, insertOptions);
       if (metrics !== undefined) count(metrics, group, results);
+      batch?.end();
       for (const [index, waiting] of group.entries()) {
         const result = results[index];
         if (result === undefined || result.outcome === 'undecided') again(waiting);
@@ -66,6 +70,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
         else settle(waiting, () => waiting.resolve(result));
       }
     } catch (error) {
+      batch?.fail();
       for (const waiting of group) settle(waiting, () => waiting.reject(error));
     }
   }
@@ -91,7 +96,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
     async write(row) {
       if (closing) throw new DatabaseUnavailable();
       if (heldRows >= maxWaiting) refuseMore();
-      const prepared = prepare(row);
+      const prepared = prepare(row, currentTraceparent());
       if (heldBytes + prepared.json.length > maxWaitingBytes) refuseMore();
 
       heldBytes += prepared.json.length;
@@ -107,6 +112,31 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
       await running;
     },
   };
+}
+
+/**
+ * Records a batch, which serves many requests and so links to their traces, and in each of these when its
+ * submission was handed over and stored, with a link back.
+ */
+function traceBatch(tracing: Tracing, group: Waiting[]): { end(): void; fail(): void } | undefined {
+  const traced = group.filter(({ traceparent }) => traceparent !== undefined);
+  if (traced.length === 0) return undefined;
+  const batch = tracing.startSpan('store submissions', {
+    links: traced.flatMap(({ traceparent }) => traceparent ?? []),
+    attributes: { 'forms.batch.size': group.length },
+  });
+  const links = batch.traceparent === undefined ? [] : [batch.traceparent];
+  const end = (failure?: string) => {
+    for (const { traceparent: parent, since } of traced) {
+      const startedAt = performance.timeOrigin + since;
+      const span = tracing.startSpan('store submission', { parent, links, startedAt });
+      if (failure !== undefined) span.fail(failure);
+      span.end();
+    }
+    if (failure !== undefined) batch.fail(failure);
+    batch.end();
+  };
+  return { end: () => end(), fail: () => end('not stored') };
 }
 
 function count(metrics: WriterMetrics, group: Waiting[], results: InsertResult[]): void {
@@ -180,6 +210,7 @@ export type WriterOptions = {
   maxWaiting?: number;
   maxWaitingBytes?: number;
   metrics?: WriterMetrics | undefined;
+  tracing?: Tracing | undefined;
 };
 
 type WriterMetrics = Pick<Metrics, 'onAccepted' | 'onBatch' | 'onLimit'>;

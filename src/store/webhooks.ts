@@ -39,6 +39,8 @@ export const WebhookEntity = defineEntity({
     failuresInRow: p.integer().default(0),
     /** While its circuit breaker is open: when the receiver is tried again. What is due before waits. */
     openUntil: time().strictNullable(),
+    /** Whether its deliveries carry the trace that they belong to. */
+    sendsTraceparent: p.boolean().default(false),
     createdAt: time(),
     /** Gone for every reader; its history is purged in the background. */
     deletedAt: time().strictNullable(),

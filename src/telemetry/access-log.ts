@@ -3,19 +3,22 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import { currentTraceparent, traceIdOf } from './trace-context.ts';
 
 /**
  * Writes a line for each request when its answer has ended: by which route it came, not by which path, since paths
  * hold tokens, and without queries, headers and bodies; and counts it in `metrics`. Without a log, or if that leaves
- * such lines out, requests are only counted. Undefined if there is nothing to do.
+ * such lines out, requests are only counted, or given a line for others to read (`isRead`). Undefined if there is
+ * nothing to do.
  */
-export function createAccessLog({ log, metrics }: AccessLogOptions): AccessLog | undefined {
+export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptions): AccessLog | undefined {
   const writes = log !== undefined && log.isLevelEnabled?.('info') !== false;
-  if (!writes && metrics === undefined) return undefined;
+  if (!writes && !isRead && metrics === undefined) return undefined;
   const begin = (request: Request, response: Response, requestId: string): AccessLine => {
     const startedAt = performance.now();
     const line: AccessLine = {
       requestId,
+      traceId: traceIdOf(currentTraceparent()),
       method: request.method,
       route: undefined,
       status: undefined,
@@ -115,6 +118,8 @@ export type AccessLog = {
 /** What is undefined is left out of the line. */
 type AccessLine = {
   requestId: string;
+  /** Where it is recorded. */
+  traceId: string | undefined;
   method: string | undefined;
   /** The pattern of a path, or the name of an RPC as its path has it. */
   route: string | undefined;
@@ -141,6 +146,8 @@ export type AccessLogOptions = {
   log?: Log | undefined;
   /** Absent: no counts. */
   metrics?: Pick<Metrics, 'onRequest'> | undefined;
+  /** Whether others want the line of a request. */
+  isRead?: boolean;
 };
 
 type Request = IncomingMessage | Http2ServerRequest;

@@ -76,6 +76,14 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     registers,
   });
 
+  // A series that begins with its first event would hide that event from rates.
+  for (const channel of ['webhook', 'mail'] as const)
+    for (const outcome of OUTCOMES) attempts.inc({ channel, outcome }, 0);
+  for (const limit of LIMITS) limits.inc({ limit }, 0);
+  for (const cause of ['gone', 'too_long', 'never_worked']) turnedOff.inc({ cause }, 0);
+  for (const change of ['opened', 'closed']) breakers.inc({ change }, 0);
+  for (const status of ['accepted', 'spam']) accepted.inc({ status }, 0);
+
   return {
     contentType: registry.contentType,
     text: () => registry.metrics(),
@@ -157,17 +165,22 @@ const ROWS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 export type BuildFacts = { version: string; database: string };
 
 /** The outcome of a claimed delivery; `postponed` and `dropped`: nothing was tried. */
-export type AttemptOutcome = 'delivered' | 'retried' | 'failed' | 'postponed' | 'dropped';
+export type AttemptOutcome = (typeof OUTCOMES)[number];
+
+const OUTCOMES = ['delivered', 'retried', 'failed', 'postponed', 'dropped'] as const;
 
 /** The budgets of a process. */
-type LimitName =
-  | 'connections'
-  | 'connections_per_client'
-  | 'body_bytes'
-  | 'streams'
-  | 'waits'
-  | 'waiting_submissions'
-  | 'disk';
+const LIMITS = [
+  'connections',
+  'connections_per_client',
+  'body_bytes',
+  'streams',
+  'waits',
+  'waiting_submissions',
+  'disk',
+] as const;
+
+type LimitName = (typeof LIMITS)[number];
 
 /** Records what happens. Nothing here throws or waits. */
 export type Metrics = {

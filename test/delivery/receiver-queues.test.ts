@@ -93,6 +93,7 @@ function aClaim(receiver: string, id = `dlv_${receiver}`, body = '{}'): Claim {
     receiver,
     step: 0,
     postponedFrom: null,
+    traceparent: null,
     content: { channel: 'webhook', url: 'https://example.com/', eventId: 'evt_1', body, webhook: null },
   };
 }

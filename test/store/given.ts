@@ -103,6 +103,7 @@ export async function givenWebhook(db: Queries, given: Partial<Webhook> = {}): P
     lastSuccessAt: null,
     failuresBeforeSuccess: 0,
     failuresInRow: 0,
+    sendsTraceparent: false,
     openUntil: null,
     createdAt: now,
     deletedAt: null,

@@ -153,6 +153,7 @@ export async function givenWebhook(
     lastSuccessAt: null,
     failuresBeforeSuccess: 0,
     failuresInRow: 0,
+    sendsTraceparent: false,
     openUntil: null,
     createdAt: new Date(),
     deletedAt: null,

@@ -74,6 +74,14 @@ export declare type Webhook = Message<"forms.v1.Webhook"> & {
    * @generated from field: string disabled_reason = 8;
    */
   disabledReason: string;
+
+  /**
+   * Whether its deliveries have a `traceparent` header (W3C Trace Context), where the service records traces:
+   * the receiver's spans then belong to the trace of the request that caused the event.
+   *
+   * @generated from field: bool traceparent = 9;
+   */
+  traceparent: boolean;
 };
 
 /**
@@ -317,6 +325,13 @@ export declare type CreateWebhookRequest = Message<"forms.v1.CreateWebhookReques
    * @generated from field: string idempotency_key = 5;
    */
   idempotencyKey: string;
+
+  /**
+   * Whether its deliveries are to have a `traceparent` header.
+   *
+   * @generated from field: bool traceparent = 6;
+   */
+  traceparent: boolean;
 };
 
 /**
@@ -483,6 +498,13 @@ export declare type UpdateWebhookRequest = Message<"forms.v1.UpdateWebhookReques
    * @generated from field: optional bool active = 4;
    */
   active?: boolean | undefined;
+
+  /**
+   * Whether its deliveries are to have a `traceparent` header.
+   *
+   * @generated from field: optional bool traceparent = 5;
+   */
+  traceparent?: boolean | undefined;
 };
 
 /**

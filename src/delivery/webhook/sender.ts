@@ -6,6 +6,7 @@ import type { SecretBox } from '../../domain/secrets.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/delivery-queue.ts';
 import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhook-secrets.ts';
+import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { openWebhookClient } from './client.ts';
@@ -29,11 +30,13 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       secret: openSecret(secret),
       previousSecret: previousSecret === null ? undefined : openSecret(previousSecret),
     });
+    const traceparent = webhook.sendsTraceparent ? currentTraceparent() : undefined;
     return {
       'content-type': 'application/json',
       'user-agent': 'headless-form-service',
       'accept-encoding': 'identity',
       ...signature,
+      ...(traceparent !== undefined && { traceparent }),
     };
   }
 

@@ -4,6 +4,8 @@ import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import type { Claim, WebhookContent } from '../../store/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/delivery-results.ts';
 import type { AttemptOutcome } from '../../telemetry/metrics.ts';
+import { runWith } from '../../telemetry/trace-context.ts';
+import type { Span, Tracing } from '../../telemetry/tracing.ts';
 import type { DeliveryOptions } from '../options.ts';
 
 /**
@@ -15,9 +17,10 @@ import type { DeliveryOptions } from '../options.ts';
 export function createAttempts(
   options: AttemptOptions,
 ): (claim: Claim, signal: AbortSignal) => Promise<Attempted> {
-  const { now, log, webhooks, mails } = options;
+  const { now, log, webhooks, mails, tracing } = options;
 
-  function record({ kind, content: { channel } }: Claim, result: Result): void {
+  function record({ kind, content: { channel } }: Claim, result: Result, span: Span | undefined): void {
+    if (span !== undefined) endSpan(span, result);
     const { attempt } = result;
     const seconds = attempt && attempt.durationMs / 1000;
     options.metrics?.onAttempt({ channel, kind, outcome: outcomeOf(result), seconds });
@@ -26,26 +29,59 @@ export function createAttempts(
   return async (claim, signal) => {
     const startedAt = now();
     const claimed = { id: claim.id, lease: claim.lease };
+    const span = tracing && startSpan(tracing, claim);
     try {
       const { content } = claim;
-      const outcome =
+      // Else it would belong to the request that happened to wake the worker.
+      const outcome = await runWith(span?.traceparent, () =>
         content.channel === 'webhook'
-          ? await webhooks.send(claim, content, signal)
-          : await mails.send(claim, content.mail, signal);
+          ? webhooks.send(claim, content, signal)
+          : mails.send(claim, content.mail, signal),
+      );
       const result = resultOf(options, claim, outcome, { startedAt, durationMs: now() - startedAt });
-      record(claim, result);
+      record(claim, result, span);
       return { result: { ...claimed, ...result }, gone: isGone(outcome) };
     } catch (error) {
+      if (signal.aborted) span?.end();
       if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 }, gone: false };
       log.error(
         { err: error, delivery: claim.id },
         'Could not attempt a delivery; it goes on by its schedule.',
       );
       const result = afterFault(options, claim, error);
-      record(claim, result);
+      record(claim, result, span);
       return { result: { ...claimed, ...result }, gone: false };
     }
   };
+}
+
+/** The attempt in the trace of the request that caused the delivery, if that is recorded. */
+function startSpan(tracing: Tracing, claim: Claim): Span | undefined {
+  const { traceparent: parent, content, id, kind, receiver, step } = claim;
+  if (parent === null) return undefined;
+  // A mail's receiver is an address.
+  const ofWebhook = content.channel === 'webhook' && {
+    'forms.webhook.id': receiver,
+    'forms.event.id': content.eventId,
+  };
+  return tracing.startSpan(`deliver ${content.channel}`, {
+    kind: 'client',
+    parent,
+    attributes: {
+      'forms.delivery.id': id,
+      'forms.delivery.kind': kind,
+      'forms.delivery.step': step,
+      ...ofWebhook,
+    },
+  });
+}
+
+function endSpan(span: Span, result: Result): void {
+  const { error, attempt } = result;
+  const outcome = outcomeOf(result);
+  span.setAttributes({ 'forms.delivery.outcome': outcome, 'forms.response.status': attempt?.responseStatus });
+  if (outcome !== 'delivered' && outcome !== 'postponed') span.fail(error ?? outcome);
+  span.end();
 }
 
 function outcomeOf({ status, attempt }: Result): AttemptOutcome {
@@ -118,7 +154,10 @@ function isGone(outcome: Outcome): boolean {
 /** `gone`: the receiver answered that it wants no more. */
 export type Attempted = { result: DeliveryResult; gone: boolean };
 
-export type AttemptOptions = Pick<DeliveryOptions, 'settings' | 'now' | 'random' | 'log' | 'metrics'> & {
+export type AttemptOptions = Pick<
+  DeliveryOptions,
+  'settings' | 'now' | 'random' | 'log' | 'metrics' | 'tracing'
+> & {
   webhooks: { send(claim: Claim, content: WebhookContent, signal: AbortSignal): Promise<Outcome> };
   mails: { send(claim: Claim, mail: unknown, signal: AbortSignal): Promise<Outcome> };
 };

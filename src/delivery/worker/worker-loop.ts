@@ -1,5 +1,6 @@
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
+import { runWith } from '../../telemetry/trace-context.ts';
 
 /**
  * Makes a loop that runs a piece of work when woken: at once, one run at a time, and again as long as the
@@ -35,7 +36,8 @@ export function createWorkerLoop(
   const start = () => {
     pause = undefined;
     if (running !== undefined || stopped || !woken) return;
-    running = run().finally(() => {
+    // Whatever woke it, the work is not that request's.
+    running = runWith(undefined, run).finally(() => {
       running = undefined;
       if (woken && !stopped) startAfterPause();
     });

@@ -68,6 +68,7 @@ export const activeState = {
   disabledReason: null,
   failingSince: null,
   failuresInRow: 0,
+  sendsTraceparent: false,
   openUntil: null,
 } as const;
 

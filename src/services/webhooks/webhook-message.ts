@@ -24,7 +24,8 @@ import { badParameter } from '../request-values.ts';
 
 /** A webhook as callers see it, without its secrets. */
 export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
-  const { id, url, events, formId, active, createdAt, disabledAt, disabledReason } = webhook;
+  const { id, url, events, formId, active, createdAt, disabledAt, disabledReason, sendsTraceparent } =
+    webhook;
   return {
     id,
     url,
@@ -34,6 +35,7 @@ export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof Webh
     createTime: timestampFromDate(createdAt),
     ...(disabledAt !== null && { disableTime: timestampFromDate(disabledAt) }),
     disabledReason: disabledReason ?? '',
+    traceparent: sendsTraceparent,
   };
 }
 

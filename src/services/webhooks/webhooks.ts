@@ -94,6 +94,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     secret: secrets.seal(signing),
     keyless: false,
     fromDefinition: false,
+    sendsTraceparent: request.traceparent,
     createdAt: new Date(now()),
   };
   const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
@@ -105,6 +106,8 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
       events: webhook.events,
       secret: secretInContent(context, secret),
       form_id: webhook.formId,
+      // Left out by default, so that calls are the same as those before it was there.
+      ...(request.traceparent && { traceparent: true }),
     },
     again: async (first) => ({
       webhook: webhookToMessage(await ownWebhook(database, caller, first.id)),
@@ -122,7 +125,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
 
 async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
   const { database, settings, now } = context;
-  const { url, events, active } = request;
+  const { url, events, active, traceparent } = request;
   refuseIfAny([
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
@@ -131,6 +134,7 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
   const webhook = await updateWebhook(database, caller.projectId, before.id, {
     ...(url !== undefined && { url, failuresInRow: 0, openUntil: null }),
     ...(events.length > 0 && { events: eventNames(events) }),
+    ...(traceparent !== undefined && { sendsTraceparent: traceparent }),
     ...(active !== undefined && active !== before.active && switched(active, new Date(now()))),
   });
   if (webhook === null) throw notFound('webhook');

@@ -12,6 +12,7 @@ import { MailAllowances } from './2026-11-22-mail-allowances.ts';
 import { OwnerSessions } from './2026-11-22-owner-sessions.ts';
 import { ProvenanceOfAnswers } from './2026-11-22-provenance.ts';
 import { RevokedKeys } from './2026-11-22-revoked-keys.ts';
+import { Traces } from './2026-11-22-traces.ts';
 import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
@@ -31,4 +32,5 @@ export const migrations = [
   { name: '2026-11-22-revoked-keys', class: RevokedKeys },
   { name: '2026-11-22-visitors-sessions', class: VisitorsSessions },
   { name: '2026-11-22-owner-sessions', class: OwnerSessions },
+  { name: '2026-11-22-traces', class: Traces },
 ];
