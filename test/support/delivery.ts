@@ -116,6 +116,7 @@ export const plainDefinition: FormDefinition = {
     allowedOrigins: [],
     embedOrigins: [],
     publicPage: true,
+    review: false,
     locale: 'en',
     theme: { mode: 'auto' },
     spam: {},

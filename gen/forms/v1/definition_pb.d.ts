@@ -63,6 +63,13 @@ export declare type FormDefinition = Message<"forms.v1.FormDefinition"> & {
    * @generated from field: forms.v1.Settings settings = 6;
    */
   settings?: Settings | undefined;
+
+  /**
+   * The steps of a multi-page form, the first one first; at most as many as the fields' `page` names.
+   *
+   * @generated from field: repeated forms.v1.Page pages = 7;
+   */
+  pages: Page[];
 };
 
 /**
@@ -70,6 +77,33 @@ export declare type FormDefinition = Message<"forms.v1.FormDefinition"> & {
  * Use `create(FormDefinitionSchema)` to create a new message.
  */
 export declare const FormDefinitionSchema: GenMessage<FormDefinition>;
+
+/**
+ * A step of a multi-page form.
+ *
+ * @generated from message forms.v1.Page
+ */
+export declare type Page = Message<"forms.v1.Page"> & {
+  /**
+   * What people read above its fields, 1 to 200 characters; unset: nothing.
+   *
+   * @generated from field: string title = 1;
+   */
+  title: string;
+
+  /**
+   * What the step is about, at most 2,000 characters.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+};
+
+/**
+ * Describes the message forms.v1.Page.
+ * Use `create(PageSchema)` to create a new message.
+ */
+export declare const PageSchema: GenMessage<Page>;
 
 /**
  * One question of a form.
@@ -679,6 +713,13 @@ export declare type Settings = Message<"forms.v1.Settings"> & {
    * @generated from field: optional bool public_page = 13;
    */
   publicPage?: boolean | undefined;
+
+  /**
+   * Whether the hosted page ends with a step that shows all answers before they are sent.
+   *
+   * @generated from field: bool review = 14;
+   */
+  review: boolean;
 };
 
 /**

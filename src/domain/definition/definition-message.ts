@@ -18,6 +18,7 @@ export function definitionFromMessage(message: pb.FormDefinition): unknown {
     fields: message.fields.map(fieldFromMessage),
     delivery: message.delivery && deliveryFromMessage(message.delivery),
     settings: message.settings && settingsFromMessage(message.settings),
+    pages: listed(message.pages.map(pageFromMessage)),
   });
 }
 
@@ -30,6 +31,7 @@ export function definitionToMessage(definition: FormDefinition): pb.FormDefiniti
     fields: definition.fields.map(fieldToMessage),
     delivery: deliveryToMessage(definition.delivery),
     settings: settingsToMessage(definition.settings),
+    pages: definition.pages ?? [],
   });
 }
 
@@ -37,6 +39,10 @@ export function definitionToMessage(definition: FormDefinition): pb.FormDefiniti
 export const themeToMessage = memoize(
   (definition: FormDefinition): pb.Theme | undefined => settingsToMessage(definition.settings).theme,
 );
+
+function pageFromMessage({ title, description }: pb.Page): unknown {
+  return present({ title: title || undefined, description: description || undefined });
+}
 
 function deliveryFromMessage({ channel }: pb.DeliveryTarget): unknown {
   switch (channel.case) {
@@ -87,6 +93,7 @@ function settingsFromMessage(settings: pb.Settings): unknown {
     maxSubmissions: settings.maxSubmissions,
     locale: settings.locale || undefined,
     publicPage: settings.publicPage,
+    review: settings.review,
     theme:
       theme &&
       present({

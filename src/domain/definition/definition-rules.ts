@@ -24,6 +24,7 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
     ),
     ...patterns.values(),
     ...sharedIds(fields),
+    ...pageProblems(input.pages, fields),
     ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
     ...deliveryProblems(input.delivery, fields, options),
     ...(options.keyless ? keylessProblems(input.delivery, fields) : []),
@@ -41,6 +42,17 @@ function sharedIds(fields: FieldSent[]): Violation[] {
     if (id === undefined || first === index) return [];
     return [custom(`fields.${index}.id`, `Field ids must be unique; fields.${first} has the same`)];
   });
+}
+
+/** A title of a step that no field is on would never be shown. */
+function pageProblems(pages: unknown, fields: FieldSent[]): Violation[] {
+  if (!Array.isArray(pages)) return [];
+  const numbers = fields.map(({ input }) =>
+    isObject(input) && typeof input.page === 'number' ? input.page : 1,
+  );
+  const last = Math.max(1, ...numbers);
+  if (pages.length <= last) return [];
+  return [custom(`pages.${last}`, `The last step with a field is ${last}`)];
 }
 
 function visibilityProblems(field: FieldSent, before: FieldSent[], index: number): Violation[] {

@@ -15,6 +15,13 @@ export type { Settings } from './settings.ts';
 /** The shape of a slug: a label, not unique. */
 const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
 
+const pageSchema = z
+  .strictObject({
+    title: z.string().min(1).max(200).exactOptional().describe('Shown above the fields of the step.'),
+    description: z.string().min(1).max(2000).exactOptional().describe('Shown below the title.'),
+  })
+  .meta({ id: 'Page', description: 'A step of a multi-page form.' });
+
 /** The shape of a form definition as people send it, also for the API description. */
 export const definitionSchema = z
   .strictObject({
@@ -27,6 +34,7 @@ export const definitionSchema = z
     fields: z.array(fieldSchema).min(1).max(100),
     delivery: deliverySchema,
     settings: settingsSchema.prefault({}),
+    pages: z.array(pageSchema).max(100).exactOptional().describe('The steps of a multi-page form, in order.'),
   })
   .meta({ id: 'FormDefinition', description: 'A form: its fields, where submissions go, its settings.' });
 
@@ -47,7 +55,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     ...definitionProblems(input, options),
   ];
   if (!parsed.success || violations.length > 0) return { ok: false, violations: atMost(violations) };
-  const { name, slug, description, fields, delivery, settings } = parsed.data;
+  const { name, slug, description, fields, delivery, settings, pages = [] } = parsed.data;
   const definition: FormDefinition = {
     name,
     slug,
@@ -55,6 +63,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     fields: fields.map(normalizeField),
     delivery: withoutSecret(delivery),
     settings: normalizeSettings(settings),
+    ...(pages.length > 0 && { pages }),
   };
   if (delivery.type !== 'webhook' || delivery.secret === undefined) return { ok: true, definition };
   return { ok: true, definition, deliverySecret: delivery.secret };
@@ -80,4 +89,6 @@ export type FormDefinition = {
   fields: Field[];
   delivery: Delivery;
   settings: Settings;
+  /** What the steps are called, the first one first. */
+  pages?: z.output<typeof pageSchema>[];
 };

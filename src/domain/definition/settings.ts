@@ -71,6 +71,7 @@ export const settingsSchema = z
       .refine(isLocale, 'Expected a language tag (BCP 47) such as en or de-CH')
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
+    review: z.boolean().default(false).describe('Ends the page with a step that shows all answers.'),
     publicPage: z
       .boolean()
       .default(true)

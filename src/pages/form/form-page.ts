@@ -1,6 +1,9 @@
 import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { inputNames } from '../../domain/answers/form-inputs.ts';
+import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { takesAnswer } from '../../domain/fields/field.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
 import type { Page } from '../../http/reply.ts';
 import { attributes, Html, html } from '../../text/html.ts';
 import type { Words } from '../../text/words/en.ts';
@@ -8,7 +11,7 @@ import { fill, type Language } from '../../text/words/language.ts';
 import { renderPage } from '../layout.ts';
 import { renderField } from './fields.ts';
 import { anchorOf, type Problem } from './problems.ts';
-import { stepsOf, visibleIds } from './steps.ts';
+import { REVIEW_STEP, stepsOf, visibleIds } from './steps.ts';
 
 /**
  * The page of a form, or one of its steps.
@@ -20,7 +23,7 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const { fields, language, step, problems } = view;
   const { words } = language;
   const visible = visibleIds(fields, view.answers);
-  const steps = stepsOf(fields, visible);
+  const steps = stepsOf(fields, visible, session.review);
   const number = steps.indexOf(step) + 1;
   const shown = fields.filter(({ page }) => page === step);
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
@@ -34,6 +37,7 @@ ${
   html`<div class="progress"><p id="step">${progress}</p>
 <progress aria-labelledby="step" max="${steps.length}" value="${number}"></progress></div>`
 }
+${heading(session, view)}
 ${failed && summary(view, shown)}
 ${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions}</p></div>`}
 <form method="post" novalidate${attributes({
@@ -41,7 +45,7 @@ ${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocu
     ...scriptData(session, view),
   })}>
 ${identity(session, view)}
-${shown.some(({ type }) => type === 'ranking') && firstButton}
+${(step === REVIEW_STEP || shown.some(({ type }) => type === 'ranking')) && firstButton}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) =>
   renderField(field, {
@@ -55,6 +59,7 @@ ${shown.map((field) =>
     moved: view.moved?.fieldId === field.id ? view.moved : undefined,
   }),
 )}
+${step === REVIEW_STEP && review(view, visible)}
 ${carried(view)}
 <input type="hidden" name="_page" value="${step}">
 <input type="hidden" name="_shown" value="${shown
@@ -77,6 +82,27 @@ ${session.honeypot && trap(words)}
     body,
     script: true,
   });
+}
+
+/** What the author calls the step, or what the last one is for. */
+function heading({ pages }: HostedSession, { step, language: { words } }: FormView): Html {
+  const { title, description } =
+    step === REVIEW_STEP
+      ? { title: words.reviewTitle, description: words.reviewText }
+      : (pages[step - 1] ?? { title: '', description: '' });
+  return html`${title !== '' && html`<h2 class="step">${title}</h2>`}
+${description !== '' && html`<p class="lead">${description}</p>`}`;
+}
+
+/** All answers, each with a button that leads back to its step. */
+function review({ fields, answers, language: { words, tag } }: FormView, visible: ReadonlySet<string>): Html {
+  return html`<dl class="review">${fields.map((field) => {
+    if (!visible.has(field.id) || !takesAnswer(field)) return false;
+    const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+    const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
+    return html`<div><dt>${field.label}</dt><dd>${text === '' ? words.noAnswer : text}</dd><dd><button class="quiet small" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
+`;
+  })}</dl>`;
 }
 
 /** Tells the page apart. It comes before the files, which may need a session. */

@@ -56,12 +56,12 @@ async function submitAgain(again: Omit<Submission, 'posted'>, inputs: FormInputs
 
 /** Does what the person asked for, and shows what comes next. */
 async function answer(post: Post): Promise<void> {
-  const { visit, response, posted, fields } = post;
+  const { visit, response, posted, fields, session } = post;
   if (posted.goal.kind === 'save') return save(post);
   if (posted.goal.kind === 'move') return moveOption(post, posted.goal);
   // On a form of one page without conditions there is nothing to check before it is submitted.
   const plain = fields.every(({ page, visibleWhen }) => page === 1 && visibleWhen === undefined);
-  if (plain && posted.problems.length === 0) return submit(post, {});
+  if (plain && !session.review && posted.problems.length === 0) return submit(post, {});
 
   const forward = posted.goal.kind === 'forward';
   const saved = await visit.save({
@@ -70,7 +70,7 @@ async function answer(post: Post): Promise<void> {
   });
   const answers: Answers = saved.answers ?? {};
   const visible = visibleIds(fields, answers);
-  const steps = stepsOf(fields, visible);
+  const steps = stepsOf(fields, visible, session.review);
   const here = fields.filter(({ id, page }) => page === posted.step && visible.has(id));
   const problems = [...posted.problems, ...saved.violations.map(violationFromMessage)].filter(({ path }) =>
     here.some(({ id }) => id === fieldIdOf(path) && posted.shown.has(id)),

@@ -16,7 +16,7 @@ export async function showForm(exchange: PageExchange): Promise<void> {
   const session = await readOpen(visitOf(exchange));
   const fields = fieldsOf(session);
   const answers: Answers = session.answers ?? {};
-  const step = stepFor(fields, answers, session.resumed, request.query.step);
+  const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
   const view = viewOf(exchange, session, fields, { answers, step, texts: textsOf(fields, answers) });
   await sendPage(request, response, 200, renderForm(session, view));
 }

@@ -25,18 +25,25 @@ export function visibleIds(fields: readonly Field[], answers: Answers): Set<stri
   return visible;
 }
 
-/** The pages with visible fields, in order; page 1 if no field is visible. */
-export function stepsOf(fields: readonly Field[], visible: ReadonlySet<string>): number[] {
+/**
+ * The pages with visible fields, in order; page 1 if no field is visible. With `review` the step that shows all
+ * answers comes last.
+ */
+export function stepsOf(fields: readonly Field[], visible: ReadonlySet<string>, review = false): number[] {
   const pages = new Set(fields.filter(({ id }) => visible.has(id)).map(({ page }) => page));
-  return pages.size === 0 ? [1] : [...pages].sort((left, right) => left - right);
+  const steps = pages.size === 0 ? [1] : [...pages].sort((left, right) => left - right);
+  return review ? [...steps, REVIEW_STEP] : steps;
 }
+
+/** The step that shows all answers: behind every page that a field can have. */
+export const REVIEW_STEP = 101;
 
 /**
  * The page on which a person goes on: the first one that lacks a required answer, but not past the
  * one behind the last answer.
  */
-export function resumeStep(fields: readonly Field[], answers: Answers): number {
-  const { steps, last, lacking } = progressOf(fields, answers);
+export function resumeStep(fields: readonly Field[], answers: Answers, review = false): number {
+  const { steps, last, lacking } = progressOf(fields, answers, review);
   const behind = steps.find((page) => page > last) ?? last;
   return steps.findLast((page) => page <= Math.min(lacking, behind)) ?? steps[0] ?? 1;
 }
@@ -50,21 +57,22 @@ export function stepFor(
   answers: Answers,
   resumes: boolean,
   asked: unknown,
+  review = false,
 ): number {
-  const { steps, lacking } = progressOf(fields, answers);
+  const { steps, lacking } = progressOf(fields, answers, review);
   if (!resumes) return steps[0] ?? 1;
   const step = Number(asked);
-  return steps.includes(step) && step <= lacking ? step : resumeStep(fields, answers);
+  return steps.includes(step) && step <= lacking ? step : resumeStep(fields, answers, review);
 }
 
 /** The steps, the last one with an answer (0: none), and the first one that lacks a required one. */
-function progressOf(fields: readonly Field[], answers: Answers) {
+function progressOf(fields: readonly Field[], answers: Answers, review: boolean) {
   const visible = visibleIds(fields, answers);
   const shown = fields.filter(({ id }) => visible.has(id));
   const isAnswered = ({ id }: Field) => Object.hasOwn(answers, id) && !isEmpty(answers[id]);
   const missing = shown.filter((field) => field.required && !isAnswered(field));
   return {
-    steps: stepsOf(fields, visible),
+    steps: stepsOf(fields, visible, review),
     last: Math.max(0, ...shown.filter(isAnswered).map(({ page }) => page)),
     lacking: Math.min(...missing.map(({ page }) => page)),
   };

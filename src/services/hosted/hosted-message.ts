@@ -1,6 +1,7 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type HostedSessionSchema, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { PageSchema } from '../../../gen/forms/v1/definition_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
@@ -69,6 +70,8 @@ export function openToMessage(
     issueToken: open.issueToken,
     ...(open.session.expiresAt && { expireTime: timestampFromDate(open.session.expiresAt) }),
     resumed: open.session.partialAnswers !== null,
+    pages: (definition.pages ?? []).map((page) => create(PageSchema, page)),
+    review: definition.settings.review === true,
   };
 }
 

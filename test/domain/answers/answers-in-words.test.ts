@@ -29,6 +29,7 @@ const definition: FormDefinition = {
     allowedOrigins: [],
     embedOrigins: [],
     publicPage: true,
+    review: false,
     locale: 'de-AT',
     theme: { mode: 'auto' },
     spam: {},

@@ -60,7 +60,9 @@ const whole = {
     replyTo: 'f_email',
     autoresponse: { to: 'f_email', subject: 's', message: 'm\nn' },
   },
+  pages: [{ title: 'First', description: 'Of two' }, {}],
   settings: {
+    review: true,
     allowPartial: true,
     submitLabel: 'Go',
     successMessage: 'Thanks',

@@ -32,6 +32,7 @@ describe('checkDefinition', () => {
         allowedOrigins: [],
         embedOrigins: [],
         publicPage: true,
+        review: false,
         theme: { mode: 'auto' },
         spam: {},
       },
@@ -312,6 +313,19 @@ describe('checkDefinition', () => {
 
     expect(refusals(input)).toEqual(['delivery.url invalid_string']);
     expect(refusals(input, { allowPrivateUrls: true })).toEqual([]);
+  });
+
+  it('takes titles for the steps that there are', () => {
+    const fields = [{ id: 'a', type: 'text', page: 2 }];
+    const pages = [{ title: 'One' }, { title: 'Two', description: 'The last' }];
+
+    expect(givenDefinition({ fields, pages }).pages).toEqual(pages);
+    expect(givenDefinition({ fields, pages: [] })).not.toHaveProperty('pages');
+    expect(refusals(sent({ fields, pages: [...pages, {}] }))).toEqual(['pages.2 custom']);
+    expect(refusals(sent({ fields, pages: [{ title: '', text: 'x' }] }))).toEqual([
+      'pages.0.title too_small',
+      'pages.0.text unrecognized_keys',
+    ]);
   });
 
   it('knows every type of field', () => {

@@ -8,7 +8,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
-import type { Field, Theme } from "../../v1/definition_pb.js";
+import type { Field, Page, Theme } from "../../v1/definition_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Violation } from "../../v1/errors_pb.js";
 
@@ -251,6 +251,20 @@ export declare type HostedSession = Message<"forms.internal.v1.HostedSession"> &
    * @generated from field: string session_id = 16;
    */
   sessionId: string;
+
+  /**
+   * The titles and descriptions of the steps.
+   *
+   * @generated from field: repeated forms.v1.Page pages = 17;
+   */
+  pages: Page[];
+
+  /**
+   * Whether the last step shows all answers.
+   *
+   * @generated from field: bool review = 18;
+   */
+  review: boolean;
 };
 
 /**
