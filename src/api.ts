@@ -26,8 +26,8 @@ export function createApi(options: ServiceOptions): Api {
     now,
     log,
   });
-  const { keys, prepare, makeFirstKey, endStreams, streams, waits } = services;
-  return { ...rpc, keys, prepare, makeFirstKey, endStreams, streams, waits };
+  const { keys, prepare, makeFirstKey, drain, endStreams, streams, waits } = services;
+  return { ...rpc, keys, prepare, makeFirstKey, drain, endStreams, streams, waits };
 }
 
 function describeTemporaryFault(error: unknown): string | undefined {
@@ -37,4 +37,4 @@ function describeTemporaryFault(error: unknown): string | undefined {
 }
 
 export type Api = Rpc &
-  Pick<Services, 'keys' | 'prepare' | 'makeFirstKey' | 'endStreams' | 'streams' | 'waits'>;
+  Pick<Services, 'keys' | 'prepare' | 'makeFirstKey' | 'drain' | 'endStreams' | 'streams' | 'waits'>;

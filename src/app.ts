@@ -1,4 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
@@ -156,6 +157,11 @@ export async function startApp(
   started.defer(() => listeners.close(CALLS_GRACE_MS));
   if (metrics) registerGauges(metrics, { database, writer, bodies, disk, listeners, api, config });
   started.defer(() => api.endStreams());
+  started.defer(async () => {
+    api.drain();
+    listeners.drain();
+    await sleep(config.drainSeconds * 1000);
+  });
   const isFirstKeyWanted = config.bootstrapApiKey === undefined && !isFurtherWorker;
   const firstKey = isFirstKeyWanted ? await api.makeFirstKey() : undefined;
 

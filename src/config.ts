@@ -363,6 +363,12 @@ const settings = z.object({
       })
       .transform(Number),
   ),
+  drainSeconds: setting(
+    'DRAIN_SECONDS',
+    'how long a stop still takes calls after `/ready` says 503: longer than a load balancer needs to notice',
+    '0',
+    wholeNumber(0, 300),
+  ),
   logLevel: setting(
     'LOG_LEVEL',
     '`fatal` to `trace`, or `silent`',

@@ -41,6 +41,29 @@ it('ends with code 0 on SIGTERM while the database is away, and a later start re
   expect((await next.stop()).code).toBe(0);
 });
 
+it('says on SIGTERM that it is not ready, and takes calls for DRAIN_SECONDS more', async () => {
+  using folder = temporaryFolder();
+  await using server = await createServerDatabase();
+  const env = await settings(folder.path, server.databaseUrl);
+  await using service = spawnService({ ...env, DRAIN_SECONDS: '3' });
+  await service.started();
+  const url = `http://127.0.0.1:${env.PORT}`;
+  const keptOpen = (await fetch(`${url}/ready`)).headers.get('connection');
+
+  const stopping = service.stop('SIGTERM');
+  await untilNotReady(url);
+  const ready = await fetch(`${url}/ready`);
+  const taken = await fetch(`${url}/v1/forms`, { headers: { authorization: `Bearer ${KEY}` } });
+  const { code } = await stopping;
+
+  expect(ready.status).toBe(503);
+  expect(await ready.json()).toMatchObject({ error: { reason: 'unavailable' } });
+  expect(taken.status).toBe(200);
+  expect([keptOpen, taken.headers.get('connection')]).toEqual(['keep-alive', 'close']);
+  expect(code).toBe(0);
+  await expect(fetch(`${url}/ready`)).rejects.toThrow('fetch failed');
+});
+
 /** Makes a form whose answers go to `receiver`, publishes it, and submits an answer. */
 async function submit(url: string, receiver: string): Promise<void> {
   const post = async (path: string, body: object): Promise<Reply> => {

@@ -21,7 +21,7 @@ export const healthRoutes: Route[] = tagged('Health', [
   customRoute('get', '/ready', Health.method.check, {
     name: 'ready',
     summary:
-      'Whether the service can do its work; 503 while the database is out of reach or its disk almost full',
+      'Whether the service can do its work; 503 while the database is out of reach, its disk almost full, or before a stop',
     reply: z.object({
       ok: z.literal(true),
       database: z.literal('up'),
@@ -35,7 +35,9 @@ export const healthRoutes: Route[] = tagged('Health', [
         return sendJson(response, 200, { ok: true, database: 'up', disk });
       }
       const why =
-        disk === 'low' ? 'The disk is almost full: nothing new is stored' : 'The database is out of reach';
+        disk === 'low'
+          ? 'The disk is almost full: nothing new is stored'
+          : 'The database is out of reach, or the service stops';
       throw new HttpError('unavailable', why, { headers: { 'retry-after': '1' } });
     },
   }),

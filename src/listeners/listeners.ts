@@ -29,7 +29,14 @@ export async function listen({
 }: ListenOptions): Promise<Listeners> {
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
   const counted = countBodies(options);
-  const http1 = createHttp1Server(counted(http), timeOuts);
+  let isDraining = false;
+  const http1 = createHttp1Server(
+    counted<IncomingMessage, ServerResponse>((request, response) => {
+      if (isDraining) response.setHeader('connection', 'close');
+      http(request, response);
+    }),
+    timeOuts,
+  );
   const http2 = createHttp2Server(counted(grpc), timeOuts);
   const sessions = trackSessions(http2);
   const toHttp1 = (socket: Socket) => void http1.emit('connection', socket);
@@ -86,6 +93,9 @@ export async function listen({
     port: portOf(httpPort),
     grpcPort: portOf(rpcPort),
     connections: () => limits.open(),
+    drain() {
+      isDraining = true;
+    },
     async close(graceMs) {
       watch?.[Symbol.dispose]();
       const closed = Promise.all([closing(httpPort), closing(rpcPort)]);
@@ -198,6 +208,8 @@ export type Listeners = {
   grpcPort: number;
   /** How many are open. */
   connections: () => number;
+  /** Ends each connection of HTTP/1.1 with its next answer, so that its client opens the next one elsewhere. */
+  drain: () => void;
   /** Accepts no more connections, and waits at most `graceMs` for calls under way. */
   close: (graceMs: number) => Promise<void>;
 };

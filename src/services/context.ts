@@ -85,6 +85,8 @@ export type ServiceContext = ServiceOptions & {
   streams: Concurrency;
   /** Counts the calls that wait for sessions. */
   waits: Concurrency;
+  /** Aborted when the service is about to stop, and is to get no more calls. */
+  draining: AbortSignal;
   /** Aborted when the service stops: streams and waits end. */
   stopping: AbortSignal;
 };

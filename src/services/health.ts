@@ -13,13 +13,14 @@ import type { ServiceContext } from './context.ts';
 import { createFreshCache } from './fresh-cache.ts';
 
 /**
- * The health protocol of gRPC: the service serves while its database answers and it can store what comes.
+ * The health protocol of gRPC: the service serves while its database answers, it can store what comes, and it is not
+ * about to stop.
  *
  * Asked about one of `services` by name, it answers for all of them: all need the same database. The name `disk`
  * asks whether there is enough free space, also where that does not decide the rest.
  */
 export function healthService(
-  { database, disk, now, stopping }: HealthOptions,
+  { database, disk, now, draining, stopping }: HealthOptions,
   services: readonly DescService[],
 ): ServiceImpl<typeof Health> {
   const names = new Set(['', 'disk', ...services.map(({ typeName }) => typeName)]);
@@ -30,6 +31,7 @@ export function healthService(
 
   async function statusOf(service: string, ready: () => boolean | Promise<boolean>): Promise<Status> {
     if (service === 'disk') return disk.isLow() ? Status.NOT_SERVING : Status.SERVING;
+    if (draining.aborted) return Status.NOT_SERVING;
     const canStore = database.engine === 'postgres' || !disk.isLow();
     return canStore && (await ready()) ? Status.SERVING : Status.NOT_SERVING;
   }
@@ -81,4 +83,4 @@ const CHECK_EVERY_MS = 1_000;
 const MAX_WATCHES = 1_000;
 const MAX_WATCHES_PER_CLIENT = 100;
 
-type HealthOptions = Pick<ServiceContext, 'database' | 'disk' | 'now' | 'stopping'>;
+type HealthOptions = Pick<ServiceContext, 'database' | 'disk' | 'now' | 'draining' | 'stopping'>;

@@ -35,9 +35,11 @@ import { webhooksService } from './webhooks/webhooks.ts';
 export function createServices(options: ServiceOptions): Services {
   const { database, patterns, now, log, settings, metrics } = options;
   const stopping = new AbortController();
+  const draining = new AbortController();
   const context: ServiceContext = {
     ...options,
     stopping: stopping.signal,
+    draining: draining.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
     forms: createFormReader({ database, patterns, now }),
     streams: limitConcurrency(
@@ -84,6 +86,7 @@ export function createServices(options: ServiceOptions): Services {
       return registerBootstrapKey(options, bootstrapKey);
     },
     makeFirstKey: () => makeFirstKey(options),
+    drain: () => draining.abort(),
     endStreams: () => stopping.abort(),
     streams: context.streams,
     waits: context.waits,
@@ -114,6 +117,8 @@ export type Services = {
    * shown this once. To be called when nothing can fail any more: who sees no key has no other way in.
    */
   makeFirstKey: () => Promise<string | undefined>;
+  /** Says to whoever asks that the service is not ready any more, and takes calls all the same. */
+  drain: () => void;
   /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;
   /** The streams and waits that are open. */
