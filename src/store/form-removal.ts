@@ -4,7 +4,7 @@ import { deleteSome } from './database/queries.ts';
 import { pendingWhere } from './delivery-queue-table.ts';
 import { removeDeliveries } from './delivery-removal.ts';
 import { FormEntity } from './forms.ts';
-import { removeSubmissionsBefore } from './submission-removal.ts';
+import { type Announcement, removeSubmissionsBefore } from './submission-removal.ts';
 
 /**
  * Deletes an archived form for every reader, with its webhooks. The rows that belong to it are removed
@@ -51,12 +51,13 @@ export async function listDeletedForms(db: Queries, limit: number): Promise<stri
  */
 export async function removeRowsOfForm(
   database: Database,
-  formId: string,
-  limit: number,
+  { formId, limit }: { formId: string; limit: number },
+  announcement: Announcement,
 ): Promise<{ more: boolean; uploadIds: string[] }> {
-  const deliveries = await removeDeliveries(database, 'form_id = $1', [formId], limit);
+  const deliveries = await removeDeliveries(database, ownDeliveries, [formId], limit);
+  const beforeId = smallestIdAt('sub', Number.POSITIVE_INFINITY);
   const submissions = await database.transaction((tx) =>
-    removeSubmissionsBefore(tx, formId, smallestIdAt('sub', Number.POSITIVE_INFINITY), limit),
+    removeSubmissionsBefore(tx, { formId, beforeId, limit }, announcement),
   );
   const uploadIds = submissions.uploadIds;
   let most = Math.max(deliveries, submissions.removed);
@@ -77,8 +78,9 @@ export async function removeRowsOfForm(
 
 async function removeFormRow(db: Queries, formId: string): Promise<void> {
   const rests = [
-    pendingWhere('form_id = $1'),
-    ...['deliveries', 'submissions'].map((table) => `select id from ${table} where form_id = $1`),
+    pendingWhere(ownDeliveries),
+    `select id from deliveries where ${ownDeliveries}`,
+    'select id from submissions where form_id = $1',
     ...ownTables.map(
       ({ table, where = 'true' }) => `select form_id from ${table} where form_id = $1 and ${where}`,
     ),
@@ -94,12 +96,15 @@ async function removeFormRow(db: Queries, formId: string): Promise<void> {
   );
 }
 
+/** Those of `submission.deleted` go to webhooks of the project, and outlive the form. */
+const ownDeliveries = "form_id = $1 and kind <> 'submission.deleted'";
+
 /** Tables whose rows belong to a form, beside deliveries and submissions. */
 const ownTables: { table: string; key?: string; where?: string }[] = [
   { table: 'sessions' },
   // Those with a submission go with it.
   { table: 'uploads', where: 'submission_id is null' },
-  { table: 'events', where: 'submission_id is null' },
+  { table: 'events', where: "submission_id is null and type <> 'submission.deleted'" },
   { table: 'webhooks' },
   { table: 'mail_recipients', key: 'form_id, address' },
   { table: 'mail_stops', key: 'form_id, address' },

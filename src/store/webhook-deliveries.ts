@@ -12,7 +12,7 @@ import { insertEvents, type NewEvent } from './events.ts';
  * active ones of their forms and projects. Call it in the transaction of what they report, then notify the
  * workers. `schedule` is the retry schedule.
  */
-export async function insertSessionEvents(
+export async function insertAnnouncedEvents(
   tx: Transaction,
   type: RegistrableEvent,
   events: NewEvent[],

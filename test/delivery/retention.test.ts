@@ -6,7 +6,16 @@ import { insertSession } from '../../src/store/sessions.ts';
 import { createSubmissionWriter, type NewSubmission } from '../../src/store/submission-writer.ts';
 import { insertUpload } from '../../src/store/uploads.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
-import { expectFinished, givenForm, plainDefinition, startDelivery } from '../support/delivery.ts';
+import {
+  deliveredByWebhook,
+  expectFinished,
+  givenForm,
+  givenWebhook,
+  plainDefinition,
+  startDelivery,
+} from '../support/delivery.ts';
+import { startReceiver } from '../support/receiver.ts';
+import { until } from '../support/until.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -39,6 +48,62 @@ describe.each(engines)('retention on %s', (engine) => {
       await idsOf(database, 'select id from attempts where delivery_id not in (select id from deliveries)'),
     ).toEqual([]);
     expect(removed).toEqual([upload]);
+  });
+
+  it('removes them when the time has come, and tells webhooks that registered it, by ids alone', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, { ...deliveredByWebhook, retentionDays: 30 });
+    await givenWebhook(database, form, { url: receiver.url, events: ['submission.deleted'] });
+    await givenWebhook(database, form, { url: 'http://127.0.0.1:1/', events: ['submission.created'] });
+    const clock = { ms: Date.now() };
+    await using delivery = startDelivery(database, { now: () => clock.ms, settings: { schedule: [0] } });
+    const id = await givenSubmission(database, form, 0);
+    await expectFinished(database, form, 1);
+
+    clock.ms += 29 * DAY_MS;
+    await removeOld(delivery.options);
+    const before = await idsOf(database, 'select id from submissions');
+    clock.ms += 2 * DAY_MS;
+    await removeOld(delivery.options);
+
+    expect(before).toEqual([id]);
+    expect(await idsOf(database, 'select id from submissions')).toEqual([]);
+    delivery.notify();
+    const [hit] = await receiver.expectRequests(1);
+    const body = JSON.parse(hit?.body ?? '{}');
+    expect(body).toEqual({
+      id: expect.stringMatching(/^evt_/),
+      event: 'submission.deleted',
+      createdAt: expect.any(String),
+      data: { submissionId: id, formId: form.id, sessionId: null },
+    });
+    expect(receiver.received).toHaveLength(1);
+    expect(await idsOf(database, `select id from events where body like '%ada@example.com%'`)).toEqual([]);
+  });
+
+  it('leaves what tells of deleted submissions when their form goes', async () => {
+    await using database = await openTestDatabase(engine);
+    await using receiver = await startReceiver();
+    const form = await givenForm(database, deliveredByWebhook);
+    await givenWebhook(database, form, { url: receiver.url, events: ['submission.deleted'] });
+    const id = await givenSubmission(database, form, 0);
+    await database.execute(
+      "update forms set status = 'archived', deleted_at = now() - interval '2 minutes' where id = $1",
+      [form.id],
+    );
+    await using delivery = startDelivery(database);
+
+    await until(async () => (await idsOf(database, 'select id from forms')).length === 0);
+
+    const [hit] = await receiver.expectRequests(1);
+    expect(JSON.parse(hit?.body ?? '{}').data).toEqual({
+      submissionId: id,
+      formId: form.id,
+      sessionId: null,
+    });
+    await delivery.stop(1_000);
+    expect(await idsOf(database, 'select id from submissions')).toEqual([]);
   });
 
   it('removes sessions that ended before the retentionDays, and no open one', async () => {

@@ -8,7 +8,7 @@ it('sends what the API description promises of each event', async () => {
   await using service = await startService();
   await using receiver = await startReceiver();
   const form = await service.givenPublishedForm({ settings: { allowPartial: true } });
-  const events = ['submission.created', 'session.expired', 'session.cancelled'];
+  const events = ['submission.created', 'session.expired', 'session.cancelled', 'submission.deleted'];
   const { json } = await service.post('/v1/webhooks', { url: receiver.url, events, form_id: form.id });
   const open = async (body: object) =>
     (await service.post(`/v1/forms/${form.id}/sessions`, body)).json.session.id;
@@ -17,11 +17,17 @@ it('sends what the API description promises of each event', async () => {
   await service.patch(`/v1/sessions/${expiring}`, { answers: { message: 'Hello' } });
   await service.post(`/v1/sessions/${await open({})}/cancel`);
   await service.post(`/v1/webhooks/${json.webhook.id}/test`);
-  await service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } });
+  const deleted = await service.post(`/api/forms/${form.id}/submissions`, {
+    answers: { email: 'ada@example.com' },
+  });
   await service.call('POST', `/f/${await open({})}`, 'email=ann%40example.com&_step=1&_action=submit', {
     key: null,
     headers: { 'content-type': 'application/x-www-form-urlencoded', origin: service.url },
   });
+
+  // Its own event would otherwise be dropped with it.
+  await receiver.expectRequests(emittedEvents.length - 1);
+  await service.call('DELETE', `/v1/submissions/${deleted.json.submission_id}`);
 
   const received = await receiver.expectRequests(emittedEvents.length);
   for (const { body } of received) checkEvent(body);

@@ -124,7 +124,9 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     const projectId = String(row?.project_id);
 
     const before = await sumKeylessBytes(database, projectId);
-    await database.transaction((tx) => removeSubmission(tx, projectId, made.submissionId));
+    await database.transaction((tx) =>
+      removeSubmission(tx, { projectId, id: made.submissionId }, { at: Date.now(), schedule: [0] }),
+    );
     const without = await sumKeylessBytes(database, projectId);
     await removeUnclaimedUploads(database, -60, 10);
     const definition = await sumKeylessBytes(database, projectId);

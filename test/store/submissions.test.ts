@@ -8,6 +8,8 @@ import { insertUpload } from '../../src/store/uploads.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aSubmission, countSubmissions, givenSession } from './given.ts';
 
+const announcement = { at: Date.now(), schedule: [0] };
+
 describe.each(engines)('submissions on %s', (engine) => {
   let database: TestDatabase;
   let writer: SubmissionWriter;
@@ -50,8 +52,12 @@ describe.each(engines)('submissions on %s', (engine) => {
     const neighbour = aSubmission({ formId: 'form_removed' });
     await Promise.all([writer.write(row), writer.write(neighbour)]);
 
-    const foreign = await database.transaction((tx) => removeSubmission(tx, 'prj_two', row.id));
-    const removed = await database.transaction((tx) => removeSubmission(tx, 'prj_one', row.id));
+    const foreign = await database.transaction((tx) =>
+      removeSubmission(tx, { projectId: 'prj_two', id: row.id }, announcement),
+    );
+    const removed = await database.transaction((tx) =>
+      removeSubmission(tx, { projectId: 'prj_one', id: row.id }, announcement),
+    );
 
     expect(foreign).toBeNull();
     expect(removed).toEqual({ uploadIds: ['upl_gone'] });
@@ -60,7 +66,11 @@ describe.each(engines)('submissions on %s', (engine) => {
     const events = await database.select("select submission_id from events where form_id = 'form_removed'");
     expect(events).toEqual([{ submission_id: neighbour.id }]);
     expect(await countSubmissions(database, 'form_removed')).toEqual({ accepted: 1, spam: 0 });
-    expect(await database.transaction((tx) => removeSubmission(tx, 'prj_one', row.id))).toBeNull();
+    expect(
+      await database.transaction((tx) =>
+        removeSubmission(tx, { projectId: 'prj_one', id: row.id }, announcement),
+      ),
+    ).toBeNull();
   });
 
   it('are removed in groups once they are older than a bound, spam too', async () => {
@@ -69,7 +79,13 @@ describe.each(engines)('submissions on %s', (engine) => {
       aSubmission({ id: 'sub_00_spam', formId: 'form_retained', status: 'spam', event: null }),
     );
     const remove = () =>
-      database.transaction((tx) => removeSubmissionsBefore(tx, 'form_retained', ids[4] ?? '', 3));
+      database.transaction((tx) =>
+        removeSubmissionsBefore(
+          tx,
+          { formId: 'form_retained', beforeId: ids[4] ?? '', limit: 3 },
+          announcement,
+        ),
+      );
 
     const groups = [await remove(), await remove(), await remove()];
 

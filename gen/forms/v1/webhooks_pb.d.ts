@@ -1045,6 +1045,14 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_SESSION_CANCELLED = 3;
    */
   SESSION_CANCELLED = 3,
+
+  /**
+   * A submission was deleted: by a call, after the form's retention time, or with its form. Sent as
+   * `submission.deleted`, with ids alone.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_SUBMISSION_DELETED = 4;
+   */
+  SUBMISSION_DELETED = 4,
 }
 
 /**
@@ -1099,6 +1107,13 @@ export enum EventType {
    * @generated from enum value: EVENT_TYPE_WEBHOOK_TEST = 5;
    */
   WEBHOOK_TEST = 5,
+
+  /**
+   * `submission.deleted`: a submission was deleted. There are such events only while a webhook has registered them.
+   *
+   * @generated from enum value: EVENT_TYPE_SUBMISSION_DELETED = 6;
+   */
+  SUBMISSION_DELETED = 6,
 }
 
 /**

@@ -10,9 +10,9 @@ import { purgeMailCounts } from '../../store/mail.ts';
 import { purgeOwnerSessions } from '../../store/owner-sessions.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
 import { removeSessionsBefore, removeVisitorsSessions, takeExpiredSessions } from '../../store/sessions.ts';
-import { removeSubmissionsBefore } from '../../store/submission-removal.ts';
+import { type Announcement, removeSubmissionsBefore } from '../../store/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
-import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
+import { insertAnnouncedEvents } from '../../store/webhook-deliveries.ts';
 import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
@@ -63,7 +63,7 @@ export async function expireSessions(
   const expired = await database.transaction(async (tx: Transaction) => {
     const sessions = await takeExpiredSessions(tx, BATCH);
     const at = now();
-    await insertSessionEvents(
+    await insertAnnouncedEvents(
       tx,
       'session.expired',
       sessions.map((session) => sessionEvent('session.expired', session, at)),
@@ -104,7 +104,11 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
 async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
   let anyMore = false;
   for (const formId of await listDeletedForms(options.database, BATCH)) {
-    const { more, uploadIds } = await removeRowsOfForm(options.database, formId, BATCH);
+    const { more, uploadIds } = await removeRowsOfForm(
+      options.database,
+      { formId, limit: BATCH },
+      announcementOf(options),
+    );
     await removeUploads(options, uploadIds);
     anyMore ||= more;
   }
@@ -120,7 +124,11 @@ async function enforceRetention(options: SweepOptions): Promise<boolean> {
     for (const { id, retentionDays } of page.items) {
       const before = now() - retentionDays * DAY_MS;
       const { removed, uploadIds } = await database.transaction((tx) =>
-        removeSubmissionsBefore(tx, id, smallestIdAt('sub', before), BATCH),
+        removeSubmissionsBefore(
+          tx,
+          { formId: id, beforeId: smallestIdAt('sub', before), limit: BATCH },
+          announcementOf(options),
+        ),
       );
       await removeUploads(options, uploadIds);
       const sessions = await removeSessionsBefore(database, id, new Date(before), BATCH);
@@ -131,6 +139,10 @@ async function enforceRetention(options: SweepOptions): Promise<boolean> {
     if (page.nextCursor === null) return more;
     cursor = page.nextCursor;
   }
+}
+
+function announcementOf({ settings, now }: SweepOptions): Announcement {
+  return { at: now(), schedule: settings.schedule };
 }
 
 async function removeUploads({ removeUpload, log }: SweepOptions, ids: string[]): Promise<number> {

@@ -48,6 +48,12 @@ export function sessionBody(name: string) {
   };
 }
 
+/** Returns the function that writes the body of a webhook about a submission that is gone. */
+export function deletionBody(name: string) {
+  return (event: EventHead, { id, formId, sessionId }: DeletedSubmission): string =>
+    webhookBody(name, event, { submissionId: id, formId, sessionId });
+}
+
 /** Returns the function that writes the body of a test webhook; its answers are made up. */
 export function testBody(name: string) {
   return (event: EventHead, facts: TestFacts): string => webhookBody(name, event, facts);
@@ -96,6 +102,9 @@ export type SubmissionFacts = {
   createdAt: Date;
   provenance: readonly StoredOrigin[];
 };
+
+/** All that is left of a submission. */
+export type DeletedSubmission = { id: string; formId: string; sessionId: string | null };
 
 export type SessionFacts = {
   id: string;

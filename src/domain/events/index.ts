@@ -1,5 +1,5 @@
 import * as pb from '../../../gen/forms/v1/webhooks_pb.js';
-import { addressBody, addressesBody, sessionBody, submissionBody, testBody } from './bodies.ts';
+import { addressBody, addressesBody, deletionBody, sessionBody, submissionBody, testBody } from './bodies.ts';
 
 /** The type of events that messages never name: they become mail alone. */
 const NOT_EMITTED = pb.EventType.UNSPECIFIED;
@@ -43,6 +43,13 @@ export const eventTypes = {
     mails: 'none',
     body: testBody('webhook.test'),
   },
+  /** A submission was deleted, with all that holds its answers: the body has ids alone. */
+  'submission.deleted': {
+    type: pb.EventType.SUBMISSION_DELETED,
+    webhooks: 'submission.deleted',
+    mails: 'none',
+    body: deletionBody('submission.deleted'),
+  },
   /** A form was published by an address, which is now asked to confirm that it owns it. */
   'form.activated': { type: NOT_EMITTED, webhooks: 'none', mails: 'confirmation', body: addressBody },
   /** An address is asked whether it takes a form over. */
@@ -61,6 +68,7 @@ export const registrableEvents = {
   'submission.created': pb.WebhookEvent.SUBMISSION_CREATED,
   'session.expired': pb.WebhookEvent.SESSION_EXPIRED,
   'session.cancelled': pb.WebhookEvent.SESSION_CANCELLED,
+  'submission.deleted': pb.WebhookEvent.SUBMISSION_DELETED,
 } as const;
 
 /** Their names. */

@@ -143,6 +143,16 @@ const events: DescribedEvent[] = [
     example: sessionExample,
   },
   {
+    name: 'submission.deleted',
+    summary: 'A submission was deleted: by a call, after the retention time of its form, or with its form',
+    data: z.object({ submissionId: z.string(), formId: z.string(), sessionId: z.string().nullable() }),
+    example: {
+      submissionId: submissionExample.submissionId,
+      formId: submissionExample.formId,
+      sessionId: null,
+    },
+  },
+  {
     name: 'webhook.test',
     summary: 'Somebody wants to see whether the webhook works; the answers are made up',
     data: z.object({ webhookId: z.string(), formId: z.string().nullable(), answers: jsonObject }),

@@ -10,7 +10,7 @@ import type { ServiceContext } from '../context.ts';
  * delivery loop removes the rest.
  */
 export async function deleteForm(context: ServiceContext, formId: string, caller: Caller): Promise<void> {
-  const { database, uploads } = context;
+  const { database, uploads, settings, now } = context;
   if (!isId('form', formId)) throw notFound('form');
   if (formId === demoFormId) throw failed(Reason.CONFLICT, 'The demo form can not be deleted');
 
@@ -19,12 +19,14 @@ export async function deleteForm(context: ServiceContext, formId: string, caller
   if (outcome === 'not_archived') throw failed(Reason.CONFLICT, 'Only an archived form can be deleted');
   context.forms.forget(formId);
 
+  const announcement = { at: now(), schedule: settings.retrySchedule };
   const until = performance.now() + REMOVAL_MS;
   for (let more = true; more && performance.now() < until; ) {
-    const removed = await removeRowsOfForm(database, formId, GROUP);
+    const removed = await removeRowsOfForm(database, { formId, limit: GROUP }, announcement);
     for (const id of removed.uploadIds) await uploads.remove(id);
     more = removed.more;
   }
+  context.notifyWorkers();
 }
 
 /** A caller waits: forms of a few thousand submissions are done by then. */

@@ -25,7 +25,7 @@ import {
   lockSession,
   updateSession,
 } from '../../store/sessions.ts';
-import { insertSessionEvents } from '../../store/webhook-deliveries.ts';
+import { insertAnnouncedEvents } from '../../store/webhook-deliveries.ts';
 import type { ServiceContext } from '../context.ts';
 import { agentSchemaToMessage } from '../forms/agent-schema-message.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
@@ -221,7 +221,7 @@ async function cancelSession(context: ServiceContext, { sessionId }: CancelSessi
     refuseIfEnded(locked);
     const cancelled = await cancelLockedSession(tx, sessionId);
     const event = sessionEvent('session.cancelled', cancelled, context.now());
-    await insertSessionEvents(tx, 'session.cancelled', [event], context.settings.retrySchedule);
+    await insertAnnouncedEvents(tx, 'session.cancelled', [event], context.settings.retrySchedule);
     return cancelled;
   });
   context.notifyWorkers();

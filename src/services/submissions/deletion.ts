@@ -9,11 +9,13 @@ import type { ServiceContext } from '../context.ts';
  * removes the rest.
  */
 export async function deleteStored(
-  { database, uploads, forms }: ServiceContext,
+  { database, uploads, forms, settings, now, notifyWorkers }: ServiceContext,
   { id, formId, projectId }: Submission,
 ): Promise<void> {
   for (const uploadId of await listUploadIds(database, id)) await uploads.remove(uploadId);
-  const removed = await database.transaction((tx) => removeSubmission(tx, projectId, id));
+  const announcement = { at: now(), schedule: settings.retrySchedule };
+  const removed = await database.transaction((tx) => removeSubmission(tx, { projectId, id }, announcement));
   if (removed === null) throw notFound('submission');
+  notifyWorkers();
   forms.forget(formId);
 }

@@ -164,6 +164,7 @@ describe('the table of events', () => {
       'session.expired',
       'session.cancelled',
       'webhook.test',
+      'submission.deleted',
     ]);
   });
 
