@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../domain/definition/definition.ts';
-import { id, json, text, textOrNull, time } from './database/columns.ts';
+import { id, json, text, textOrNull, time, timeOrNull } from './database/columns.ts';
 import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from './database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
@@ -38,6 +38,8 @@ export const FormEntity = defineEntity({
     /** An address that becomes the owner's once it has confirmed. */
     pendingOwnerEmail: text().strictNullable(),
     archivedAt: time().strictNullable(),
+    /** When its owner closed it; null while it takes answers. */
+    closedAt: time().strictNullable(),
     /** Gone for every reader; what belongs to it is removed in the background. */
     deletedAt: time().strictNullable(),
     createdAt: time(),
@@ -110,7 +112,7 @@ export async function listFormsById(db: Queries, formIds: string[]): Promise<For
  */
 export async function findFormState(db: Queries, formId: string): Promise<FormState | null> {
   const [row] = await db.select(
-    `select f.project_id, f.status, f.created_by, f.current_version_id, c.accepted, c.spam
+    `select f.project_id, f.status, f.created_by, f.current_version_id, f.closed_at, c.accepted, c.spam
        from forms f
       cross join lateral (
         select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
@@ -126,6 +128,7 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
     status: statusOf(row.status),
     createdBy: String(row.created_by),
     currentVersionId: textOrNull(row.current_version_id),
+    closedAt: timeOrNull(row.closed_at),
     accepted: Number(row.accepted),
     spam: Number(row.spam),
   };
@@ -140,6 +143,15 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
     [formId, projectId],
   );
   return rows.length > 0;
+}
+
+/** Closes an activated form, or opens it again; what is so already stays as it is. */
+export async function setFormClosed(db: Queries, formId: string, closed: boolean): Promise<void> {
+  await db.execute(
+    `update forms set closed_at = case when $2 then now() end, updated_at = now()
+     where id = $1 and (closed_at is not null) <> $2`,
+    [formId, closed],
+  );
 }
 
 /** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
@@ -169,7 +181,10 @@ function statusOf(value: unknown): Form['status'] {
   throw new TypeError(`Not the status of a form: ${String(value)}`);
 }
 
-export type FormState = Pick<Form, 'id' | 'projectId' | 'status' | 'createdBy' | 'currentVersionId'> & {
+export type FormState = Pick<
+  Form,
+  'id' | 'projectId' | 'status' | 'createdBy' | 'currentVersionId' | 'closedAt'
+> & {
   /** How many accepted submissions the form holds, and how many are marked as spam. */
   accepted: number;
   spam: number;

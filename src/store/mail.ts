@@ -75,6 +75,16 @@ export async function stopMail(
   );
 }
 
+/** Takes back that an address wants no mail of a form, whether it stopped these mails or all. */
+export async function startMail(
+  db: Queries,
+  { address, formId }: { address: string; formId: string },
+): Promise<void> {
+  await db.write((em) =>
+    em.nativeDelete(MailStopEntity, { address: addressKey(address), formId: { $in: ['', formId] } }),
+  );
+}
+
 /** Whether an address has stopped a form's mail, or all mail. `unasked`: nobody has asked for the mail. */
 export async function isMailStopped(
   db: Queries,

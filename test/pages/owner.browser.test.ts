@@ -83,7 +83,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     ['with script', {}],
     ['without script, on a phone', { javaScriptEnabled: false, ...PHONE }],
   ])('lead from an address by a mail to answers, their files, and out again, %s', async (name, options) => {
-    const { address, ids } = await givenForm();
+    const { address, ids, id: formId } = await givenForm();
     const page = await browser.open('/owner', options);
     const see = async (what: string) => shot(page, `${name.replaceAll(/\W+/g, '-')}-${what}`);
     await see('sign-in');
@@ -125,6 +125,19 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     ]);
     expect(download.suggestedFilename()).toBe('cv.txt');
 
+    await page.click('text=Job application');
+    await page.click('text=Settings');
+    await page.click('text=Close the form');
+    expect(await page.textContent('.tag')).toBe('Closed');
+    const refused = await service.post(`/api/forms/${formId}/submissions`, { answers: { name: 'Bob' } });
+    expect([refused.status, refused.json.error.reason]).toEqual([410, 'closed']);
+    await see('settings');
+    await page.click('text=Open it again');
+    await page.click('text=Stop these mails');
+    await page.click('text=Start mails again');
+    await page.click('.tabs >> text=Answers');
+    await page.click('tbody tr:last-child a');
+
     await page.click('text=Delete this answer');
     await see('delete');
     await page.click('text=Keep it');
@@ -155,6 +168,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
       '',
       `/forms/${id}`,
       `/forms/${id}?status=spam`,
+      `/forms/${id}/settings`,
       `/submissions/${ids[0]}`,
       `/submissions/${ids[0]}/delete`,
       '/forms/form_x',
@@ -302,6 +316,7 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     const { cookie, csrf } = own;
     const gets = [
       `/forms/${other.id}`,
+      `/forms/${other.id}/settings`,
       `/submissions/${other.submissionId}`,
       `/submissions/${other.submissionId}/delete`,
       `/files/${other.uploadId}`,
@@ -309,6 +324,9 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     const posts = [
       `/forms/${other.id}/search`,
       `/forms/${other.id}/export`,
+      `/forms/${other.id}/close`,
+      `/forms/${other.id}/reopen`,
+      `/forms/${other.id}/mails`,
       `/forms/${other.id}/confirm`,
       `/submissions/${other.submissionId}/delete`,
     ];

@@ -29,6 +29,7 @@ function aForm(given: Partial<Form> = {}): Form {
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
     archivedAt: null,
+    closedAt: null,
     deletedAt: null,
     createdAt: now,
     updatedAt: now,

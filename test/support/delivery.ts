@@ -82,6 +82,7 @@ export async function givenForm(
     ownerConfirmedAt: at,
     pendingOwnerEmail: null,
     archivedAt: null,
+    closedAt: null,
     deletedAt: null,
     createdAt: at,
     updatedAt: at,

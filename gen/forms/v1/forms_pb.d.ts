@@ -97,6 +97,14 @@ export declare type Form = Message<"forms.v1.Form"> & {
    * @generated from field: forms.v1.FormDefinition definition = 11;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * When its owner closed it; unset while it is open. A closed form takes no answers, which fails with
+   * the reason `CLOSED`, until its owner opens it again.
+   *
+   * @generated from field: google.protobuf.Timestamp close_time = 12;
+   */
+  closeTime?: Timestamp | undefined;
 };
 
 /**

@@ -79,6 +79,41 @@ export declare type OwnedForm = Message<"forms.v1.OwnedForm"> & {
    * @generated from field: forms.v1.FormDefinition definition = 8;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * When it was closed; unset while it is open.
+   *
+   * @generated from field: google.protobuf.Timestamp close_time = 9;
+   */
+  closeTime?: Timestamp | undefined;
+
+  /**
+   * Whether the owner gets no mails about it. Not set in lists.
+   *
+   * @generated from field: bool mails_stopped = 10;
+   */
+  mailsStopped: boolean;
+
+  /**
+   * Whether its answers are sent to a webhook in place of mails. Not set in lists.
+   *
+   * @generated from field: bool uses_webhook = 11;
+   */
+  usesWebhook: boolean;
+
+  /**
+   * Where people fill it in; empty if it has no page of its own. Not set in lists.
+   *
+   * @generated from field: string page_url = 12;
+   */
+  pageUrl: string;
+
+  /**
+   * Where pages and programs post answers to. Not set in lists.
+   *
+   * @generated from field: string submit_url = 13;
+   */
+  submitUrl: string;
 };
 
 /**
@@ -418,6 +453,115 @@ export declare type ConfirmOwnedFormResponse = Message<"forms.v1.ConfirmOwnedFor
  * Use `create(ConfirmOwnedFormResponseSchema)` to create a new message.
  */
 export declare const ConfirmOwnedFormResponseSchema: GenMessage<ConfirmOwnedFormResponse>;
+
+/**
+ * The request message for `CloseOwnedForm`.
+ *
+ * @generated from message forms.v1.CloseOwnedFormRequest
+ */
+export declare type CloseOwnedFormRequest = Message<"forms.v1.CloseOwnedFormRequest"> & {
+  /**
+   * Required. The form to close.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message forms.v1.CloseOwnedFormRequest.
+ * Use `create(CloseOwnedFormRequestSchema)` to create a new message.
+ */
+export declare const CloseOwnedFormRequestSchema: GenMessage<CloseOwnedFormRequest>;
+
+/**
+ * The response message for `CloseOwnedForm`.
+ *
+ * @generated from message forms.v1.CloseOwnedFormResponse
+ */
+export declare type CloseOwnedFormResponse = Message<"forms.v1.CloseOwnedFormResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.CloseOwnedFormResponse.
+ * Use `create(CloseOwnedFormResponseSchema)` to create a new message.
+ */
+export declare const CloseOwnedFormResponseSchema: GenMessage<CloseOwnedFormResponse>;
+
+/**
+ * The request message for `ReopenOwnedForm`.
+ *
+ * @generated from message forms.v1.ReopenOwnedFormRequest
+ */
+export declare type ReopenOwnedFormRequest = Message<"forms.v1.ReopenOwnedFormRequest"> & {
+  /**
+   * Required. The form to open again.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message forms.v1.ReopenOwnedFormRequest.
+ * Use `create(ReopenOwnedFormRequestSchema)` to create a new message.
+ */
+export declare const ReopenOwnedFormRequestSchema: GenMessage<ReopenOwnedFormRequest>;
+
+/**
+ * The response message for `ReopenOwnedForm`.
+ *
+ * @generated from message forms.v1.ReopenOwnedFormResponse
+ */
+export declare type ReopenOwnedFormResponse = Message<"forms.v1.ReopenOwnedFormResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.ReopenOwnedFormResponse.
+ * Use `create(ReopenOwnedFormResponseSchema)` to create a new message.
+ */
+export declare const ReopenOwnedFormResponseSchema: GenMessage<ReopenOwnedFormResponse>;
+
+/**
+ * The request message for `SetOwnedFormMails`.
+ *
+ * @generated from message forms.v1.SetOwnedFormMailsRequest
+ */
+export declare type SetOwnedFormMailsRequest = Message<"forms.v1.SetOwnedFormMailsRequest"> & {
+  /**
+   * Required. The form that the mails are about.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Whether to send none any more.
+   *
+   * @generated from field: bool stopped = 2;
+   */
+  stopped: boolean;
+};
+
+/**
+ * Describes the message forms.v1.SetOwnedFormMailsRequest.
+ * Use `create(SetOwnedFormMailsRequestSchema)` to create a new message.
+ */
+export declare const SetOwnedFormMailsRequestSchema: GenMessage<SetOwnedFormMailsRequest>;
+
+/**
+ * The response message for `SetOwnedFormMails`.
+ *
+ * @generated from message forms.v1.SetOwnedFormMailsResponse
+ */
+export declare type SetOwnedFormMailsResponse = Message<"forms.v1.SetOwnedFormMailsResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.SetOwnedFormMailsResponse.
+ * Use `create(SetOwnedFormMailsResponseSchema)` to create a new message.
+ */
+export declare const SetOwnedFormMailsResponseSchema: GenMessage<SetOwnedFormMailsResponse>;
 
 /**
  * Which submissions of a form.
@@ -965,6 +1109,38 @@ export declare const OwnersService: GenService<{
     methodKind: "unary";
     input: typeof ConfirmOwnedFormRequestSchema;
     output: typeof ConfirmOwnedFormResponseSchema;
+  },
+  /**
+   * Closes a form: nobody can answer it any more, on no interface. Fails with `FAILED_PRECONDITION` if it is
+   * archived.
+   *
+   * @generated from rpc forms.v1.OwnersService.CloseOwnedForm
+   */
+  closeOwnedForm: {
+    methodKind: "unary";
+    input: typeof CloseOwnedFormRequestSchema;
+    output: typeof CloseOwnedFormResponseSchema;
+  },
+  /**
+   * Opens a form again that was closed. What its settings say of its end still holds.
+   *
+   * @generated from rpc forms.v1.OwnersService.ReopenOwnedForm
+   */
+  reopenOwnedForm: {
+    methodKind: "unary";
+    input: typeof ReopenOwnedFormRequestSchema;
+    output: typeof ReopenOwnedFormResponseSchema;
+  },
+  /**
+   * Stops the mails about a form to its owner, or starts them again, also where all mails of the service were
+   * stopped.
+   *
+   * @generated from rpc forms.v1.OwnersService.SetOwnedFormMails
+   */
+  setOwnedFormMails: {
+    methodKind: "unary";
+    input: typeof SetOwnedFormMailsRequestSchema;
+    output: typeof SetOwnedFormMailsResponseSchema;
   },
   /**
    * Lists a form's submissions, newest first.

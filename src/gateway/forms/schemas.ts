@@ -28,6 +28,7 @@ const formFields = {
   created_at: timeReply,
   activated_at: timeReply.nullable(),
   archived_at: timeReply.nullable(),
+  closed_at: timeReply.nullable(),
 };
 
 /** A form in lists. */
@@ -49,6 +50,7 @@ export function listedFormOf(message: Form): z.input<typeof listedForm> {
     created_at: timeOf(message.createTime),
     activated_at: timeOrNull(message.activateTime),
     archived_at: timeOrNull(message.archiveTime),
+    closed_at: timeOrNull(message.closeTime),
   };
 }
 

@@ -47,7 +47,7 @@ export const confirmForm: HandleOwner = async ({ request, response, call }) => {
 export function statusOf(form: OwnedForm, { owner }: OwnerLanguage): string {
   if (!form.confirmed) return owner.unconfirmed;
   if (form.status === FormStatus.ARCHIVED) return owner.archived;
-  return owner.open;
+  return form.closeTime === undefined ? owner.open : owner.closed;
 }
 
 function formOf(form: OwnedForm, { root, csrf, language }: View): Html {

@@ -2,6 +2,7 @@ import { Router } from 'express';
 import { HttpError } from '../../http/errors.ts';
 import { confirmForm, showForms } from './forms.ts';
 import { type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
+import { closeForm, reopenForm, setMails, showSettings } from './settings.ts';
 import { askForLink, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
 import { askToDelete, deleteSubmission, sendFile, showSubmission } from './submission.ts';
 import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
@@ -29,6 +30,10 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   router.route('/owner/forms/:id/search').post(page(searchSubmissions)).all(refuseMethod);
   router.route('/owner/forms/:id/export').post(page(exportSubmissions)).all(refuseMethod);
   router.route('/owner/forms/:id/confirm').post(page(confirmForm)).all(refuseMethod);
+  router.route('/owner/forms/:id/settings').get(page(showSettings)).all(refuseMethod);
+  router.route('/owner/forms/:id/close').post(page(closeForm)).all(refuseMethod);
+  router.route('/owner/forms/:id/reopen').post(page(reopenForm)).all(refuseMethod);
+  router.route('/owner/forms/:id/mails').post(page(setMails)).all(refuseMethod);
   router.route('/owner/submissions/:id').get(page(showSubmission)).all(refuseMethod);
   router
     .route('/owner/submissions/:id/delete')

@@ -18,7 +18,7 @@ import {
   queryOfFilter,
   readFilter,
 } from './filter.ts';
-import { statusOf } from './forms.ts';
+import { formHead, formIn, formUrl } from './form-view.ts';
 import type { HandleOwner, OwnerExchange } from './handler.ts';
 import { csrfInput, dataTable, renderOwnerPage, timeInWords } from './layout.ts';
 import { idIn, inputOf, queryOf } from './request.ts';
@@ -77,23 +77,13 @@ export const exportSubmissions: HandleOwner = async ({ request, response, receiv
   await sendMessages(response, first, file, ({ data }) => data);
 };
 
-/** The form that the path names; one that the owner has not confirmed is confirmed on the list, where this leads. */
-async function formIn({ request, response, call }: OwnerExchange): Promise<OwnedForm | undefined> {
-  const read = await call(rpcs.getOwnedForm, { formId: idIn(request) }).catch((error: unknown) => {
-    if (httpErrorOf(error).reason !== 'conflict') throw error;
-    return undefined;
-  });
-  if (read === undefined) response.redirect(303, `${rootOf(request)}owner`);
-  return read && present(read.form);
-}
-
 async function sendTable(exchange: OwnerExchange, shown: Shown): Promise<void> {
   const { request, response, call, language, csrf } = exchange;
   const { form, filter, submissions, nextPageToken, searched, problem } = shown;
   const { address } = await call(rpcs.getOwner, {});
   const { owner } = language;
   const base = `${rootOf(request)}owner`;
-  const here = `${base}/forms/${form.id}`;
+  const here = formUrl(request, form);
   const action = `${here}/search`;
   const more =
     nextPageToken !== '' &&
@@ -101,7 +91,7 @@ async function sendTable(exchange: OwnerExchange, shown: Shown): Promise<void> {
       ? html`<a class="button quiet" href="${here}${queryOfFilter(filter, nextPageToken)}">${owner.more}</a>`
       : nextPageForm(filter, { action, csrf, language, page: nextPageToken }));
   const isLater = filter.page !== '';
-  const body = html`<h1>${form.name} <span class="tag">${statusOf(form, language)}</span></h1>
+  const body = html`${formHead(form, 'answers', request, language)}
 ${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${submissions.length === 0 ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>` : tableOf(form, submissions, base, language)}
 ${searched !== undefined && html`<p class="note" role="status">${fill(searched.truncated ? owner.searchedNewest : owner.searchedAll, { count: inDigits(searched.searchedCount, language) })}</p>`}

@@ -48,6 +48,7 @@ export async function ensureDemoForm({
       ownerConfirmedAt: null,
       pendingOwnerEmail: null,
       archivedAt: null,
+      closedAt: null,
       deletedAt: null,
       createdAt: at,
       updatedAt: at,

@@ -62,6 +62,7 @@ export function refuseIfClosed(form: PublishedForm, now: number): void {
 /** Whether a form takes submissions, as its current version's settings and its counts say. */
 export function availabilityOf(form: PublishedForm, now: number): Availability {
   if (form.status === 'archived') return 'archived';
+  if (form.closedAt !== null) return 'closed';
   const { closesAt } = form.version.definition.settings;
   if (closesAt !== undefined && now >= Date.parse(closesAt)) return 'closed';
   return remainingSubmissions(form) > 0 ? 'open' : 'closed';

@@ -29,6 +29,7 @@ export function formToMessage(
     createTime: timestampFromDate(form.createdAt),
     ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
     ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
+    ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
     ...(definition !== undefined && { definition: definitionToMessage(definition) }),
   };
 }

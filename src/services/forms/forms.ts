@@ -148,6 +148,7 @@ async function createForm(
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
     archivedAt: null,
+    closedAt: null,
     deletedAt: null,
     createdAt: new Date(time),
     updatedAt: new Date(time),

@@ -1,12 +1,16 @@
 import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { ownerOf } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
 import { releaseWaitingMail } from '../../store/delivery-removal.ts';
+import { setFormClosed } from '../../store/forms.ts';
+import { isMailStopped, startMail, stopMail } from '../../store/mail.ts';
 import { confirmOwner, listOwnedForms } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { logAction } from './log-action.ts';
-import { anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
+import { addressesOf, anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
 
@@ -31,8 +35,43 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const owner = ownerOf(call);
       const form = await confirmedForm(database, owner, formId);
       const { definition } = await forms.version(form.currentVersionId);
+      const mailsStopped = await isMailStopped(database, { address: form.ownerEmail, formId });
       logAction(context, call, owner, 'read form', { formId });
-      return { form: ownedFormToMessage(form, definition) };
+      return {
+        form: {
+          ...ownedFormToMessage(form, definition),
+          mailsStopped,
+          usesWebhook: definition.delivery.type === 'webhook',
+          ...addressesOf(context, form, definition),
+        },
+      };
+    },
+
+    async closeOwnedForm({ formId }, call) {
+      const owner = ownerOf(call);
+      const { status } = await confirmedForm(database, owner, formId);
+      if (status === 'archived') throw failed(Reason.CONFLICT, 'The form is archived for good');
+      await setFormClosed(database, formId, true);
+      forms.forget(formId);
+      logAction(context, call, owner, 'close form', { formId });
+      return {};
+    },
+
+    async reopenOwnedForm({ formId }, call) {
+      const owner = ownerOf(call);
+      await confirmedForm(database, owner, formId);
+      await setFormClosed(database, formId, false);
+      forms.forget(formId);
+      logAction(context, call, owner, 'reopen form', { formId });
+      return {};
+    },
+
+    async setOwnedFormMails({ formId, stopped }, call) {
+      const owner = ownerOf(call);
+      const { ownerEmail: address } = await confirmedForm(database, owner, formId);
+      await (stopped ? stopMail : startMail)(database, { address, formId });
+      logAction(context, call, owner, stopped ? 'stop mails' : 'start mails', { formId });
+      return {};
     },
 
     async confirmOwnedForm({ formId }, call) {

@@ -27,12 +27,12 @@ export async function anySession(db: Queries, sessionId: string): Promise<Sessio
 /**
  * The form of a session that takes changes, and the version that the session began with.
  *
- * Throws `FAILED_PRECONDITION` if it has ended, or its form is archived.
+ * Throws `FAILED_PRECONDITION` if it has ended, or its form is archived or was closed by its owner.
  */
 export async function openSession(context: ServiceContext, session: Session): Promise<OpenSession> {
   refuseIfEnded(session);
   const form = await publishedForm(context.forms, session.formId);
-  if (form.status === 'archived') refuseIfClosed(form, context.now());
+  if (form.status === 'archived' || form.closedAt !== null) refuseIfClosed(form, context.now());
   return { form, version: await context.forms.version(session.versionId) };
 }
 

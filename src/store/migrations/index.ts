@@ -5,6 +5,7 @@ import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
 import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
 import { CircuitBreaker } from './2026-11-22-circuit-breaker.ts';
+import { ClosedForms } from './2026-11-22-closed-forms.ts';
 import { DeliveryQueue } from './2026-11-22-delivery-queue.ts';
 import { IdempotencyKeys } from './2026-11-22-idempotency-keys.ts';
 import { KeylessStorage } from './2026-11-22-keyless-storage.ts';
@@ -33,4 +34,5 @@ export const migrations = [
   { name: '2026-11-22-visitors-sessions', class: VisitorsSessions },
   { name: '2026-11-22-owner-sessions', class: OwnerSessions },
   { name: '2026-11-22-traces', class: Traces },
+  { name: '2026-11-22-closed-forms', class: ClosedForms },
 ];

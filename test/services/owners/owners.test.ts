@@ -1,12 +1,14 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { ExportFormat, SubmissionStatus, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { signInToken } from '../../../src/domain/sign-in-link.ts';
+import { isMailStopped, stopMail } from '../../../src/store/mail.ts';
 import { engines } from '../../support/database.ts';
 import { failureOf } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -211,6 +213,58 @@ describe.each(engines)('OwnersService on %s', (engine) => {
   });
 
   describe('submissions', () => {
+    it('come no more to a form that its owner has closed, by no call, until it is opened again', async () => {
+      const { formId, owner } = await givenOwner();
+      const answers = { email: 'ada@example.com' };
+      const { session } = await rpc.sessions.createSession({ formId }, rpc.owner);
+      const sessionId = session?.id ?? '';
+      const inputs = [{ name: 'email', values: ['ada@example.com'] }];
+      const attempts: [string, () => Promise<unknown>][] = [
+        ['submission', () => rpc.submissions.createSubmission({ formId, answers })],
+        ['managed', () => rpc.submissions.createManagedSubmission({ formId, answers }, rpc.owner)],
+        ['check', () => rpc.submissions.checkAnswers({ formId, answers })],
+        ['post', () => rpc.hosted.submitPostedForm({ formId, inputs })],
+        ['session', () => rpc.sessions.createSession({ formId }, rpc.owner)],
+        ['session’s change', () => rpc.sessions.updateSession({ sessionId, answers }, rpc.owner)],
+        ['session’s answers', () => rpc.sessions.submitSession({ sessionId, answers }, rpc.owner)],
+        ['saved', () => rpc.hosted.saveHostedAnswers({ sessionId, inputs })],
+        ['hosted', () => rpc.hosted.submitHostedSession({ sessionId, inputs })],
+        [
+          'upload',
+          () => rpc.uploads.createUpload({ target: { case: 'formId', value: formId }, fieldId: 'cv' }),
+        ],
+      ];
+
+      await owner.closeOwnedForm({ formId });
+      const first = (await owner.getOwnedForm({ formId })).form?.closeTime;
+      rpc.clock.ms += 10;
+      await owner.closeOwnedForm({ formId });
+
+      for (const [what, attempt] of attempts)
+        expect(await failureOf(attempt()), what).toMatchObject({ reason: 'CLOSED' });
+      expect((await rpc.hosted.getHostedSession({ sessionId })).session?.state).toBe(HostedState.CLOSED);
+      expect((await owner.getOwnedForm({ formId })).form?.closeTime).toEqual(first);
+      expect((await rpc.forms.getForm({ formId }, rpc.owner)).form?.closeTime).toEqual(first);
+      await owner.reopenOwnedForm({ formId });
+      await givenSubmission(formId);
+      expect((await rpc.forms.getForm({ formId }, rpc.owner)).form?.closeTime).toBeUndefined();
+    });
+
+    it('are mailed to the owner no more, or again, as the owner says', async () => {
+      const { formId, owner, address } = await givenOwner();
+      const stopped = async () => (await owner.getOwnedForm({ formId })).form?.mailsStopped;
+
+      expect(await stopped()).toBe(false);
+      await owner.setOwnedFormMails({ formId, stopped: true });
+      expect([await stopped(), await isMailStopped(rpc.database, { address, formId })]).toEqual([true, true]);
+      await stopMail(rpc.database, { address, formId: null });
+      await owner.setOwnedFormMails({ formId, stopped: false });
+      expect([await stopped(), await isMailStopped(rpc.database, { address, formId })]).toEqual([
+        false,
+        false,
+      ]);
+    });
+
     it('are listed newest first, by status, time and page, with words instead of values', async () => {
       const { formId, owner } = await givenOwner();
       const started = rpc.clock.ms;
