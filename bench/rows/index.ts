@@ -4,6 +4,7 @@ import { acceptDeliver } from './accept-deliver.ts';
 import { acceptEmbedded } from './accept-embedded.ts';
 import { acceptFull } from './accept-full.ts';
 import { acceptKeyed } from './accept-keyed.ts';
+import { acceptMetrics } from './accept-metrics.ts';
 import { acceptRpc } from './accept-rpc.ts';
 import { awaiting } from './await.ts';
 import { deliver } from './deliver.ts';
@@ -26,6 +27,7 @@ export const rows: Row[] = [
   accept,
   acceptRpc,
   acceptKeyed,
+  acceptMetrics,
   acceptEmbedded,
   deliver,
   snapshot,

@@ -58,6 +58,8 @@ export function serviceEnv({ port, grpcPort, dataDir, env }: EnvOptions): NodeJS
     RATE_LIMIT: 'off',
     WEBHOOK_ALLOW_PRIVATE: 'true',
     LOG_LEVEL: 'warn',
+    // As by default, but on a free port.
+    METRICS_PORT: '0',
     ...env,
   };
 }
