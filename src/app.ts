@@ -295,6 +295,7 @@ function deliverySettings(config: Config): DeliverySettings {
     workers: config.deliveryWorkers,
     allowPrivate: config.allowPrivateWebhooks,
     baseUrl: config.baseUrl,
+    hostedUrl: config.hostedUrl,
     mailFrom: config.mailFrom,
     operatorEmail: config.operatorEmail,
     smtpUrl: config.smtpUrl,

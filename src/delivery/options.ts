@@ -38,6 +38,8 @@ export type DeliverySettings = {
   allowPrivate: boolean;
   /** The address of the service, without a slash at the end. */
   baseUrl: string;
+  /** The address of the pages, without a slash at the end. */
+  hostedUrl: string;
   mailFrom: string;
   /** Who gets what is posted to the demo form; absent: `mailFrom`. */
   operatorEmail?: string | undefined;

@@ -9,6 +9,7 @@ import type {
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { Ending } from '../../gen/forms/internal/v1/hosted_pb.js';
+import type { FormShare } from '../../gen/forms/v1/forms_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
@@ -162,7 +163,7 @@ export type Pages = {
   /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
   renderError(error: HttpError, request: IncomingMessage, requestId: string): Page;
   /**
-   * Says that the form is published. `webhookSecret` is empty unless one was made; if `answersWait`, answers are
+   * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if `answersWait`, answers are
    * mailed once the address has confirmed.
    */
   renderActivated(activated: Activated, request: IncomingMessage): Page;
@@ -174,6 +175,8 @@ type Activated = {
   email: string;
   webhookSecret: string;
   answersWait: boolean;
+  /** Absent if there is nothing to share. */
+  share: FormShare | undefined;
 };
 
 /** What a handler gets for one request. */

@@ -21,7 +21,7 @@ ${message.more}`;
     embedOrigins: message.embedOrigins ?? [],
     body,
     // The script reports the height of an embedded page to the page around it.
-    script: (message.embedOrigins ?? []).length > 0,
+    script: message.script === true || (message.embedOrigins ?? []).length > 0,
   });
 }
 
@@ -85,6 +85,8 @@ export type Message = Looks & {
   title: string;
   text: string;
   more?: Html | false;
+  /** Whether what is below needs the script. */
+  script?: boolean;
 };
 
 type ErrorOptions = Looks & { locale?: string; requestId: string };

@@ -1,3 +1,5 @@
+import { escapeHtml } from '../domain/escape-html.ts';
+
 /**
  * Makes HTML. Interpolated values are escaped for texts and for quoted attributes, unless they are `Html`
  * themselves; lists are joined, and false, null and undefined are left out.
@@ -13,7 +15,7 @@ export function attributes(values: Record<string, string | number | boolean | un
   let text = '';
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined || value === false) continue;
-    text += value === true ? ` ${name}` : ` ${name}="${escaped(String(value))}"`;
+    text += value === true ? ` ${name}` : ` ${name}="${escapeHtml(String(value))}"`;
   }
   return new Html(text);
 }
@@ -29,23 +31,11 @@ export class Html {
 
 function textOf(value: Content): string {
   if (value instanceof Html) return value.text;
-  if (typeof value === 'string') return escaped(value);
+  if (typeof value === 'string') return escapeHtml(value);
   if (typeof value === 'number') return String(value);
   if (value === false || value === null || value === undefined) return '';
   return value.map(textOf).join('');
 }
-
-function escaped(text: string): string {
-  return /[&<>"']/.test(text) ? text.replace(/[&<>"']/g, (found) => entities[found] ?? found) : text;
-}
-
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
 
 /** What a template takes. */
 export type Content = Html | string | number | false | null | undefined | readonly Content[];

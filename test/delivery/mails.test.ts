@@ -69,11 +69,9 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(mail?.recipients).toEqual(['owner@example.com']);
     expect(mail?.subject).toBe('Confirm your form: Win now […] at […]');
     expect(mail?.source).not.toContain('evil');
-    const links = mail?.text
-      ?.match(/https:\S+/g)
-      ?.map(linkIn)
-      .map((link) => link?.purpose);
-    expect(links).toEqual(['confirm-owner', 'stop']);
+    const [pageLink, ...links] = mail?.text?.match(/https:\S+/g) ?? [];
+    expect(pageLink).toBe(`https://forms.example.com/f/${form.id}`);
+    expect(links.map(linkIn).map((link) => link?.purpose)).toEqual(['confirm-owner', 'stop']);
   });
 
   it('asks the address that is to take a form over, and not its owner', async () => {

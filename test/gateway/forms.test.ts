@@ -100,6 +100,7 @@ describe('POST /api/forms/:id/activate', () => {
       slug: 'contact',
       status: 'published',
       current_version_id: expect.stringMatching(/^ver_/),
+      share: expect.objectContaining({ page_url: expect.any(String) }),
     });
     expect(first.json.message).toEqual(expect.any(String));
     expect(first.headers.get('cache-control')).toBe('no-store');

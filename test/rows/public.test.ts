@@ -101,6 +101,7 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
         slug: 'contact',
         status: 'published',
         current_version_id: id('ver'),
+        share: expect.objectContaining({ page_url: expect.any(String) }),
       },
       message: expect.any(String),
     });

@@ -189,6 +189,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
         workers: 1,
         allowPrivate: false,
         baseUrl: 'https://api.test',
+        hostedUrl: 'https://forms.test',
         mailFrom: 'forms@api.test',
         mailDir: services.folder,
         retentionDays: 90,

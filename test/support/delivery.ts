@@ -35,6 +35,7 @@ export function startDelivery(database: Database, given: GivenDelivery = {}) {
       workers: 64,
       allowPrivate: true,
       baseUrl: 'https://forms.example.com',
+      hostedUrl: 'https://forms.example.com',
       mailFrom: 'forms@example.com',
       mailDir: mkdtempSync(join(tmpdir(), 'forms-mail-')),
       retentionDays: 90,

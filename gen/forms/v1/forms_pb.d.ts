@@ -105,6 +105,13 @@ export declare type Form = Message<"forms.v1.Form"> & {
    * @generated from field: google.protobuf.Timestamp close_time = 12;
    */
   closeTime?: Timestamp | undefined;
+
+  /**
+   * How people and websites reach it. Set on a published form together with its definition.
+   *
+   * @generated from field: forms.v1.FormShare share = 13;
+   */
+  share?: FormShare | undefined;
 };
 
 /**
@@ -112,6 +119,62 @@ export declare type Form = Message<"forms.v1.Form"> & {
  * Use `create(FormSchema)` to create a new message.
  */
 export declare const FormSchema: GenMessage<Form>;
+
+/**
+ * How people and websites reach a published form.
+ *
+ * @generated from message forms.v1.FormShare
+ */
+export declare type FormShare = Message<"forms.v1.FormShare"> & {
+  /**
+   * The form's own page, for everybody; empty if it has none.
+   *
+   * @generated from field: string page_url = 1;
+   */
+  pageUrl: string;
+
+  /**
+   * Where answers are posted: as JSON, or by an HTML form.
+   *
+   * @generated from field: string submissions_url = 2;
+   */
+  submissionsUrl: string;
+
+  /**
+   * An HTML form for a website. Empty if such a form can not ask for an answer that is required.
+   *
+   * @generated from field: string html_snippet = 3;
+   */
+  htmlSnippet: string;
+
+  /**
+   * JavaScript that posts made-up answers.
+   *
+   * @generated from field: string fetch_snippet = 4;
+   */
+  fetchSnippet: string;
+
+  /**
+   * HTML that shows the form's own page within a website, which the form's `embed_origins` must name. Empty if the form
+   * has no page.
+   *
+   * @generated from field: string embed_snippet = 5;
+   */
+  embedSnippet: string;
+
+  /**
+   * A QR code of `page_url`, as SVG. Empty if the form has no page.
+   *
+   * @generated from field: string qr_svg = 6;
+   */
+  qrSvg: string;
+};
+
+/**
+ * Describes the message forms.v1.FormShare.
+ * Use `create(FormShareSchema)` to create a new message.
+ */
+export declare const FormShareSchema: GenMessage<FormShare>;
 
 /**
  * Who made a form.

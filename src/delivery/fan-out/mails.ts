@@ -1,4 +1,5 @@
 import type { EmailDelivery } from '../../domain/definition/definition.ts';
+import { publicPageUrl } from '../../domain/definition/share.ts';
 import type { MailKind } from '../../domain/delivery/mail-kind.ts';
 import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { addressKey } from '../../domain/email-address.ts';
@@ -126,7 +127,11 @@ function requestMails(
   addresses: string[],
 ): NewMail[] {
   const { secretKey, settings, now } = options;
-  const formName = context.forms.get(event.formId)?.name ?? '';
+  const form = context.forms.get(event.formId);
+  const formName = form?.name ?? '';
+  const definition = context.versions.get(form?.currentVersionId ?? '')?.definition;
+  const hasPage = kind === 'confirmation' && definition !== undefined;
+  const pageUrl = hasPage ? publicPageUrl(event.formId, definition, settings.hostedUrl) : undefined;
   return addresses.map((to) => {
     const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId, to };
     return mailDelivery(
@@ -134,7 +139,7 @@ function requestMails(
       event,
       context,
       kind,
-      requestMail(mailContext, { kind, formName, now: now() }),
+      requestMail(mailContext, { kind, formName, pageUrl, now: now() }),
     );
   });
 }

@@ -12,18 +12,23 @@ import { type MailContext, type MailMessage, writeMail } from './message.ts';
  * The mail that asks an address to confirm something about a form. Its reader may not know the form, so
  * it quotes nothing of the form's creator but the form's name, without links.
  *
- * `now` is in milliseconds; the link works for 30 days.
+ * `pageUrl` is where a form that is to be confirmed can be filled in, if it has a page. `now` is in milliseconds; the
+ * link works for 30 days.
  */
 export function requestMail(
   context: MailContext,
-  { kind, formName, now }: { kind: RequestKind; formName: string; now: number },
+  { kind, formName, pageUrl, now }: RequestedMail,
 ): MailMessage {
   const name = withoutLinks(formName);
   const { subject, ask } = requests[kind];
   return writeMail(context, {
     subject: `${subject}: ${name}`,
     title: subject,
-    paragraphs: [ask(name), 'If you did not expect this, do nothing.'],
+    paragraphs: [
+      ask(name),
+      ...(pageUrl === undefined ? [] : [`Its page, for you to share: ${pageUrl}`]),
+      'If you did not expect this, do nothing.',
+    ],
     button: confirmButton(context, kind, now),
     footer: footerOf(context),
   });
@@ -105,6 +110,8 @@ const requests: Record<RequestKind, Request> = {
     button: 'Become the owner',
   },
 };
+
+type RequestedMail = { kind: RequestKind; formName: string; pageUrl?: string | undefined; now: number };
 
 export type RequestKind = 'confirmation' | 'recipient_confirmation' | 'owner_change';
 

@@ -8,7 +8,7 @@ import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 import { present } from '../schemas.ts';
-import { emailBody, formId, formStatus, statusOf, webhookSecret } from './schemas.ts';
+import { emailBody, formId, formStatus, share, sharedOf, statusOf, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */
 export const ACTIVATION_PATH = '/api/forms/:id/activate';
@@ -26,6 +26,7 @@ const activatedReply = z.object({
     slug: z.string(),
     status: formStatus,
     current_version_id: z.string(),
+    share: share.exactOptional(),
   }),
   message: z.string(),
   webhook_secret: webhookSecret,
@@ -56,15 +57,30 @@ async function activate(exchange: Exchange): Promise<void> {
     throw error;
   });
   const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email });
-  const { id, name, slug, status, currentVersionId, createdBy, definition } = present(form);
+  const published = present(form);
+  const { id, name, slug, status, currentVersionId, createdBy, definition } = published;
   const answersWait =
     createdBy?.type === CreatorType.PUBLIC && definition?.delivery?.channel.case === 'email';
   if (isFormPost(request) && !prefersJson(request)) {
-    const activated = { formId: id, formName: name, email, webhookSecret, answersWait };
+    const activated = {
+      formId: id,
+      formName: name,
+      email,
+      webhookSecret,
+      answersWait,
+      share: published.share,
+    };
     return sendPage(request, response, 200, pages.renderActivated(activated, request));
   }
   sendJson(response, 200, {
-    form: { id, name, slug, status: statusOf(status), current_version_id: currentVersionId },
+    form: {
+      id,
+      name,
+      slug,
+      status: statusOf(status),
+      current_version_id: currentVersionId,
+      ...sharedOf(published),
+    },
     message: `The form is published. A confirmation was sent to ${email}.${answersWait ? ` ${WAITS}` : ''}`,
     ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
   });

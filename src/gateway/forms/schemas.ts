@@ -34,8 +34,28 @@ const formFields = {
 /** A form in lists. */
 export const listedForm = z.object(formFields).meta({ id: 'ListedForm' });
 
+/** How people and websites reach a published form. */
+export const share = z
+  .object({
+    page_url: z.string().nullable().describe('The form’s own page, for everybody; null if it has none.'),
+    submissions_url: z.string().describe('Where answers are posted: as JSON, or by an HTML form.'),
+    html: z
+      .string()
+      .nullable()
+      .describe('An HTML form for a website; null if such a form can’t ask for an answer that is required.'),
+    fetch: z.string().describe('JavaScript that posts made-up answers.'),
+    embed: z
+      .string()
+      .nullable()
+      .describe('HTML that shows the page within a website, which the form’s embedOrigins must name.'),
+    qr_svg: z.string().nullable().describe('A QR code of the page’s address, as SVG.'),
+  })
+  .meta({ id: 'Share', description: 'How people and websites reach a published form.' });
+
 /** A form with its definition. */
-export const form = z.object({ ...formFields, definition: definitionSchema }).meta({ id: 'Form' });
+export const form = z
+  .object({ ...formFields, definition: definitionSchema, share: share.exactOptional() })
+  .meta({ id: 'Form' });
 
 /** A form as lists show it. */
 export function listedFormOf(message: Form): z.input<typeof listedForm> {
@@ -62,7 +82,22 @@ function creatorOf(creator: Form['createdBy']): string {
 /** A form as replies show it, with its definition. */
 export function formOf(message: Form | undefined): z.input<typeof form> {
   const there = present(message);
-  return { ...listedFormOf(there), definition: definitionOf(there.definition) };
+  return { ...listedFormOf(there), definition: definitionOf(there.definition), ...sharedOf(there) };
+}
+
+/** The part of a reply that says how to share a form; empty unless it is published. */
+export function sharedOf({ share: there }: Form): { share?: z.input<typeof share> } {
+  if (there === undefined) return {};
+  return {
+    share: {
+      page_url: textOrNull(there.pageUrl),
+      submissions_url: there.submissionsUrl,
+      html: textOrNull(there.htmlSnippet),
+      fetch: there.fetchSnippet,
+      embed: textOrNull(there.embedSnippet),
+      qr_svg: textOrNull(there.qrSvg),
+    },
+  };
 }
 
 /** A definition as people write it. */

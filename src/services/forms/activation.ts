@@ -12,8 +12,8 @@ import { type ActivationOutcome, activateForm } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { formEvents } from './form-events.ts';
-import { formToMessage } from './form-message.ts';
 import { requireEmail } from './form-request.ts';
+import { sharedFormToMessage } from './share-message.ts';
 
 /** The RPCs whose credential is the activation token. */
 export function activationMethods(context: ServiceContext): ActivationMethods {
@@ -33,7 +33,8 @@ export function activationMethods(context: ServiceContext): ActivationMethods {
       context.notifyWorkers();
       const form = await findAnyForm(database, formId);
       if (form === null) throw notFound('form');
-      return { form: formToMessage(form, draftDefinition ?? undefined), webhookSecret };
+      if (draftDefinition === null) throw new TypeError(`The draft ${formId} has no definition`);
+      return { form: await sharedFormToMessage(context, form, draftDefinition), webhookSecret };
     },
   };
 }

@@ -9,6 +9,7 @@ import {
 } from '../../../gen/forms/v1/forms_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
+import type { Share } from '../../domain/definition/share.ts';
 import type { Form, FormSummary } from '../../store/forms.ts';
 import type { VersionSummary } from '../../store/versions.ts';
 
@@ -16,6 +17,7 @@ import type { VersionSummary } from '../../store/versions.ts';
 export function formToMessage(
   form: FormSummary,
   definition?: FormDefinition,
+  share?: Share,
 ): MessageInitShape<typeof FormSchema> {
   const { id, name, slug, status, currentVersionId, createdBy, ownerEmail } = form;
   return {
@@ -31,6 +33,7 @@ export function formToMessage(
     ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
     ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
     ...(definition !== undefined && { definition: definitionToMessage(definition) }),
+    ...(share !== undefined && { share }),
   };
 }
 

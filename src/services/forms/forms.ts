@@ -31,6 +31,7 @@ import { formEvents } from './form-events.ts';
 import { formToMessage, formToStranger, versionToMessage } from './form-message.ts';
 import { readDefinition, requireEmail } from './form-request.ts';
 import { publishFormVersion } from './publishing.ts';
+import { sharedFormToMessage } from './share-message.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
 export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
@@ -50,7 +51,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     async getForm({ formId }, call) {
       const form = await ownForm(database, callerOf(call), formId);
-      return { form: formToMessage(form, await definitionInUse(database, form)) };
+      return { form: await sharedFormToMessage(context, form, await definitionInUse(database, form)) };
     },
 
     async listForms(request, call) {

@@ -18,8 +18,9 @@ import { makeOnce, secretInContent } from '../make-once.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
-import { formToMessage, versionToMessage } from './form-message.ts';
+import { versionToMessage } from './form-message.ts';
 import { readDefinition } from './form-request.ts';
+import { sharedFormToMessage } from './share-message.ts';
 
 /** Publishes a new definition of a published form; one that was published before gets its old version back. */
 export async function publishFormVersion(
@@ -46,7 +47,7 @@ export async function publishFormVersion(
   const replyOf = async (published: Version, webhookSecret: string) => {
     const form = await ownForm(database, caller, formId);
     return {
-      form: formToMessage(form, definition),
+      form: await sharedFormToMessage(context, form, definition),
       version: versionToMessage(published, form),
       webhookSecret,
     };

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { checkDefinition, type FormDefinition } from '../../../src/domain/definition/definition.ts';
+import { shareOf } from '../../../src/domain/definition/share.ts';
+
+const addresses = { baseUrl: 'https://api.example', hostedUrl: 'https://forms.example', sample: {} };
+
+describe('what a form is shared by', () => {
+  it('asks in HTML all that plain inputs can ask, with words of the author as text', () => {
+    const share = shareOf(
+      'form_1',
+      formOf([
+        { id: 'email', type: 'email', label: 'Your "mail" <b>', required: true },
+        { id: 'source', type: 'hidden', defaultValue: 'site' },
+        { id: 'note', type: 'textarea' },
+        { id: 'size', type: 'select', options: [{ label: 'S & M', value: '"s"' }] },
+        { id: 'stars', type: 'rating', max: 5 },
+        { id: 'ok', type: 'boolean', required: true },
+        {
+          id: 'terms',
+          type: 'checkbox',
+          visibleWhen: { field: 'ok', op: 'eq', value: true },
+          required: true,
+        },
+        { id: 'cv', type: 'file', maxFiles: 2 },
+        { id: 'by', type: 'text', answeredBy: 'agent' },
+      ]),
+      addresses,
+    );
+
+    expect(share.htmlSnippet).toMatchInlineSnapshot(`
+      "<form action="https://api.example/api/forms/form_1/submissions" method="post" enctype="multipart/form-data">
+        <p><label>Your &quot;mail&quot; &lt;b&gt;<br>
+          <input name="email" type="email" required></label></p>
+        <input name="source" type="hidden" value="site">
+        <p><label>Note<br>
+          <textarea name="note"></textarea></label></p>
+        <p><label>Size<br>
+          <select name="size">
+            <option value=""></option>
+            <option value="&quot;s&quot;">S &amp; M</option>
+          </select></label></p>
+        <p><label>Stars<br>
+          <input name="stars" type="number" min="1" max="5"></label></p>
+        <fieldset>
+          <legend>Ok</legend>
+          <label><input name="ok" type="radio" value="true" required> Yes</label>
+          <label><input name="ok" type="radio" value="false" required> No</label>
+        </fieldset>
+        <p><label><input name="terms" type="checkbox" value="true"> Terms</label></p>
+        <p><label>Cv<br>
+          <input name="cv" type="file" multiple></label></p>
+        <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
+        <button>Send</button>
+      </form>"
+    `);
+  });
+
+  it.each([
+    ['a person must answer', { answeredBy: 'human' }],
+    ['an agent must answer', { answeredBy: 'agent' }],
+  ])('has no HTML where %s', (_name, attributes) => {
+    const form = formOf([{ id: 'consent', type: 'checkbox', required: true, ...attributes }]);
+
+    expect(shareOf('form_1', form, addresses).htmlSnippet).toBe('');
+  });
+
+  it('has nothing of a page where there is none', () => {
+    const form = formOf([{ id: 'email', type: 'email' }], { publicPage: false });
+
+    expect(shareOf('form_1', form, addresses)).toMatchObject({ pageUrl: '', embedSnippet: '', qrSvg: '' });
+  });
+
+  it('lets no answer end the script that it stands in', () => {
+    const sample = { text: '</script><script>alert(1)' };
+
+    const { fetchSnippet } = shareOf('form_1', formOf([{ id: 'text', type: 'text' }]), {
+      ...addresses,
+      sample,
+    });
+
+    expect(fetchSnippet).not.toContain('</script');
+    expect(JSON.parse(/stringify\((\{.*?\n {2}\})\)/s.exec(fetchSnippet)?.[1] ?? '')).toEqual({
+      source: 'website',
+      answers: sample,
+    });
+  });
+});
+
+function formOf(fields: object[], settings: object = {}): FormDefinition {
+  const given = { name: 'Test', slug: 'test', fields, delivery: { type: 'email' }, settings };
+  const checked = checkDefinition(given, { keyless: false, allowPrivateUrls: false });
+  if (!checked.ok) throw new Error(JSON.stringify(checked.violations));
+  return checked.definition;
+}
