@@ -59,7 +59,4 @@ export type Visit = {
 
 type PostedAnswers = { inputs: Input[]; page: number };
 
-export type Submitted = Omit<
-  MessageInitShape<typeof SubmitHostedSessionRequestSchema>,
-  'sessionId' | '$typeName'
->;
+type Submitted = Omit<MessageInitShape<typeof SubmitHostedSessionRequestSchema>, 'sessionId' | '$typeName'>;
