@@ -29,6 +29,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       created_at: anIsoTime,
       activated_at: anIsoTime,
       archived_at: null,
+      closed_at: null,
     };
     expect(read.json.form).toEqual({
       ...listed,
