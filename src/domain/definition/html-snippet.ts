@@ -68,8 +68,12 @@ function inputFor(field: Field): string | undefined {
       return group(field, 'checkbox', options, false);
     case 'statement':
       return `<p>${escapeHtml(field.label)}</p>`;
-    default:
+    case 'ranking':
+    case 'matrix':
+    case 'address':
       return undefined;
+    default:
+      return control satisfies never;
   }
 }
 
