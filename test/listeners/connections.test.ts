@@ -69,9 +69,9 @@ describe('a connection over HTTP/1.1', () => {
 
   it.each([
     ['sends nothing', ''],
-    ['does not end its headers', 'GET / HTTP/1.1\r\nhost: a\r\n'],
+    ['does not end its headers', 'GET /nothing HTTP/1.1\r\nhost: a\r\n'],
     ['sends what is not HTTP', 'Hello?\r\n\r\n'],
-    ['begins as HTTP/2 does and goes on otherwise', 'PRI * HTTP/2.0\r\n\r\nGET / HTTP/1.1\r\n\r\n'],
+    ['begins as HTTP/2 does and goes on otherwise', 'PRI * HTTP/2.0\r\n\r\nGET /nothing HTTP/1.1\r\n\r\n'],
     ['begins as HTTP/2 does and stops', 'PRI * HTTP/2.0\r\n'],
   ])('that %s is told so and ended, though it stays open on its own side', async (_, sent) => {
     await using listeners = await startListeners({ timeOuts });
@@ -103,7 +103,7 @@ describe('a connection over HTTP/1.1', () => {
       'P',
       'R',
       'OPFIND / HTTP/1.1\r\nho',
-      'st: a\r\n\r\nGET / HTTP/1.1\r\nhost: a\r\n\r\n',
+      'st: a\r\n\r\nGET /nothing HTTP/1.1\r\nhost: a\r\n\r\n',
     ]) {
       await new Promise((written) => connection.socket.write(part, written));
     }
@@ -121,7 +121,7 @@ describe('a connection over HTTP/1.1', () => {
       },
     });
     using connection = await openSocket(listeners.url);
-    connection.socket.pause().write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+    connection.socket.pause().write('GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n');
 
     const side = await answered.promise;
     await until(() => side.destroyed);
@@ -130,7 +130,7 @@ describe('a connection over HTTP/1.1', () => {
 
 /** Sends a request and gives what comes back; empty if that is nothing. */
 async function answerOf({ socket, ended, text }: HeldSocket): Promise<string> {
-  socket.write('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
+  socket.write('GET /nothing HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n');
   await ended;
   return text();
 }
