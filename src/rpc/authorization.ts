@@ -73,6 +73,7 @@ const submissions: AccessTable<typeof SubmissionsService> = {
   exportSubmissions: needs('submissions:read'),
   watchSubmissions: needs('submissions:read'),
   deleteSubmission: needs('submissions:delete'),
+  eraseSubmissions: needs('submissions:delete'),
 };
 
 const sessions: AccessTable<typeof SessionsService> = {

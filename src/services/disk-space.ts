@@ -93,6 +93,7 @@ const removing: ReadonlySet<string> = new Set([
   'deleteKey',
   'deleteSubmission',
   'deleteWebhook',
+  'eraseSubmissions',
   'followMailLink',
   'getHostedSession',
   'updateWebhook',

@@ -44,7 +44,8 @@ export async function removeSubmissionsBefore(
   return { removed: ids.length, ...(await removeRows(tx, ids, announcement)) };
 }
 
-async function removeRows(
+/** Removes submissions as `removeSubmission` does. */
+export async function removeRows(
   tx: Transaction,
   ids: string[],
   announcement: Announcement,

@@ -44,6 +44,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['DELETE', '/v1/keys/:key', 'keys:write', 'stays shut'],
   // What ends the things that the others need comes last.
   ['DELETE', '/v1/submissions/:submission', 'submissions:delete', 'stays shut'],
+  ['POST', '/v1/erasures', 'submissions:delete', 'stays shut'],
   ['DELETE', '/v1/webhooks/:webhook', 'webhooks:write', 'opens'],
   ['POST', '/v1/forms/:form/archive', 'forms:write', 'stays shut'],
   ['DELETE', '/v1/forms/:form', 'submissions:delete', 'stays shut'],

@@ -696,6 +696,75 @@ export declare type DeleteSubmissionResponse = Message<"forms.v1.DeleteSubmissio
 export declare const DeleteSubmissionResponseSchema: GenMessage<DeleteSubmissionResponse>;
 
 /**
+ * The request message for `EraseSubmissions`.
+ *
+ * @generated from message forms.v1.EraseSubmissionsRequest
+ */
+export declare type EraseSubmissionsRequest = Message<"forms.v1.EraseSubmissionsRequest"> & {
+  /**
+   * Required. The whole of an answer, or of a text in the prefill, partial answers or metadata of a session,
+   * 1 to 1,000 characters. Upper and lower case are the same.
+   *
+   * @generated from field: string value = 1;
+   */
+  value: string;
+
+  /**
+   * Only in this form; empty: in all forms of the key's project.
+   *
+   * @generated from field: string form_id = 2;
+   */
+  formId: string;
+
+  /**
+   * The `next_page_token` of the call before; empty for the first one.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message forms.v1.EraseSubmissionsRequest.
+ * Use `create(EraseSubmissionsRequestSchema)` to create a new message.
+ */
+export declare const EraseSubmissionsRequestSchema: GenMessage<EraseSubmissionsRequest>;
+
+/**
+ * The response message for `EraseSubmissions`.
+ *
+ * @generated from message forms.v1.EraseSubmissionsResponse
+ */
+export declare type EraseSubmissionsResponse = Message<"forms.v1.EraseSubmissionsResponse"> & {
+  /**
+   * How many submissions this call has deleted, each with its events, deliveries, mails that wait, and files.
+   *
+   * @generated from field: int32 erased_submissions = 1;
+   */
+  erasedSubmissions: number;
+
+  /**
+   * How many sessions this call has deleted beside those of the submissions.
+   *
+   * @generated from field: int32 erased_sessions = 2;
+   */
+  erasedSessions: number;
+
+  /**
+   * Empty once everything was looked through.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message forms.v1.EraseSubmissionsResponse.
+ * Use `create(EraseSubmissionsResponseSchema)` to create a new message.
+ */
+export declare const EraseSubmissionsResponseSchema: GenMessage<EraseSubmissionsResponse>;
+
+/**
  * How an answer came.
  *
  * @generated from enum forms.v1.AnswerChannel
@@ -942,6 +1011,20 @@ export declare const SubmissionsService: GenService<{
     methodKind: "unary";
     input: typeof DeleteSubmissionRequestSchema;
     output: typeof DeleteSubmissionResponseSchema;
+  },
+  /**
+   * Deletes every submission and every session in which a value is found, such as an e-mail address: for a
+   * person who asks to be forgotten. Scope `submissions:delete`.
+   *
+   * A call looks through the project for about two seconds. As long as it returns a `next_page_token`, call
+   * again with it. What comes in meanwhile may be passed over.
+   *
+   * @generated from rpc forms.v1.SubmissionsService.EraseSubmissions
+   */
+  eraseSubmissions: {
+    methodKind: "unary";
+    input: typeof EraseSubmissionsRequestSchema;
+    output: typeof EraseSubmissionsResponseSchema;
   },
 }>;
 

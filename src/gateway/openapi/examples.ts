@@ -55,6 +55,7 @@ export const requestExamples: Readonly<Record<string, object>> = {
   rotateWebhookSecret: { effective_in: 3600 },
   replayDeliveries: { status: 'failed' },
   testWebhook: {},
+  eraseSubmissions: { value: 'ada@example.com' },
   createKey: { name: 'ci', scopes: ['forms:write', 'submissions:read'], expires_in: 31_536_000 },
 };
 

@@ -113,6 +113,34 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
     reply: okReply,
     answer: () => ({ ok: true as const }),
   }),
+  route('post', '/v1/erasures', rpcs.eraseSubmissions, {
+    summary: 'Delete every submission and session in which a value is found, such as an e-mail address',
+    body: z.strictObject({
+      value: z.string().describe('The whole of an answer; upper and lower case are the same.'),
+      form_id: z.string().exactOptional().describe('Only in this form; absent: in all of the project.'),
+      cursor: z.string().exactOptional().describe('The `next_cursor` of the reply before.'),
+    }),
+    input: ({ body }) => ({
+      value: body.value,
+      formId: body.form_id ?? '',
+      pageToken: body.cursor ?? '',
+    }),
+    reply: z.object({
+      ok: z.literal(true),
+      erased_submissions: z.int(),
+      erased_sessions: z.int().describe('Beside those of the submissions.'),
+      next_cursor: z
+        .string()
+        .nullable()
+        .describe('Call again with it: a call looks through about two seconds’ worth. Null at the end.'),
+    }),
+    answer: ({ erasedSubmissions, erasedSessions, nextPageToken }) => ({
+      ok: true as const,
+      erased_submissions: erasedSubmissions,
+      erased_sessions: erasedSessions,
+      next_cursor: nextPageToken === '' ? null : nextPageToken,
+    }),
+  }),
 ]);
 
 /** A submission as replies have it. */

@@ -21,6 +21,7 @@ import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } fro
 import { badParameter, pageRequestOf } from '../request-values.ts';
 import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored } from './deletion.ts';
+import { eraseSubmissions } from './erasure.ts';
 import { exportSubmissions } from './export.ts';
 import { checkOrigin } from './origins.ts';
 import { submissionToMessage } from './submission-message.ts';
@@ -50,6 +51,7 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
     exportSubmissions: (request, call) => exportSubmissions(context, request, callerOf(call), call.signal),
     watchSubmissions: (request, call) => watchSubmissions(context, request, call),
     deleteSubmission: (request, call) => deleteSubmission(context, request, callerOf(call)),
+    eraseSubmissions: (request, call) => eraseSubmissions(context, request, callerOf(call)),
   };
 }
 
