@@ -153,6 +153,12 @@ const signInLink: Access = {
   limit: { name: 'sign-in-link', calls: 60, per: 'minute' },
 };
 
+/** Of calls that mail somebody who has not asked for it. */
+const ownerAsksOthers: Access = {
+  ...owner,
+  limit: { name: 'owner-asks', calls: 20, per: 'hour', each: 'owner' },
+};
+
 const owners: AccessTable<typeof OwnersService> = {
   requestSignIn: { ...signInLink, limit: { name: 'sign-in', calls: 20, per: 'hour' } },
   getSignInLink: signInLink,
@@ -165,6 +171,9 @@ const owners: AccessTable<typeof OwnersService> = {
   closeOwnedForm: owner,
   reopenOwnedForm: owner,
   setOwnedFormMails: owner,
+  addFormRecipient: ownerAsksOthers,
+  removeFormRecipient: owner,
+  offerOwnedForm: ownerAsksOthers,
   listOwnedSubmissions: owner,
   searchOwnedSubmissions: ownerReadsMany,
   getOwnedSubmission: owner,

@@ -2,9 +2,9 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { mailboxOf } from '../domain/delivery/mailbox.ts';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './database/columns.ts';
-import { deleteSome, type Queries } from './database/queries.ts';
+import { deleteSome, type Queries, type Transaction } from './database/queries.ts';
 
-/** An address in a form's `delivery.to`; it gets mail only once it has confirmed. */
+/** An address in a form's `delivery.to`, or that its owner has added; it gets mail only once it has confirmed. */
 export const MailRecipientEntity = defineEntity({
   name: 'MailRecipient',
   tableName: 'mail_recipients',
@@ -13,6 +13,8 @@ export const MailRecipientEntity = defineEntity({
     address: text().primary(),
     createdAt: time(),
     confirmedAt: time().strictNullable(),
+    /** The address as the form's owner wrote it, who has added it; null where the definition alone names it. */
+    addedAs: text().strictNullable(),
   },
 });
 
@@ -29,18 +31,66 @@ export async function confirmRecipient(
 }
 
 /** The addresses that have confirmed, as `addressKey` gives them, by form. */
-export async function listConfirmedRecipients(
-  db: Queries,
-  formIds: string[],
-): Promise<{ formId: string; address: string }[]> {
+export async function listConfirmedRecipients(db: Queries, formIds: string[]): Promise<ConfirmedRecipient[]> {
   return db.read((em) =>
     em.find(
       MailRecipientEntity,
       { formId: { $in: formIds }, confirmedAt: { $ne: null } },
-      { fields: ['formId', 'address'] },
+      { fields: ['formId', 'address', 'addedAs'] },
     ),
   );
 }
+
+/** The recipients that a form's owner has added, in the order of their addresses. */
+export async function listAddedRecipients(
+  db: Queries,
+  formId: string,
+): Promise<{ address: string; confirmed: boolean }[]> {
+  const found = await db.read((em) =>
+    em.find(MailRecipientEntity, { formId, addedAs: { $ne: null } }, { orderBy: { address: 'asc' } }),
+  );
+  return found.map(({ address, addedAs, confirmedAt }) => ({
+    address: addedAs ?? address,
+    confirmed: confirmedAt !== null,
+  }));
+}
+
+/** Adds a recipient of a form, if it has fewer than `max`. Of one that was added before, nothing changes. */
+export async function addRecipient(
+  tx: Transaction,
+  { formId, address, max }: { formId: string; address: string; max: number },
+): Promise<'added' | 'known' | 'full'> {
+  // Of calls at once, one counts after the other.
+  await tx.select('select id from forms where id = $1 for update', [formId]);
+  const added = await listAddedRecipients(tx, formId);
+  if (added.some((known) => addressKey(known.address) === addressKey(address))) return 'known';
+  if (added.length >= max) return 'full';
+  await tx.execute(
+    `insert into mail_recipients (form_id, address, created_at, added_as) values ($1, $2, now(), $3)
+     on conflict (form_id, address) do update set added_as = excluded.added_as`,
+    [formId, addressKey(address), address],
+  );
+  return 'added';
+}
+
+/**
+ * Removes a recipient that was added; to get mail again it has to confirm again. Where the definition names it, too,
+ * it stays one of these.
+ */
+export async function removeRecipient(
+  db: Queries,
+  { formId, address, inDefinition }: { formId: string; address: string; inDefinition: boolean },
+): Promise<void> {
+  await db.execute(
+    inDefinition
+      ? 'update mail_recipients set added_as = null where form_id = $1 and address = $2'
+      : 'delete from mail_recipients where form_id = $1 and address = $2 and added_as is not null',
+    [formId, addressKey(address)],
+  );
+}
+
+/** `addedAs` is the address as the form's owner wrote it, who has added it. */
+export type ConfirmedRecipient = { formId: string; address: string; addedAs: string | null };
 
 /** An address that wants no more mail, of one form or of the whole service. */
 export const MailStopEntity = defineEntity({

@@ -1,5 +1,5 @@
 import { raw } from '@mikro-orm/core';
-import { timeOf, timeOrNull } from './database/columns.ts';
+import { textOrNull, timeOf, timeOrNull } from './database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from './database/queries.ts';
 import { type Form, FormEntity } from './forms.ts';
 
@@ -97,7 +97,7 @@ const ownedForms = `forms f
   where lower(f.owner_email) = $1 and f.activated_at is not null and f.deleted_at is null`;
 
 const ownedColumns = `f.id, f.project_id, f.name, f.status, f.created_by, f.current_version_id, f.owner_email,
-  f.owner_confirmed_at, f.closed_at, f.created_at, c.accepted, c.spam`;
+  f.owner_confirmed_at, f.pending_owner_email, f.closed_at, f.created_at, c.accepted, c.spam`;
 
 function toOwnedForm(row: Row): OwnedForm {
   return {
@@ -109,6 +109,7 @@ function toOwnedForm(row: Row): OwnedForm {
     currentVersionId: String(row.current_version_id),
     ownerEmail: String(row.owner_email),
     ownerConfirmedAt: timeOrNull(row.owner_confirmed_at),
+    pendingOwnerEmail: textOrNull(row.pending_owner_email),
     closedAt: timeOrNull(row.closed_at),
     createdAt: timeOf(row.created_at),
     accepted: Math.max(0, Number(row.accepted)),
@@ -119,7 +120,14 @@ function toOwnedForm(row: Row): OwnedForm {
 /** What the owner of a form sees of it; it was activated. */
 export type OwnedForm = Pick<
   Form,
-  'id' | 'projectId' | 'name' | 'createdBy' | 'ownerConfirmedAt' | 'closedAt' | 'createdAt'
+  | 'id'
+  | 'projectId'
+  | 'name'
+  | 'createdBy'
+  | 'ownerConfirmedAt'
+  | 'pendingOwnerEmail'
+  | 'closedAt'
+  | 'createdAt'
 > & {
   status: 'published' | 'archived';
   currentVersionId: string;

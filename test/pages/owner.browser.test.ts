@@ -135,6 +135,18 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.click('text=Open it again');
     await page.click('text=Stop these mails');
     await page.click('text=Start mails again');
+    await page.fill('#recipient', 'bob');
+    await page.click('text="Add"');
+    expect(await page.textContent('.error')).toContain('email address');
+    await page.fill('#recipient', 'bob@example.com');
+    await page.click('text="Add"');
+    expect(await page.textContent('.files')).toContain('Has not confirmed yet');
+    await page.fill('#new-owner', 'eve@example.com');
+    await page.click('text=Ask to take it over');
+    expect(await page.textContent('main')).toContain('eve@example.com was asked');
+    if (name === 'with script') expect(await browser.audit(page)).toEqual([]);
+    await see('people');
+    await page.click('text=Remove bob@example.com');
     await page.click('.tabs >> text=Answers');
     await page.click('tbody tr:last-child a');
 
@@ -327,6 +339,9 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
       `/forms/${other.id}/close`,
       `/forms/${other.id}/reopen`,
       `/forms/${other.id}/mails`,
+      `/forms/${other.id}/recipients`,
+      `/forms/${other.id}/recipients/remove`,
+      `/forms/${other.id}/hand-over`,
       `/forms/${other.id}/confirm`,
       `/submissions/${other.submissionId}/delete`,
     ];

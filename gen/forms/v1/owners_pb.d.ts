@@ -114,6 +114,20 @@ export declare type OwnedForm = Message<"forms.v1.OwnedForm"> & {
    * @generated from field: string submit_url = 13;
    */
   submitUrl: string;
+
+  /**
+   * The further addresses that the owner has added. Not set in lists.
+   *
+   * @generated from field: repeated forms.v1.FormRecipient recipients = 14;
+   */
+  recipients: FormRecipient[];
+
+  /**
+   * Who is asked to take the form over; empty if nobody is. Not set in lists.
+   *
+   * @generated from field: string offered_to = 15;
+   */
+  offeredTo: string;
 };
 
 /**
@@ -121,6 +135,33 @@ export declare type OwnedForm = Message<"forms.v1.OwnedForm"> & {
  * Use `create(OwnedFormSchema)` to create a new message.
  */
 export declare const OwnedFormSchema: GenMessage<OwnedForm>;
+
+/**
+ * A further address that gets a form's submissions by mail.
+ *
+ * @generated from message forms.v1.FormRecipient
+ */
+export declare type FormRecipient = Message<"forms.v1.FormRecipient"> & {
+  /**
+   * The address.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * Whether it has confirmed that it wants them; until then it gets none.
+   *
+   * @generated from field: bool confirmed = 2;
+   */
+  confirmed: boolean;
+};
+
+/**
+ * Describes the message forms.v1.FormRecipient.
+ * Use `create(FormRecipientSchema)` to create a new message.
+ */
+export declare const FormRecipientSchema: GenMessage<FormRecipient>;
 
 /**
  * The request message for `RequestSignIn`.
@@ -562,6 +603,129 @@ export declare type SetOwnedFormMailsResponse = Message<"forms.v1.SetOwnedFormMa
  * Use `create(SetOwnedFormMailsResponseSchema)` to create a new message.
  */
 export declare const SetOwnedFormMailsResponseSchema: GenMessage<SetOwnedFormMailsResponse>;
+
+/**
+ * The request message for `AddFormRecipient`.
+ *
+ * @generated from message forms.v1.AddFormRecipientRequest
+ */
+export declare type AddFormRecipientRequest = Message<"forms.v1.AddFormRecipientRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. The address to add.
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message forms.v1.AddFormRecipientRequest.
+ * Use `create(AddFormRecipientRequestSchema)` to create a new message.
+ */
+export declare const AddFormRecipientRequestSchema: GenMessage<AddFormRecipientRequest>;
+
+/**
+ * The response message for `AddFormRecipient`.
+ *
+ * @generated from message forms.v1.AddFormRecipientResponse
+ */
+export declare type AddFormRecipientResponse = Message<"forms.v1.AddFormRecipientResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.AddFormRecipientResponse.
+ * Use `create(AddFormRecipientResponseSchema)` to create a new message.
+ */
+export declare const AddFormRecipientResponseSchema: GenMessage<AddFormRecipientResponse>;
+
+/**
+ * The request message for `RemoveFormRecipient`.
+ *
+ * @generated from message forms.v1.RemoveFormRecipientRequest
+ */
+export declare type RemoveFormRecipientRequest = Message<"forms.v1.RemoveFormRecipientRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. The address to remove.
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message forms.v1.RemoveFormRecipientRequest.
+ * Use `create(RemoveFormRecipientRequestSchema)` to create a new message.
+ */
+export declare const RemoveFormRecipientRequestSchema: GenMessage<RemoveFormRecipientRequest>;
+
+/**
+ * The response message for `RemoveFormRecipient`.
+ *
+ * @generated from message forms.v1.RemoveFormRecipientResponse
+ */
+export declare type RemoveFormRecipientResponse = Message<"forms.v1.RemoveFormRecipientResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.RemoveFormRecipientResponse.
+ * Use `create(RemoveFormRecipientResponseSchema)` to create a new message.
+ */
+export declare const RemoveFormRecipientResponseSchema: GenMessage<RemoveFormRecipientResponse>;
+
+/**
+ * The request message for `OfferOwnedForm`.
+ *
+ * @generated from message forms.v1.OfferOwnedFormRequest
+ */
+export declare type OfferOwnedFormRequest = Message<"forms.v1.OfferOwnedFormRequest"> & {
+  /**
+   * Required. The form to hand over.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * Required. Who is to own it.
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message forms.v1.OfferOwnedFormRequest.
+ * Use `create(OfferOwnedFormRequestSchema)` to create a new message.
+ */
+export declare const OfferOwnedFormRequestSchema: GenMessage<OfferOwnedFormRequest>;
+
+/**
+ * The response message for `OfferOwnedForm`.
+ *
+ * @generated from message forms.v1.OfferOwnedFormResponse
+ */
+export declare type OfferOwnedFormResponse = Message<"forms.v1.OfferOwnedFormResponse"> & {
+};
+
+/**
+ * Describes the message forms.v1.OfferOwnedFormResponse.
+ * Use `create(OfferOwnedFormResponseSchema)` to create a new message.
+ */
+export declare const OfferOwnedFormResponseSchema: GenMessage<OfferOwnedFormResponse>;
 
 /**
  * Which submissions of a form.
@@ -1141,6 +1305,39 @@ export declare const OwnersService: GenService<{
     methodKind: "unary";
     input: typeof SetOwnedFormMailsRequestSchema;
     output: typeof SetOwnedFormMailsResponseSchema;
+  },
+  /**
+   * Has a form's submissions mailed to a further address, once it has confirmed by a mailed link, beside those
+   * that the form's definition names and whichever version is published. At most 10 of a form; 20 calls an
+   * hour. Fails with `FAILED_PRECONDITION` if the submissions are sent to a webhook.
+   *
+   * @generated from rpc forms.v1.OwnersService.AddFormRecipient
+   */
+  addFormRecipient: {
+    methodKind: "unary";
+    input: typeof AddFormRecipientRequestSchema;
+    output: typeof AddFormRecipientResponseSchema;
+  },
+  /**
+   * Mails a form's submissions no more to an address that was added.
+   *
+   * @generated from rpc forms.v1.OwnersService.RemoveFormRecipient
+   */
+  removeFormRecipient: {
+    methodKind: "unary";
+    input: typeof RemoveFormRecipientRequestSchema;
+    output: typeof RemoveFormRecipientResponseSchema;
+  },
+  /**
+   * Asks an address by mail to take a form over. Once it has, the form is its owner's alone. Asking another
+   * takes the question to the first one back. 20 calls an hour.
+   *
+   * @generated from rpc forms.v1.OwnersService.OfferOwnedForm
+   */
+  offerOwnedForm: {
+    methodKind: "unary";
+    input: typeof OfferOwnedFormRequestSchema;
+    output: typeof OfferOwnedFormResponseSchema;
   },
   /**
    * Lists a form's submissions, newest first.

@@ -16,7 +16,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file forms/v1/owners.proto.
  */
 export const file_forms_v1_owners = /*@__PURE__*/
-  fileDesc("ChVmb3Jtcy92MS9vd25lcnMucHJvdG8SCGZvcm1zLnYxIuwCCglPd25lZEZvcm0SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIkCgZzdGF0dXMYAyABKA4yFC5mb3Jtcy52MS5Gb3JtU3RhdHVzEhEKCWNvbmZpcm1lZBgEIAEoCBIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOYWNjZXB0ZWRfY291bnQYBiABKAUSEgoKc3BhbV9jb3VudBgHIAEoBRIsCgpkZWZpbml0aW9uGAggASgLMhguZm9ybXMudjEuRm9ybURlZmluaXRpb24SLgoKY2xvc2VfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNbWFpbHNfc3RvcHBlZBgKIAEoCBIUCgx1c2VzX3dlYmhvb2sYCyABKAgSEAoIcGFnZV91cmwYDCABKAkSEgoKc3VibWl0X3VybBgNIAEoCSIlChRSZXF1ZXN0U2lnbkluUmVxdWVzdBINCgVlbWFpbBgBIAEoCSIXChVSZXF1ZXN0U2lnbkluUmVzcG9uc2UiJQoUR2V0U2lnbkluTGlua1JlcXVlc3QSDQoFdG9rZW4YASABKAkiKAoVR2V0U2lnbkluTGlua1Jlc3BvbnNlEg8KB2FkZHJlc3MYASABKAkiHgoNU2lnbkluUmVxdWVzdBINCgV0b2tlbhgBIAEoCSJpCg5TaWduSW5SZXNwb25zZRIVCg1zZXNzaW9uX3Rva2VuGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdhZGRyZXNzGAMgASgJIiQKDlNpZ25PdXRSZXF1ZXN0EhIKCmV2ZXJ5d2hlcmUYASABKAgiEQoPU2lnbk91dFJlc3BvbnNlIhEKD0dldE93bmVyUmVxdWVzdCJUChBHZXRPd25lclJlc3BvbnNlEg8KB2FkZHJlc3MYASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj4KFUxpc3RPd25lZEZvcm1zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJVChZMaXN0T3duZWRGb3Jtc1Jlc3BvbnNlEiIKBWZvcm1zGAEgAygLMhMuZm9ybXMudjEuT3duZWRGb3JtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSImChNHZXRPd25lZEZvcm1SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkiOQoUR2V0T3duZWRGb3JtUmVzcG9uc2USIQoEZm9ybRgBIAEoCzITLmZvcm1zLnYxLk93bmVkRm9ybSIqChdDb25maXJtT3duZWRGb3JtUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJIhoKGENvbmZpcm1Pd25lZEZvcm1SZXNwb25zZSIoChVDbG9zZU93bmVkRm9ybVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCSIYChZDbG9zZU93bmVkRm9ybVJlc3BvbnNlIikKFlJlb3Blbk93bmVkRm9ybVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCSIZChdSZW9wZW5Pd25lZEZvcm1SZXNwb25zZSI8ChhTZXRPd25lZEZvcm1NYWlsc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIPCgdzdG9wcGVkGAIgASgIIhsKGVNldE93bmVkRm9ybU1haWxzUmVzcG9uc2UiqgEKFU93bmVkU3VibWlzc2lvbkZpbHRlchIqCgZzdGF0dXMYASABKA4yGi5mb3Jtcy52MS5TdWJtaXNzaW9uU3RhdHVzEjEKDWNyZWF0ZWRfYWZ0ZXIYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJgCg9Pd25lZFN1Ym1pc3Npb24SKAoKc3VibWlzc2lvbhgBIAEoCzIULmZvcm1zLnYxLlN1Ym1pc3Npb24SIwoFdGV4dHMYAiADKAsyFC5mb3Jtcy52MS5BbnN3ZXJUZXh0IjsKCkFuc3dlclRleHQSEAoIZmllbGRfaWQYASABKAkSDQoFbGFiZWwYAiABKAkSDAoEdGV4dBgDIAEoCSKGAQobTGlzdE93bmVkU3VibWlzc2lvbnNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSLwoGZmlsdGVyGAIgASgLMh8uZm9ybXMudjEuT3duZWRTdWJtaXNzaW9uRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImcKHExpc3RPd25lZFN1Ym1pc3Npb25zUmVzcG9uc2USLgoLc3VibWlzc2lvbnMYASADKAsyGS5mb3Jtcy52MS5Pd25lZFN1Ym1pc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpYBCh1TZWFyY2hPd25lZFN1Ym1pc3Npb25zUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEgwKBHRleHQYAiABKAkSLwoGZmlsdGVyGAMgASgLMh8uZm9ybXMudjEuT3duZWRTdWJtaXNzaW9uRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgEIAEoBRISCgpwYWdlX3Rva2VuGAUgASgJIpQBCh5TZWFyY2hPd25lZFN1Ym1pc3Npb25zUmVzcG9uc2USLgoLc3VibWlzc2lvbnMYASADKAsyGS5mb3Jtcy52MS5Pd25lZFN1Ym1pc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhYKDnNlYXJjaGVkX2NvdW50GAMgASgFEhEKCXRydW5jYXRlZBgEIAEoCCIyChlHZXRPd25lZFN1Ym1pc3Npb25SZXF1ZXN0EhUKDXN1Ym1pc3Npb25faWQYASABKAkipwEKGkdldE93bmVkU3VibWlzc2lvblJlc3BvbnNlEi0KCnN1Ym1pc3Npb24YASABKAsyGS5mb3Jtcy52MS5Pd25lZFN1Ym1pc3Npb24SHwoFZmlsZXMYAiADKAsyEC5mb3Jtcy52MS5VcGxvYWQSJgoKZGVsaXZlcmllcxgDIAMoCzISLmZvcm1zLnYxLkRlbGl2ZXJ5EhEKCWZvcm1fbmFtZRgEIAEoCSI1ChxEZWxldGVPd25lZFN1Ym1pc3Npb25SZXF1ZXN0EhUKDXN1Ym1pc3Npb25faWQYASABKAkiHwodRGVsZXRlT3duZWRTdWJtaXNzaW9uUmVzcG9uc2UiWAodRXhwb3J0T3duZWRTdWJtaXNzaW9uc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRImCgZmb3JtYXQYAiABKA4yFi5mb3Jtcy52MS5FeHBvcnRGb3JtYXQiLgoeRXhwb3J0T3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlEgwKBGRhdGEYASABKAwiKgoVR2V0T3duZWRVcGxvYWRSZXF1ZXN0EhEKCXVwbG9hZF9pZBgBIAEoCSJLChZHZXRPd25lZFVwbG9hZFJlc3BvbnNlEiAKBnVwbG9hZBgBIAEoCzIQLmZvcm1zLnYxLlVwbG9hZBIPCgdjb250ZW50GAIgASgMMq0MCg1Pd25lcnNTZXJ2aWNlElUKDVJlcXVlc3RTaWduSW4SHi5mb3Jtcy52MS5SZXF1ZXN0U2lnbkluUmVxdWVzdBofLmZvcm1zLnYxLlJlcXVlc3RTaWduSW5SZXNwb25zZSIDkAICElUKDUdldFNpZ25JbkxpbmsSHi5mb3Jtcy52MS5HZXRTaWduSW5MaW5rUmVxdWVzdBofLmZvcm1zLnYxLkdldFNpZ25JbkxpbmtSZXNwb25zZSIDkAIBEjsKBlNpZ25JbhIXLmZvcm1zLnYxLlNpZ25JblJlcXVlc3QaGC5mb3Jtcy52MS5TaWduSW5SZXNwb25zZRI+CgdTaWduT3V0EhguZm9ybXMudjEuU2lnbk91dFJlcXVlc3QaGS5mb3Jtcy52MS5TaWduT3V0UmVzcG9uc2USRgoIR2V0T3duZXISGS5mb3Jtcy52MS5HZXRPd25lclJlcXVlc3QaGi5mb3Jtcy52MS5HZXRPd25lclJlc3BvbnNlIgOQAgESWAoOTGlzdE93bmVkRm9ybXMSHy5mb3Jtcy52MS5MaXN0T3duZWRGb3Jtc1JlcXVlc3QaIC5mb3Jtcy52MS5MaXN0T3duZWRGb3Jtc1Jlc3BvbnNlIgOQAgESUgoMR2V0T3duZWRGb3JtEh0uZm9ybXMudjEuR2V0T3duZWRGb3JtUmVxdWVzdBoeLmZvcm1zLnYxLkdldE93bmVkRm9ybVJlc3BvbnNlIgOQAgESXgoQQ29uZmlybU93bmVkRm9ybRIhLmZvcm1zLnYxLkNvbmZpcm1Pd25lZEZvcm1SZXF1ZXN0GiIuZm9ybXMudjEuQ29uZmlybU93bmVkRm9ybVJlc3BvbnNlIgOQAgISWAoOQ2xvc2VPd25lZEZvcm0SHy5mb3Jtcy52MS5DbG9zZU93bmVkRm9ybVJlcXVlc3QaIC5mb3Jtcy52MS5DbG9zZU93bmVkRm9ybVJlc3BvbnNlIgOQAgISWwoPUmVvcGVuT3duZWRGb3JtEiAuZm9ybXMudjEuUmVvcGVuT3duZWRGb3JtUmVxdWVzdBohLmZvcm1zLnYxLlJlb3Blbk93bmVkRm9ybVJlc3BvbnNlIgOQAgISYQoRU2V0T3duZWRGb3JtTWFpbHMSIi5mb3Jtcy52MS5TZXRPd25lZEZvcm1NYWlsc1JlcXVlc3QaIy5mb3Jtcy52MS5TZXRPd25lZEZvcm1NYWlsc1Jlc3BvbnNlIgOQAgISagoUTGlzdE93bmVkU3VibWlzc2lvbnMSJS5mb3Jtcy52MS5MaXN0T3duZWRTdWJtaXNzaW9uc1JlcXVlc3QaJi5mb3Jtcy52MS5MaXN0T3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgEScAoWU2VhcmNoT3duZWRTdWJtaXNzaW9ucxInLmZvcm1zLnYxLlNlYXJjaE93bmVkU3VibWlzc2lvbnNSZXF1ZXN0GiguZm9ybXMudjEuU2VhcmNoT3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgESZAoSR2V0T3duZWRTdWJtaXNzaW9uEiMuZm9ybXMudjEuR2V0T3duZWRTdWJtaXNzaW9uUmVxdWVzdBokLmZvcm1zLnYxLkdldE93bmVkU3VibWlzc2lvblJlc3BvbnNlIgOQAgESbQoVRGVsZXRlT3duZWRTdWJtaXNzaW9uEiYuZm9ybXMudjEuRGVsZXRlT3duZWRTdWJtaXNzaW9uUmVxdWVzdBonLmZvcm1zLnYxLkRlbGV0ZU93bmVkU3VibWlzc2lvblJlc3BvbnNlIgOQAgIScgoWRXhwb3J0T3duZWRTdWJtaXNzaW9ucxInLmZvcm1zLnYxLkV4cG9ydE93bmVkU3VibWlzc2lvbnNSZXF1ZXN0GiguZm9ybXMudjEuRXhwb3J0T3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgEwARJaCg5HZXRPd25lZFVwbG9hZBIfLmZvcm1zLnYxLkdldE93bmVkVXBsb2FkUmVxdWVzdBogLmZvcm1zLnYxLkdldE93bmVkVXBsb2FkUmVzcG9uc2UiA5ACATABQn0KEGhlYWRsZXNzZm9ybXMudjFQAVotaGVhZGxlc3MtZm9ybS1zZXJ2aWNlL2dlbi9nby9mb3Jtcy92MTtmb3Jtc3YxqgIQSGVhZGxlc3NGb3Jtcy5WMcoCEEhlYWRsZXNzRm9ybXNcVjHqAhFIZWFkbGVzc0Zvcm1zOjpWMWIGcHJvdG8z", [file_forms_v1_definition, file_forms_v1_forms, file_forms_v1_submissions, file_forms_v1_uploads, file_forms_v1_webhooks, file_google_protobuf_timestamp]);
+  fileDesc("ChVmb3Jtcy92MS9vd25lcnMucHJvdG8SCGZvcm1zLnYxIq0DCglPd25lZEZvcm0SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIkCgZzdGF0dXMYAyABKA4yFC5mb3Jtcy52MS5Gb3JtU3RhdHVzEhEKCWNvbmZpcm1lZBgEIAEoCBIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOYWNjZXB0ZWRfY291bnQYBiABKAUSEgoKc3BhbV9jb3VudBgHIAEoBRIsCgpkZWZpbml0aW9uGAggASgLMhguZm9ybXMudjEuRm9ybURlZmluaXRpb24SLgoKY2xvc2VfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNbWFpbHNfc3RvcHBlZBgKIAEoCBIUCgx1c2VzX3dlYmhvb2sYCyABKAgSEAoIcGFnZV91cmwYDCABKAkSEgoKc3VibWl0X3VybBgNIAEoCRIrCgpyZWNpcGllbnRzGA4gAygLMhcuZm9ybXMudjEuRm9ybVJlY2lwaWVudBISCgpvZmZlcmVkX3RvGA8gASgJIjMKDUZvcm1SZWNpcGllbnQSDwoHYWRkcmVzcxgBIAEoCRIRCgljb25maXJtZWQYAiABKAgiJQoUUmVxdWVzdFNpZ25JblJlcXVlc3QSDQoFZW1haWwYASABKAkiFwoVUmVxdWVzdFNpZ25JblJlc3BvbnNlIiUKFEdldFNpZ25JbkxpbmtSZXF1ZXN0Eg0KBXRva2VuGAEgASgJIigKFUdldFNpZ25JbkxpbmtSZXNwb25zZRIPCgdhZGRyZXNzGAEgASgJIh4KDVNpZ25JblJlcXVlc3QSDQoFdG9rZW4YASABKAkiaQoOU2lnbkluUmVzcG9uc2USFQoNc2Vzc2lvbl90b2tlbhgBIAEoCRIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHYWRkcmVzcxgDIAEoCSIkCg5TaWduT3V0UmVxdWVzdBISCgpldmVyeXdoZXJlGAEgASgIIhEKD1NpZ25PdXRSZXNwb25zZSIRCg9HZXRPd25lclJlcXVlc3QiVAoQR2V0T3duZXJSZXNwb25zZRIPCgdhZGRyZXNzGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI+ChVMaXN0T3duZWRGb3Jtc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiVQoWTGlzdE93bmVkRm9ybXNSZXNwb25zZRIiCgVmb3JtcxgBIAMoCzITLmZvcm1zLnYxLk93bmVkRm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiJgoTR2V0T3duZWRGb3JtUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJIjkKFEdldE93bmVkRm9ybVJlc3BvbnNlEiEKBGZvcm0YASABKAsyEy5mb3Jtcy52MS5Pd25lZEZvcm0iKgoXQ29uZmlybU93bmVkRm9ybVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCSIaChhDb25maXJtT3duZWRGb3JtUmVzcG9uc2UiKAoVQ2xvc2VPd25lZEZvcm1SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkiGAoWQ2xvc2VPd25lZEZvcm1SZXNwb25zZSIpChZSZW9wZW5Pd25lZEZvcm1SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkiGQoXUmVvcGVuT3duZWRGb3JtUmVzcG9uc2UiPAoYU2V0T3duZWRGb3JtTWFpbHNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSDwoHc3RvcHBlZBgCIAEoCCIbChlTZXRPd25lZEZvcm1NYWlsc1Jlc3BvbnNlIjkKF0FkZEZvcm1SZWNpcGllbnRSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSDQoFZW1haWwYAiABKAkiGgoYQWRkRm9ybVJlY2lwaWVudFJlc3BvbnNlIjwKGlJlbW92ZUZvcm1SZWNpcGllbnRSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSDQoFZW1haWwYAiABKAkiHQobUmVtb3ZlRm9ybVJlY2lwaWVudFJlc3BvbnNlIjcKFU9mZmVyT3duZWRGb3JtUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEg0KBWVtYWlsGAIgASgJIhgKFk9mZmVyT3duZWRGb3JtUmVzcG9uc2UiqgEKFU93bmVkU3VibWlzc2lvbkZpbHRlchIqCgZzdGF0dXMYASABKA4yGi5mb3Jtcy52MS5TdWJtaXNzaW9uU3RhdHVzEjEKDWNyZWF0ZWRfYWZ0ZXIYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKDmNyZWF0ZWRfYmVmb3JlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJgCg9Pd25lZFN1Ym1pc3Npb24SKAoKc3VibWlzc2lvbhgBIAEoCzIULmZvcm1zLnYxLlN1Ym1pc3Npb24SIwoFdGV4dHMYAiADKAsyFC5mb3Jtcy52MS5BbnN3ZXJUZXh0IjsKCkFuc3dlclRleHQSEAoIZmllbGRfaWQYASABKAkSDQoFbGFiZWwYAiABKAkSDAoEdGV4dBgDIAEoCSKGAQobTGlzdE93bmVkU3VibWlzc2lvbnNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSLwoGZmlsdGVyGAIgASgLMh8uZm9ybXMudjEuT3duZWRTdWJtaXNzaW9uRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJImcKHExpc3RPd25lZFN1Ym1pc3Npb25zUmVzcG9uc2USLgoLc3VibWlzc2lvbnMYASADKAsyGS5mb3Jtcy52MS5Pd25lZFN1Ym1pc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpYBCh1TZWFyY2hPd25lZFN1Ym1pc3Npb25zUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEgwKBHRleHQYAiABKAkSLwoGZmlsdGVyGAMgASgLMh8uZm9ybXMudjEuT3duZWRTdWJtaXNzaW9uRmlsdGVyEhEKCXBhZ2Vfc2l6ZRgEIAEoBRISCgpwYWdlX3Rva2VuGAUgASgJIpQBCh5TZWFyY2hPd25lZFN1Ym1pc3Npb25zUmVzcG9uc2USLgoLc3VibWlzc2lvbnMYASADKAsyGS5mb3Jtcy52MS5Pd25lZFN1Ym1pc3Npb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhYKDnNlYXJjaGVkX2NvdW50GAMgASgFEhEKCXRydW5jYXRlZBgEIAEoCCIyChlHZXRPd25lZFN1Ym1pc3Npb25SZXF1ZXN0EhUKDXN1Ym1pc3Npb25faWQYASABKAkipwEKGkdldE93bmVkU3VibWlzc2lvblJlc3BvbnNlEi0KCnN1Ym1pc3Npb24YASABKAsyGS5mb3Jtcy52MS5Pd25lZFN1Ym1pc3Npb24SHwoFZmlsZXMYAiADKAsyEC5mb3Jtcy52MS5VcGxvYWQSJgoKZGVsaXZlcmllcxgDIAMoCzISLmZvcm1zLnYxLkRlbGl2ZXJ5EhEKCWZvcm1fbmFtZRgEIAEoCSI1ChxEZWxldGVPd25lZFN1Ym1pc3Npb25SZXF1ZXN0EhUKDXN1Ym1pc3Npb25faWQYASABKAkiHwodRGVsZXRlT3duZWRTdWJtaXNzaW9uUmVzcG9uc2UiWAodRXhwb3J0T3duZWRTdWJtaXNzaW9uc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRImCgZmb3JtYXQYAiABKA4yFi5mb3Jtcy52MS5FeHBvcnRGb3JtYXQiLgoeRXhwb3J0T3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlEgwKBGRhdGEYASABKAwiKgoVR2V0T3duZWRVcGxvYWRSZXF1ZXN0EhEKCXVwbG9hZF9pZBgBIAEoCSJLChZHZXRPd25lZFVwbG9hZFJlc3BvbnNlEiAKBnVwbG9hZBgBIAEoCzIQLmZvcm1zLnYxLlVwbG9hZBIPCgdjb250ZW50GAIgASgMMtAOCg1Pd25lcnNTZXJ2aWNlElUKDVJlcXVlc3RTaWduSW4SHi5mb3Jtcy52MS5SZXF1ZXN0U2lnbkluUmVxdWVzdBofLmZvcm1zLnYxLlJlcXVlc3RTaWduSW5SZXNwb25zZSIDkAICElUKDUdldFNpZ25JbkxpbmsSHi5mb3Jtcy52MS5HZXRTaWduSW5MaW5rUmVxdWVzdBofLmZvcm1zLnYxLkdldFNpZ25JbkxpbmtSZXNwb25zZSIDkAIBEjsKBlNpZ25JbhIXLmZvcm1zLnYxLlNpZ25JblJlcXVlc3QaGC5mb3Jtcy52MS5TaWduSW5SZXNwb25zZRI+CgdTaWduT3V0EhguZm9ybXMudjEuU2lnbk91dFJlcXVlc3QaGS5mb3Jtcy52MS5TaWduT3V0UmVzcG9uc2USRgoIR2V0T3duZXISGS5mb3Jtcy52MS5HZXRPd25lclJlcXVlc3QaGi5mb3Jtcy52MS5HZXRPd25lclJlc3BvbnNlIgOQAgESWAoOTGlzdE93bmVkRm9ybXMSHy5mb3Jtcy52MS5MaXN0T3duZWRGb3Jtc1JlcXVlc3QaIC5mb3Jtcy52MS5MaXN0T3duZWRGb3Jtc1Jlc3BvbnNlIgOQAgESUgoMR2V0T3duZWRGb3JtEh0uZm9ybXMudjEuR2V0T3duZWRGb3JtUmVxdWVzdBoeLmZvcm1zLnYxLkdldE93bmVkRm9ybVJlc3BvbnNlIgOQAgESXgoQQ29uZmlybU93bmVkRm9ybRIhLmZvcm1zLnYxLkNvbmZpcm1Pd25lZEZvcm1SZXF1ZXN0GiIuZm9ybXMudjEuQ29uZmlybU93bmVkRm9ybVJlc3BvbnNlIgOQAgISWAoOQ2xvc2VPd25lZEZvcm0SHy5mb3Jtcy52MS5DbG9zZU93bmVkRm9ybVJlcXVlc3QaIC5mb3Jtcy52MS5DbG9zZU93bmVkRm9ybVJlc3BvbnNlIgOQAgISWwoPUmVvcGVuT3duZWRGb3JtEiAuZm9ybXMudjEuUmVvcGVuT3duZWRGb3JtUmVxdWVzdBohLmZvcm1zLnYxLlJlb3Blbk93bmVkRm9ybVJlc3BvbnNlIgOQAgISYQoRU2V0T3duZWRGb3JtTWFpbHMSIi5mb3Jtcy52MS5TZXRPd25lZEZvcm1NYWlsc1JlcXVlc3QaIy5mb3Jtcy52MS5TZXRPd25lZEZvcm1NYWlsc1Jlc3BvbnNlIgOQAgISXgoQQWRkRm9ybVJlY2lwaWVudBIhLmZvcm1zLnYxLkFkZEZvcm1SZWNpcGllbnRSZXF1ZXN0GiIuZm9ybXMudjEuQWRkRm9ybVJlY2lwaWVudFJlc3BvbnNlIgOQAgISZwoTUmVtb3ZlRm9ybVJlY2lwaWVudBIkLmZvcm1zLnYxLlJlbW92ZUZvcm1SZWNpcGllbnRSZXF1ZXN0GiUuZm9ybXMudjEuUmVtb3ZlRm9ybVJlY2lwaWVudFJlc3BvbnNlIgOQAgISWAoOT2ZmZXJPd25lZEZvcm0SHy5mb3Jtcy52MS5PZmZlck93bmVkRm9ybVJlcXVlc3QaIC5mb3Jtcy52MS5PZmZlck93bmVkRm9ybVJlc3BvbnNlIgOQAgISagoUTGlzdE93bmVkU3VibWlzc2lvbnMSJS5mb3Jtcy52MS5MaXN0T3duZWRTdWJtaXNzaW9uc1JlcXVlc3QaJi5mb3Jtcy52MS5MaXN0T3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgEScAoWU2VhcmNoT3duZWRTdWJtaXNzaW9ucxInLmZvcm1zLnYxLlNlYXJjaE93bmVkU3VibWlzc2lvbnNSZXF1ZXN0GiguZm9ybXMudjEuU2VhcmNoT3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgESZAoSR2V0T3duZWRTdWJtaXNzaW9uEiMuZm9ybXMudjEuR2V0T3duZWRTdWJtaXNzaW9uUmVxdWVzdBokLmZvcm1zLnYxLkdldE93bmVkU3VibWlzc2lvblJlc3BvbnNlIgOQAgESbQoVRGVsZXRlT3duZWRTdWJtaXNzaW9uEiYuZm9ybXMudjEuRGVsZXRlT3duZWRTdWJtaXNzaW9uUmVxdWVzdBonLmZvcm1zLnYxLkRlbGV0ZU93bmVkU3VibWlzc2lvblJlc3BvbnNlIgOQAgIScgoWRXhwb3J0T3duZWRTdWJtaXNzaW9ucxInLmZvcm1zLnYxLkV4cG9ydE93bmVkU3VibWlzc2lvbnNSZXF1ZXN0GiguZm9ybXMudjEuRXhwb3J0T3duZWRTdWJtaXNzaW9uc1Jlc3BvbnNlIgOQAgEwARJaCg5HZXRPd25lZFVwbG9hZBIfLmZvcm1zLnYxLkdldE93bmVkVXBsb2FkUmVxdWVzdBogLmZvcm1zLnYxLkdldE93bmVkVXBsb2FkUmVzcG9uc2UiA5ACATABQn0KEGhlYWRsZXNzZm9ybXMudjFQAVotaGVhZGxlc3MtZm9ybS1zZXJ2aWNlL2dlbi9nby9mb3Jtcy92MTtmb3Jtc3YxqgIQSGVhZGxlc3NGb3Jtcy5WMcoCEEhlYWRsZXNzRm9ybXNcVjHqAhFIZWFkbGVzc0Zvcm1zOjpWMWIGcHJvdG8z", [file_forms_v1_definition, file_forms_v1_forms, file_forms_v1_submissions, file_forms_v1_uploads, file_forms_v1_webhooks, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message forms.v1.OwnedForm.
@@ -26,263 +26,312 @@ export const OwnedFormSchema = /*@__PURE__*/
   messageDesc(file_forms_v1_owners, 0);
 
 /**
+ * Describes the message forms.v1.FormRecipient.
+ * Use `create(FormRecipientSchema)` to create a new message.
+ */
+export const FormRecipientSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 1);
+
+/**
  * Describes the message forms.v1.RequestSignInRequest.
  * Use `create(RequestSignInRequestSchema)` to create a new message.
  */
 export const RequestSignInRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 1);
+  messageDesc(file_forms_v1_owners, 2);
 
 /**
  * Describes the message forms.v1.RequestSignInResponse.
  * Use `create(RequestSignInResponseSchema)` to create a new message.
  */
 export const RequestSignInResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 2);
+  messageDesc(file_forms_v1_owners, 3);
 
 /**
  * Describes the message forms.v1.GetSignInLinkRequest.
  * Use `create(GetSignInLinkRequestSchema)` to create a new message.
  */
 export const GetSignInLinkRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 3);
+  messageDesc(file_forms_v1_owners, 4);
 
 /**
  * Describes the message forms.v1.GetSignInLinkResponse.
  * Use `create(GetSignInLinkResponseSchema)` to create a new message.
  */
 export const GetSignInLinkResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 4);
+  messageDesc(file_forms_v1_owners, 5);
 
 /**
  * Describes the message forms.v1.SignInRequest.
  * Use `create(SignInRequestSchema)` to create a new message.
  */
 export const SignInRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 5);
+  messageDesc(file_forms_v1_owners, 6);
 
 /**
  * Describes the message forms.v1.SignInResponse.
  * Use `create(SignInResponseSchema)` to create a new message.
  */
 export const SignInResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 6);
+  messageDesc(file_forms_v1_owners, 7);
 
 /**
  * Describes the message forms.v1.SignOutRequest.
  * Use `create(SignOutRequestSchema)` to create a new message.
  */
 export const SignOutRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 7);
+  messageDesc(file_forms_v1_owners, 8);
 
 /**
  * Describes the message forms.v1.SignOutResponse.
  * Use `create(SignOutResponseSchema)` to create a new message.
  */
 export const SignOutResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 8);
+  messageDesc(file_forms_v1_owners, 9);
 
 /**
  * Describes the message forms.v1.GetOwnerRequest.
  * Use `create(GetOwnerRequestSchema)` to create a new message.
  */
 export const GetOwnerRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 9);
+  messageDesc(file_forms_v1_owners, 10);
 
 /**
  * Describes the message forms.v1.GetOwnerResponse.
  * Use `create(GetOwnerResponseSchema)` to create a new message.
  */
 export const GetOwnerResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 10);
+  messageDesc(file_forms_v1_owners, 11);
 
 /**
  * Describes the message forms.v1.ListOwnedFormsRequest.
  * Use `create(ListOwnedFormsRequestSchema)` to create a new message.
  */
 export const ListOwnedFormsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 11);
+  messageDesc(file_forms_v1_owners, 12);
 
 /**
  * Describes the message forms.v1.ListOwnedFormsResponse.
  * Use `create(ListOwnedFormsResponseSchema)` to create a new message.
  */
 export const ListOwnedFormsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 12);
+  messageDesc(file_forms_v1_owners, 13);
 
 /**
  * Describes the message forms.v1.GetOwnedFormRequest.
  * Use `create(GetOwnedFormRequestSchema)` to create a new message.
  */
 export const GetOwnedFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 13);
+  messageDesc(file_forms_v1_owners, 14);
 
 /**
  * Describes the message forms.v1.GetOwnedFormResponse.
  * Use `create(GetOwnedFormResponseSchema)` to create a new message.
  */
 export const GetOwnedFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 14);
+  messageDesc(file_forms_v1_owners, 15);
 
 /**
  * Describes the message forms.v1.ConfirmOwnedFormRequest.
  * Use `create(ConfirmOwnedFormRequestSchema)` to create a new message.
  */
 export const ConfirmOwnedFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 15);
+  messageDesc(file_forms_v1_owners, 16);
 
 /**
  * Describes the message forms.v1.ConfirmOwnedFormResponse.
  * Use `create(ConfirmOwnedFormResponseSchema)` to create a new message.
  */
 export const ConfirmOwnedFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 16);
+  messageDesc(file_forms_v1_owners, 17);
 
 /**
  * Describes the message forms.v1.CloseOwnedFormRequest.
  * Use `create(CloseOwnedFormRequestSchema)` to create a new message.
  */
 export const CloseOwnedFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 17);
+  messageDesc(file_forms_v1_owners, 18);
 
 /**
  * Describes the message forms.v1.CloseOwnedFormResponse.
  * Use `create(CloseOwnedFormResponseSchema)` to create a new message.
  */
 export const CloseOwnedFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 18);
+  messageDesc(file_forms_v1_owners, 19);
 
 /**
  * Describes the message forms.v1.ReopenOwnedFormRequest.
  * Use `create(ReopenOwnedFormRequestSchema)` to create a new message.
  */
 export const ReopenOwnedFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 19);
+  messageDesc(file_forms_v1_owners, 20);
 
 /**
  * Describes the message forms.v1.ReopenOwnedFormResponse.
  * Use `create(ReopenOwnedFormResponseSchema)` to create a new message.
  */
 export const ReopenOwnedFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 20);
+  messageDesc(file_forms_v1_owners, 21);
 
 /**
  * Describes the message forms.v1.SetOwnedFormMailsRequest.
  * Use `create(SetOwnedFormMailsRequestSchema)` to create a new message.
  */
 export const SetOwnedFormMailsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 21);
+  messageDesc(file_forms_v1_owners, 22);
 
 /**
  * Describes the message forms.v1.SetOwnedFormMailsResponse.
  * Use `create(SetOwnedFormMailsResponseSchema)` to create a new message.
  */
 export const SetOwnedFormMailsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 22);
+  messageDesc(file_forms_v1_owners, 23);
+
+/**
+ * Describes the message forms.v1.AddFormRecipientRequest.
+ * Use `create(AddFormRecipientRequestSchema)` to create a new message.
+ */
+export const AddFormRecipientRequestSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 24);
+
+/**
+ * Describes the message forms.v1.AddFormRecipientResponse.
+ * Use `create(AddFormRecipientResponseSchema)` to create a new message.
+ */
+export const AddFormRecipientResponseSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 25);
+
+/**
+ * Describes the message forms.v1.RemoveFormRecipientRequest.
+ * Use `create(RemoveFormRecipientRequestSchema)` to create a new message.
+ */
+export const RemoveFormRecipientRequestSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 26);
+
+/**
+ * Describes the message forms.v1.RemoveFormRecipientResponse.
+ * Use `create(RemoveFormRecipientResponseSchema)` to create a new message.
+ */
+export const RemoveFormRecipientResponseSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 27);
+
+/**
+ * Describes the message forms.v1.OfferOwnedFormRequest.
+ * Use `create(OfferOwnedFormRequestSchema)` to create a new message.
+ */
+export const OfferOwnedFormRequestSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 28);
+
+/**
+ * Describes the message forms.v1.OfferOwnedFormResponse.
+ * Use `create(OfferOwnedFormResponseSchema)` to create a new message.
+ */
+export const OfferOwnedFormResponseSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_owners, 29);
 
 /**
  * Describes the message forms.v1.OwnedSubmissionFilter.
  * Use `create(OwnedSubmissionFilterSchema)` to create a new message.
  */
 export const OwnedSubmissionFilterSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 23);
+  messageDesc(file_forms_v1_owners, 30);
 
 /**
  * Describes the message forms.v1.OwnedSubmission.
  * Use `create(OwnedSubmissionSchema)` to create a new message.
  */
 export const OwnedSubmissionSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 24);
+  messageDesc(file_forms_v1_owners, 31);
 
 /**
  * Describes the message forms.v1.AnswerText.
  * Use `create(AnswerTextSchema)` to create a new message.
  */
 export const AnswerTextSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 25);
+  messageDesc(file_forms_v1_owners, 32);
 
 /**
  * Describes the message forms.v1.ListOwnedSubmissionsRequest.
  * Use `create(ListOwnedSubmissionsRequestSchema)` to create a new message.
  */
 export const ListOwnedSubmissionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 26);
+  messageDesc(file_forms_v1_owners, 33);
 
 /**
  * Describes the message forms.v1.ListOwnedSubmissionsResponse.
  * Use `create(ListOwnedSubmissionsResponseSchema)` to create a new message.
  */
 export const ListOwnedSubmissionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 27);
+  messageDesc(file_forms_v1_owners, 34);
 
 /**
  * Describes the message forms.v1.SearchOwnedSubmissionsRequest.
  * Use `create(SearchOwnedSubmissionsRequestSchema)` to create a new message.
  */
 export const SearchOwnedSubmissionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 28);
+  messageDesc(file_forms_v1_owners, 35);
 
 /**
  * Describes the message forms.v1.SearchOwnedSubmissionsResponse.
  * Use `create(SearchOwnedSubmissionsResponseSchema)` to create a new message.
  */
 export const SearchOwnedSubmissionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 29);
+  messageDesc(file_forms_v1_owners, 36);
 
 /**
  * Describes the message forms.v1.GetOwnedSubmissionRequest.
  * Use `create(GetOwnedSubmissionRequestSchema)` to create a new message.
  */
 export const GetOwnedSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 30);
+  messageDesc(file_forms_v1_owners, 37);
 
 /**
  * Describes the message forms.v1.GetOwnedSubmissionResponse.
  * Use `create(GetOwnedSubmissionResponseSchema)` to create a new message.
  */
 export const GetOwnedSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 31);
+  messageDesc(file_forms_v1_owners, 38);
 
 /**
  * Describes the message forms.v1.DeleteOwnedSubmissionRequest.
  * Use `create(DeleteOwnedSubmissionRequestSchema)` to create a new message.
  */
 export const DeleteOwnedSubmissionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 32);
+  messageDesc(file_forms_v1_owners, 39);
 
 /**
  * Describes the message forms.v1.DeleteOwnedSubmissionResponse.
  * Use `create(DeleteOwnedSubmissionResponseSchema)` to create a new message.
  */
 export const DeleteOwnedSubmissionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 33);
+  messageDesc(file_forms_v1_owners, 40);
 
 /**
  * Describes the message forms.v1.ExportOwnedSubmissionsRequest.
  * Use `create(ExportOwnedSubmissionsRequestSchema)` to create a new message.
  */
 export const ExportOwnedSubmissionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 34);
+  messageDesc(file_forms_v1_owners, 41);
 
 /**
  * Describes the message forms.v1.ExportOwnedSubmissionsResponse.
  * Use `create(ExportOwnedSubmissionsResponseSchema)` to create a new message.
  */
 export const ExportOwnedSubmissionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 35);
+  messageDesc(file_forms_v1_owners, 42);
 
 /**
  * Describes the message forms.v1.GetOwnedUploadRequest.
  * Use `create(GetOwnedUploadRequestSchema)` to create a new message.
  */
 export const GetOwnedUploadRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 36);
+  messageDesc(file_forms_v1_owners, 43);
 
 /**
  * Describes the message forms.v1.GetOwnedUploadResponse.
  * Use `create(GetOwnedUploadResponseSchema)` to create a new message.
  */
 export const GetOwnedUploadResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_owners, 37);
+  messageDesc(file_forms_v1_owners, 44);
 
 /**
  * Lets an address read and manage the forms that it owns.

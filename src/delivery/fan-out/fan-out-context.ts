@@ -2,7 +2,7 @@ import type { Delivery } from '../../domain/definition/definition.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms.ts';
-import { listConfirmedRecipients } from '../../store/mail.ts';
+import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail.ts';
 import { findVersion, type Version } from '../../store/versions.ts';
 import type { DeliveryOptions } from '../options.ts';
 
@@ -78,7 +78,7 @@ export type FanOutContext = {
   forms: Map<string, Form>;
   versions: Map<string, Version>;
   /** The further addresses that have confirmed. */
-  recipients: { formId: string; address: string }[];
+  recipients: ConfirmedRecipient[];
 };
 
 type KnownForms = Pick<FanOutContext, 'forms' | 'versions'>;

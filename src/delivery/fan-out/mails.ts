@@ -93,7 +93,7 @@ function isOwner(form: Form | undefined, to: string): boolean {
   return owner !== null && addressKey(owner) === addressKey(to);
 }
 
-/** The owner's address, or instead those in `to` that have confirmed; the owner confirms by another link. */
+/** Those that the definition has, and those beside them that the owner has added and that have confirmed. */
 function recipientsOf(
   { settings }: FanOutOptions,
   { formId }: StoredEvent,
@@ -101,6 +101,14 @@ function recipientsOf(
   delivery: EmailDelivery,
 ): string[] {
   if (formId === demoFormId) return [settings.operatorEmail ?? settings.mailFrom];
+  const named = namedRecipients(formId, context, delivery);
+  const known = new Set(named.map(addressKey));
+  const added = context.recipients.filter((each) => each.formId === formId && !known.has(each.address));
+  return [...named, ...added.flatMap(({ addedAs }) => addedAs ?? [])];
+}
+
+/** The owner's address, or instead those in `to` that have confirmed; the owner confirms by another link. */
+function namedRecipients(formId: string, context: FanOutContext, delivery: EmailDelivery): string[] {
   const owner = context.forms.get(formId)?.ownerEmail ?? undefined;
   if (delivery.to === undefined) return owner === undefined ? [] : [owner];
   const known = new Set(

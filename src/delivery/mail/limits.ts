@@ -2,6 +2,7 @@ import { SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
 import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
+import type { Database } from '../../store/database/database.ts';
 import type { Claim } from '../../store/delivery-queue.ts';
 import { type Form, findAnyForm } from '../../store/forms.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../store/mail.ts';
@@ -25,7 +26,7 @@ export async function findMailRefusal(
   const form = isLimited(claim) ? await findAnyForm(options.database, claim.formId) : undefined;
   if (form === null) return dropped('The form was deleted.');
   // Asked first, since answers can wait in thousands.
-  const wait = form && claim.kind === 'owner' ? waitForOwner(options, claim, form, to) : null;
+  const wait = form && claim.kind === 'owner' ? await waitForOwner(options, claim, form, to) : null;
   if (wait !== null) return wait;
 
   const unasked = claim.kind === 'notice' || isRequest(claim);
@@ -39,14 +40,19 @@ export async function findMailRefusal(
     : refuseRequest(options, claim, form, to);
 }
 
-/** Answers to a form made without a key go to nobody but an owner who has confirmed. */
-function waitForOwner(
-  { settings, now }: MailLimitOptions,
+/**
+ * Answers to a form made without a key go to nobody but an owner who has confirmed, and to those whom this owner has
+ * added and who have confirmed, too.
+ */
+async function waitForOwner(
+  { database, settings, now }: MailLimitOptions,
   claim: Claim,
   form: Form,
   to: string,
-): Refusal | null {
-  if (!isKeyless(form) || (isOwner(form, to) && form.ownerConfirmedAt !== null)) return null;
+): Promise<Refusal | null> {
+  if (!isKeyless(form)) return null;
+  if (form.ownerConfirmedAt !== null && (isOwner(form, to) || (await isRecipient(database, form, to))))
+    return null;
   return isOlder(claim, settings.retentionDays, now())
     ? dropped('The owner did not confirm the address in time.')
     : { outcome: 'waits', error: UNCONFIRMED, waitMs: DAY_MS };
@@ -60,8 +66,7 @@ async function refuseOwnerMail(
   to: string,
 ): Promise<Refusal | null> {
   if (claim.step > 0 || (isOwner(form, to) && form.ownerConfirmedAt !== null)) return null;
-  const recipients = await listConfirmedRecipients(database, [form.id]);
-  if (recipients.some(({ address }) => address === addressKey(to))) return null;
+  if (await isRecipient(database, form, to)) return null;
   const allowance = { holder: mailboxOf(to), kind: 'owner', limit: UNCONFIRMED_A_DAY };
   const usedUp = await takeMailAllowances(database, claim.id, [allowance]);
   return usedUp && { outcome: 'waits', error: UNCONFIRMED, waitMs: usedUp.waitMs };
@@ -131,6 +136,11 @@ function ofCreator({ createdFrom }: Form, allowance: Omit<MailAllowance, 'holder
 
 function isOwner({ ownerEmail }: Form, to: string): boolean {
   return ownerEmail !== null && addressKey(ownerEmail) === addressKey(to);
+}
+
+async function isRecipient(database: Database, { id }: Form, to: string): Promise<boolean> {
+  const recipients = await listConfirmedRecipients(database, [id]);
+  return recipients.some(({ address }) => address === addressKey(to));
 }
 
 function isKeyless({ createdBy }: Form): boolean {

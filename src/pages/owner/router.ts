@@ -2,7 +2,15 @@ import { Router } from 'express';
 import { HttpError } from '../../http/errors.ts';
 import { confirmForm, showForms } from './forms.ts';
 import { type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
-import { closeForm, reopenForm, setMails, showSettings } from './settings.ts';
+import {
+  addRecipient,
+  closeForm,
+  offerForm,
+  removeRecipient,
+  reopenForm,
+  setMails,
+  showSettings,
+} from './settings.ts';
 import { askForLink, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
 import { askToDelete, deleteSubmission, sendFile, showSubmission } from './submission.ts';
 import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
@@ -34,6 +42,9 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   router.route('/owner/forms/:id/close').post(page(closeForm)).all(refuseMethod);
   router.route('/owner/forms/:id/reopen').post(page(reopenForm)).all(refuseMethod);
   router.route('/owner/forms/:id/mails').post(page(setMails)).all(refuseMethod);
+  router.route('/owner/forms/:id/recipients').post(page(addRecipient)).all(refuseMethod);
+  router.route('/owner/forms/:id/recipients/remove').post(page(removeRecipient)).all(refuseMethod);
+  router.route('/owner/forms/:id/hand-over').post(page(offerForm)).all(refuseMethod);
   router.route('/owner/submissions/:id').get(page(showSubmission)).all(refuseMethod);
   router
     .route('/owner/submissions/:id/delete')

@@ -1,32 +1,37 @@
 import { FormStatus } from '../../../gen/forms/v1/forms_pb.js';
 import { type OwnedForm, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { httpErrorOf } from '../../http/errors.ts';
 import { sendPage } from '../../http/reply.ts';
-import { type Html, html } from '../../text/html.ts';
+import { attributes, type Html, html } from '../../text/html.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { rootOf } from '../layout.ts';
 import { formHead, formIn, formUrl } from './form-view.ts';
-import type { HandleOwner } from './handler.ts';
-import { buttonForm, renderOwnerPage } from './layout.ts';
-import { idIn } from './request.ts';
+import type { HandleOwner, OwnerExchange } from './handler.ts';
+import { buttonForm, csrfInput, renderOwnerPage } from './layout.ts';
+import { idIn, inputOf } from './request.ts';
 
 const { method: rpcs } = OwnersService;
 
-/** Shows where a form is to be found, and lets its owner close it and stop its mails. */
-export const showSettings: HandleOwner = async (exchange) => {
+/** Shows where a form is to be found, whether it is closed, and who gets its mails, and lets its owner change that. */
+export const showSettings: HandleOwner = (exchange) => sendSettings(exchange);
+
+async function sendSettings(exchange: OwnerExchange, problem?: Problem): Promise<void> {
   const { request, response, call, language, csrf } = exchange;
   const form = await formIn(exchange);
   if (form === undefined) return;
   const { address } = await call(rpcs.getOwner, {});
-  const view = { here: formUrl(request, form), csrf, language, address };
+  const view = { here: formUrl(request, form), csrf, language, address, problem };
   const body = html`${formHead(form, 'settings', request, language)}
 ${addressesOf(form, language)}
 ${closingOf(form, view)}
-${mailsOf(form, view)}`;
+${mailsOf(form, view)}
+${!form.usesWebhook && recipientsOf(form, view)}
+${handOverOf(form, view)}`;
   const title = `${language.owner.settings}: ${form.name}`;
   const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
-  await sendPage(request, response, 200, page);
-};
+  await sendPage(request, response, problem === undefined ? 200 : 422, page);
+}
 
 /** Closes a form. */
 export const closeForm: HandleOwner = async (exchange) => {
@@ -46,6 +51,37 @@ export const setMails: HandleOwner = async (exchange) => {
   await call(rpcs.setOwnedFormMails, { formId: idIn(request), stopped: inputs.has('stop') });
   backToSettings(exchange);
 };
+
+/** Adds a recipient, who is asked by mail. */
+export const addRecipient: HandleOwner = (exchange) =>
+  ask(exchange, 'recipient', (request) => exchange.call(rpcs.addFormRecipient, request));
+
+/** Removes a recipient. */
+export const removeRecipient: HandleOwner = (exchange) =>
+  ask(exchange, 'recipient', (request) => exchange.call(rpcs.removeFormRecipient, request));
+
+/** Asks somebody to take the form over. */
+export const offerForm: HandleOwner = (exchange) =>
+  ask(exchange, 'new-owner', (request) => exchange.call(rpcs.offerOwnedForm, request));
+
+/** Makes a call with the address that was entered; says so on the page if it is none. */
+async function ask(
+  exchange: OwnerExchange,
+  input: Problem['input'],
+  make: (request: { formId: string; email: string }) => Promise<unknown>,
+): Promise<void> {
+  const { request, inputs, language } = exchange;
+  const email = inputOf(inputs, 'email').trim();
+  try {
+    await make({ formId: idIn(request), email });
+  } catch (error) {
+    const { reason } = httpErrorOf(error);
+    if (reason !== 'invalid' && reason !== 'conflict') throw error;
+    const text = reason === 'invalid' ? language.owner.wrongEmail : language.owner.notPossible;
+    return sendSettings(exchange, { input, email, text });
+  }
+  backToSettings(exchange);
+}
 
 function backToSettings({ request, response }: Parameters<HandleOwner>[0]): void {
   response.redirect(303, `${rootOf(request)}owner/forms/${idIn(request)}/settings`);
@@ -89,4 +125,52 @@ function mailsOf(
 ${buttonForm({ action: `${here}/mails`, csrf, label, quiet: !mailsStopped, more })}`;
 }
 
-type View = { here: string; csrf: string; language: OwnerLanguage; address: string };
+function recipientsOf({ recipients }: OwnedForm, view: View): Html {
+  const { here, csrf, language } = view;
+  const { owner } = language;
+  const rows = recipients.map(({ address, confirmed }) => {
+    const more = html`<input type="hidden" name="email" value="${address}">`;
+    const label = fill(owner.remove, { email: address });
+    return html`<li>${address} ${!confirmed && html`<span class="note">${owner.waits}</span>`}
+${buttonForm({ action: `${here}/recipients/remove`, csrf, label, quiet: true, more })}</li>
+`;
+  });
+  return html`<h2>${owner.recipients}</h2>
+<p>${owner.recipientsText}</p>
+${rows.length > 0 && html`<ul class="files">${rows}</ul>`}
+${emailForm(view, { action: `${here}/recipients`, input: 'recipient', label: owner.addRecipient, button: owner.addButton })}`;
+}
+
+function handOverOf({ offeredTo }: OwnedForm, view: View): Html {
+  const { owner } = view.language;
+  return html`<h2>${owner.handOver}</h2>
+<p>${owner.handOverText}</p>
+${offeredTo !== '' && html`<p role="status">${fill(owner.offered, { email: offeredTo })}</p>`}
+${emailForm(view, { action: `${view.here}/hand-over`, input: 'new-owner', label: owner.newOwner, button: owner.handOverButton })}`;
+}
+
+function emailForm({ csrf, language, problem }: View, { action, input, label, button }: EmailForm): Html {
+  const wrong = problem?.input === input ? problem : undefined;
+  return html`<form class="line" method="post" action="${action}" novalidate>${csrfInput(csrf)}
+<div class="${wrong === undefined ? 'field' : 'field wrong'}"><label for="${input}">${label}</label>
+${wrong !== undefined && html`<p class="error" id="${input}.error"><span class="sr">${language.words.error} </span>${wrong.text}</p>`}
+<input class="control" id="${input}" name="email" type="email" autocomplete="off" required${attributes({
+    value: wrong?.email,
+    'aria-invalid': wrong !== undefined && 'true',
+    'aria-describedby': wrong !== undefined && `${input}.error`,
+  })}></div>
+<button class="quiet">${button}</button></form>`;
+}
+
+/** What is wrong with an address that was entered, and where. */
+type Problem = { input: 'recipient' | 'new-owner'; email: string; text: string };
+
+type EmailForm = { action: string; input: Problem['input']; label: string; button: string };
+
+type View = {
+  here: string;
+  csrf: string;
+  language: OwnerLanguage;
+  address: string;
+  problem: Problem | undefined;
+};

@@ -5,17 +5,17 @@ import type { Form } from '../../store/forms.ts';
 
 /** Events about a form that no webhook receives: the delivery loop makes mails of them. */
 export const formEvents = {
-  activated: (form: Form, at: Date, address: string) =>
+  activated: (form: Named, at: Date, address: string) =>
     newEvent(form, at, 'form.activated', eventTypes['form.activated'].body({ address })),
 
-  ownerChangeRequested: (form: Form, at: Date, address: string) =>
+  ownerChangeRequested: (form: Named, at: Date, address: string) =>
     newEvent(form, at, 'owner.change_requested', eventTypes['owner.change_requested'].body({ address })),
 
-  recipientsAdded: (form: Form, at: Date, addresses: string[]) =>
+  recipientsAdded: (form: Named, at: Date, addresses: string[]) =>
     newEvent(form, at, 'recipients.added', eventTypes['recipients.added'].body({ addresses })),
 };
 
-function newEvent(form: Form, createdAt: Date, type: EventType, body: string): NewEvent {
+function newEvent(form: Named, createdAt: Date, type: EventType, body: string): NewEvent {
   return {
     id: newId('evt', createdAt.getTime()),
     projectId: form.projectId,
@@ -25,3 +25,5 @@ function newEvent(form: Form, createdAt: Date, type: EventType, body: string): N
     createdAt,
   };
 }
+
+type Named = Pick<Form, 'id' | 'projectId'>;

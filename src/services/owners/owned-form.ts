@@ -37,12 +37,14 @@ export function requireConfirmed({ ownerConfirmedAt }: OwnedForm): void {
   throw failed(Reason.CONFLICT, 'The address has not confirmed that it owns the form');
 }
 
-/** A form as its owner sees it; lists leave the definition out. */
+/** A form as its owner sees it; lists leave the definition and the `facts` out. */
 export function ownedFormToMessage(
   form: OwnedForm,
   definition?: FormDefinition,
+  facts: FormFacts = {},
 ): MessageInitShape<typeof OwnedFormSchema> {
   return {
+    ...facts,
     id: form.id,
     name: form.name,
     status: form.status === 'archived' ? FormStatus.ARCHIVED : FormStatus.PUBLISHED,
@@ -70,3 +72,13 @@ function withoutDelivery(definition: FormDefinition): Omit<DefinitionMessage, 'd
   const { delivery: _, $typeName: __, ...asked } = definitionToMessage(definition);
   return asked;
 }
+
+/** What is said of a form that is read alone. */
+type FormFacts = {
+  mailsStopped?: boolean;
+  recipients?: { address: string; confirmed: boolean }[];
+  offeredTo?: string;
+  usesWebhook?: boolean;
+  pageUrl?: string;
+  submitUrl?: string;
+};

@@ -5,10 +5,11 @@ import { ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import { releaseWaitingMail } from '../../store/delivery-removal.ts';
 import { setFormClosed } from '../../store/forms.ts';
-import { isMailStopped, startMail, stopMail } from '../../store/mail.ts';
+import { isMailStopped, listAddedRecipients, startMail, stopMail } from '../../store/mail.ts';
 import { confirmOwner, listOwnedForms } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { pageRequestOf } from '../request-values.ts';
+import { peopleMethods } from './form-people.ts';
 import { logAction } from './log-action.ts';
 import { addressesOf, anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
@@ -20,6 +21,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
   return {
     ...sessionMethods(context),
     ...submissionMethods(context),
+    ...peopleMethods(context),
 
     async listOwnedForms(request, call) {
       const owner = ownerOf(call);
@@ -38,12 +40,13 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const mailsStopped = await isMailStopped(database, { address: form.ownerEmail, formId });
       logAction(context, call, owner, 'read form', { formId });
       return {
-        form: {
-          ...ownedFormToMessage(form, definition),
+        form: ownedFormToMessage(form, definition, {
           mailsStopped,
+          recipients: await listAddedRecipients(database, formId),
+          offeredTo: form.pendingOwnerEmail ?? '',
           usesWebhook: definition.delivery.type === 'webhook',
           ...addressesOf(context, form, definition),
-        },
+        }),
       };
     },
 

@@ -3,6 +3,7 @@ import { DeletedForms } from './2026-11-21-deleted-forms.ts';
 import { FirstTables } from './2026-11-21-first-tables.ts';
 import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
+import { AddedRecipients } from './2026-11-22-added-recipients.ts';
 import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
 import { CircuitBreaker } from './2026-11-22-circuit-breaker.ts';
 import { ClosedForms } from './2026-11-22-closed-forms.ts';
@@ -35,4 +36,5 @@ export const migrations = [
   { name: '2026-11-22-owner-sessions', class: OwnerSessions },
   { name: '2026-11-22-traces', class: Traces },
   { name: '2026-11-22-closed-forms', class: ClosedForms },
+  { name: '2026-11-22-added-recipients', class: AddedRecipients },
 ];

@@ -8,7 +8,13 @@ import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { ExportFormat, SubmissionStatus, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import { signInToken } from '../../../src/domain/sign-in-link.ts';
-import { isMailStopped, stopMail } from '../../../src/store/mail.ts';
+import {
+  confirmRecipient,
+  isMailStopped,
+  listConfirmedRecipients,
+  stopMail,
+} from '../../../src/store/mail.ts';
+import { confirmOwner } from '../../../src/store/owners.ts';
 import { engines } from '../../support/database.ts';
 import { failureOf } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -199,7 +205,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
 
       expect((await owner.listOwnedForms({})).forms).toMatchObject([{ id: formId, confirmed: false }]);
       for (const { localName } of OwnersService.methods) {
-        if (!localName.includes('Owned') || /listOwnedForms|confirmOwnedForm/.test(localName)) continue;
+        if (/SignIn|signIn|signOut|getOwner$|listOwnedForms|confirmOwnedForm/.test(localName)) continue;
         expect(await failureOf(outcomeOf(owner, localName, request)), localName).toMatchObject({
           reason: 'CONFLICT',
         });
@@ -263,6 +269,52 @@ describe.each(engines)('OwnersService on %s', (engine) => {
         false,
         false,
       ]);
+    });
+
+    it('go by mail to those whom the owner adds once they confirm, ten at most, and no more once removed', async () => {
+      const { formId, owner } = await givenOwner();
+      const recipients = async () => (await owner.getOwnedForm({ formId })).form?.recipients;
+      const asked = async () => {
+        const rows = await rpc.database.select(
+          "select body from events where form_id = $1 and type = 'recipients.added'",
+          [formId],
+        );
+        return rows.map(({ body }) => JSON.parse(String(body)).addresses);
+      };
+
+      await owner.addFormRecipient({ formId, email: 'Bob@example.com' });
+      await owner.addFormRecipient({ formId, email: 'bob@example.com' });
+      expect(await recipients()).toMatchObject([{ address: 'Bob@example.com', confirmed: false }]);
+      expect(await asked()).toEqual([['Bob@example.com']]);
+      await confirmRecipient(rpc.database, { formId, address: 'bob@example.com' });
+      expect(await recipients()).toMatchObject([{ address: 'Bob@example.com', confirmed: true }]);
+
+      const added = await Promise.allSettled(
+        Array.from({ length: 12 }, (_, n) => owner.addFormRecipient({ formId, email: `r${n}@example.com` })),
+      );
+      expect(added.filter(({ status }) => status === 'fulfilled')).toHaveLength(9);
+      await owner.removeFormRecipient({ formId, email: 'BOB@example.com' });
+      expect(await recipients()).toHaveLength(9);
+      expect((await listConfirmedRecipients(rpc.database, [formId])).map(({ address }) => address)).toEqual(
+        [],
+      );
+      expect(await failureOf(owner.addFormRecipient({ formId, email: 'bob' }))).toMatchObject({
+        reason: 'INVALID',
+      });
+    });
+
+    it('belong, with the form, to whom the owner hands it over, once they agree', async () => {
+      const { formId, owner, address } = await givenOwner();
+      const next = `${crypto.randomUUID()}@example.com`;
+
+      await owner.offerOwnedForm({ formId, email: next });
+      expect((await owner.getOwnedForm({ formId })).form?.offeredTo).toBe(next);
+      expect((await rpc.forms.getForm({ formId }, rpc.owner)).form?.ownerEmail).toBe(address);
+      await confirmOwner(rpc.database, formId, next);
+
+      expect(await failureOf(owner.getOwnedForm({ formId }))).toMatchObject({ reason: 'NOT_FOUND' });
+      const taken = await signedIn(next);
+      expect((await taken.getOwnedForm({ formId })).form).toMatchObject({ confirmed: true, offeredTo: '' });
     });
 
     it('are listed newest first, by status, time and page, with words instead of values', async () => {

@@ -1,0 +1,78 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { addressKey } from '../../domain/email-address.ts';
+import { ownerOf } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
+import { insertEvents } from '../../store/events.ts';
+import { addRecipient, removeRecipient } from '../../store/mail.ts';
+import { type OwnedForm, proposeOwner } from '../../store/owners.ts';
+import type { ServiceContext } from '../context.ts';
+import { formEvents } from '../forms/form-events.ts';
+import { requireEmail } from '../forms/form-request.ts';
+import { logAction } from './log-action.ts';
+import { confirmedForm } from './owned-form.ts';
+
+/** The RPCs by which an owner lets others get a form's mails, or hands the form over. */
+export function peopleMethods(context: ServiceContext): PeopleMethods {
+  const { database, forms, now, notifyWorkers } = context;
+
+  async function deliveryOf({ currentVersionId }: OwnedForm) {
+    return (await forms.version(currentVersionId)).definition.delivery;
+  }
+
+  return {
+    async addFormRecipient({ formId, email }, call) {
+      const owner = ownerOf(call);
+      const form = await confirmedForm(database, owner, formId);
+      requireEmail(email);
+      if ((await deliveryOf(form)).type !== 'email') {
+        throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by mail');
+      }
+      const outcome = await database.transaction(async (tx) => {
+        const added = await addRecipient(tx, { formId, address: email, max: MAX_RECIPIENTS });
+        if (added === 'added')
+          await insertEvents(tx, [formEvents.recipientsAdded(form, new Date(now()), [email])]);
+        return added;
+      });
+      if (outcome === 'full')
+        throw failed(Reason.CONFLICT, `A form has at most ${MAX_RECIPIENTS} added recipients`);
+      notifyWorkers();
+      logAction(context, call, owner, 'add recipient', { formId, other: addressKey(email) });
+      return {};
+    },
+
+    async removeFormRecipient({ formId, email }, call) {
+      const owner = ownerOf(call);
+      const form = await confirmedForm(database, owner, formId);
+      requireEmail(email);
+      const delivery = await deliveryOf(form);
+      const named = delivery.type === 'email' ? (delivery.to ?? []) : [];
+      const inDefinition = named.some((address) => addressKey(address) === addressKey(email));
+      await removeRecipient(database, { formId, address: email, inDefinition });
+      logAction(context, call, owner, 'remove recipient', { formId, other: addressKey(email) });
+      return {};
+    },
+
+    async offerOwnedForm({ formId, email }, call) {
+      const owner = ownerOf(call);
+      const form = await confirmedForm(database, owner, formId);
+      requireEmail(email);
+      await database.transaction(async (tx) => {
+        await proposeOwner(tx, form.projectId, formId, email);
+        await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+      });
+      notifyWorkers();
+      logAction(context, call, owner, 'offer form', { formId, other: addressKey(email) });
+      return {};
+    },
+  };
+}
+
+/** Twice what a definition can name. */
+const MAX_RECIPIENTS = 10;
+
+type PeopleMethods = Pick<
+  ServiceImpl<typeof OwnersService>,
+  'addFormRecipient' | 'removeFormRecipient' | 'offerOwnedForm'
+>;
