@@ -40,11 +40,13 @@ const modules = [
   './browser/page.ts',
   './browser/answers.ts',
   './browser/ranking.ts',
+  './browser/typing.ts',
   './browser/saving.ts',
   './browser/uploads.ts',
   './browser/visits.ts',
   './browser/zones.ts',
   '../domain/conditions/condition.ts',
+  '../domain/fields/web-address.ts',
 ];
 
 const DOCS_SCRIPT = './browser/docs.ts';

@@ -3,6 +3,7 @@ import type { ErrorDetail, HttpError } from '../http/errors.ts';
 import type { Page } from '../http/reply.ts';
 import { html } from '../text/html.ts';
 import { renderActivated } from './activation/activated.ts';
+import { renderActivation } from './activation/activation-link.ts';
 import { renderCompletion } from './form/completion-page.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
@@ -17,8 +18,13 @@ export const formPostPages = {
 
 /** Names the refused answers (422), or says why the post was refused. */
 function renderError(error: HttpError, request: IncomingMessage, requestId: string): Page {
+  if (error.reason === 'invalid' && isActivation(request)) return renderActivation(request, {});
   if (error.reason === 'invalid') return renderProblems(error.details, request);
   return renderMessageOf(error, request, { requestId });
+}
+
+function isActivation({ url = '' }: IncomingMessage): boolean {
+  return /\/activate\/?(?:\?|$)/.test(url);
 }
 
 /** Names what was wrong with the answers that a static site's own form has posted. */

@@ -5,13 +5,17 @@ import type { Page } from '../http/reply.ts';
 import { type Html, html } from '../text/html.ts';
 import type { Words } from '../text/words/en.ts';
 import { chooseLanguage, fill, type Language } from '../text/words/language.ts';
+import { type IconName, icon } from './icons.ts';
 import { renderPage, rootOf } from './layout.ts';
 
 /** A page with a title and a sentence, and perhaps more below. */
 export function renderMessage(message: Message): Page {
   const { title, text, request, language } = message;
-  const body = html`<h1>${title}</h1>
+  const body = html`${message.icon !== undefined && icon(message.icon)}
+${message.formName !== undefined && message.formName !== '' && html`<p class="form-name">${message.formName}</p>`}
+<h1>${title}</h1>
 <p class="lead">${text}</p>
+${message.next !== undefined && html`<p class="note">${message.next}</p>`}
 ${message.more}`;
   return renderPage({
     language,
@@ -29,12 +33,33 @@ ${message.more}`;
 export function renderError(error: HttpError, request: IncomingMessage, options: ErrorOptions): Page {
   const language = languageOf(request, options.locale);
   const [title, text] = wordsFor(error.reason, language.words);
-  return renderMessage({ request, language, title, text: fill(text, { id: options.requestId }), ...options });
+  return renderMessage({
+    request,
+    language,
+    title,
+    text: fill(text, { id: options.requestId }),
+    icon: iconFor(error.reason),
+    next: nextFor(error.reason, language.words),
+    ...options,
+  });
 }
 
 /** The language of a page, by the form's `locale` and the request's `Accept-Language`. */
 export function languageOf(request: IncomingMessage, locale = ''): Language {
   return chooseLanguage(locale, request.headers['accept-language']);
+}
+
+function iconFor(reason: ErrorReason): IconName {
+  if (reason === 'conflict') return 'done';
+  if (reason === 'expired') return 'clock';
+  if (reason === 'cancelled' || reason === 'closed' || reason === 'archived') return 'closed';
+  return reason === 'not_found' || reason === 'method' ? 'unknown' : 'problem';
+}
+
+/** What a person can do next, where the text does not say it. */
+function nextFor(reason: ErrorReason, words: Words): string | undefined {
+  if (reason === 'conflict' || reason === 'cancelled') return words.closePage;
+  return reason === 'closed' || reason === 'archived' || reason === 'not_found' ? words.askSender : undefined;
 }
 
 function wordsFor(reason: ErrorReason, words: Words): [title: string, text: string] {
@@ -84,6 +109,9 @@ export type Message = Looks & {
   language: Language;
   title: string;
   text: string;
+  icon?: IconName;
+  /** What the person can do next. */
+  next?: string | undefined;
   more?: Html | false;
   /** Whether what is below needs the script. */
   script?: boolean;

@@ -15,15 +15,15 @@ export function logoOf(theme: Theme | undefined): string | undefined {
 /**
  * The style rules of an accent colour, empty if there is none.
  *
- * The colour is moved towards black or white until it can be read, as text too, on the light and on
- * the dark page, and the text on top of it is whichever of black and white stands out more. Whatever
- * an author picks, the contrast is that of WCAG 2.2 AA.
+ * Buttons have the very colour, with whichever of black and white stands out more on it. Where it is text, a line or
+ * a mark on the page, it is moved towards black on the light page, and towards white on the dark one, until it can be
+ * read. Whatever an author picks, the contrast is that of WCAG 2.2 AA.
  */
 export function accentStyle(theme: Theme | undefined): string {
   const color = parse(theme?.accentColor ?? '');
   if (color === undefined) return '';
   const [light, dark] = [towards(color, BLACK, LIGHT_PAGE), towards(color, WHITE, DARK_PAGE)];
-  return `:root{--accent:${either(light, dark)};--on-accent:${either(onTopOf(light), onTopOf(dark))}}`;
+  return `:root{--accent:${hex(color)};--on-accent:${hex(onTopOf(color))};--accent-text:light-dark(${hex(light)},${hex(dark)})}`;
 }
 
 /** The contrast of two colours by WCAG 2.2, from 1 to 21. */
@@ -38,10 +38,6 @@ export function parse(color: string): Rgb | undefined {
   if (found === null) return undefined;
   const [red = 0, green = 0, blue = 0] = found.slice(1).map((part) => Number.parseInt(part, 16));
   return [red, green, blue];
-}
-
-function either(light: Rgb, dark: Rgb): string {
-  return `light-dark(${hex(light)},${hex(dark)})`;
 }
 
 function onTopOf(accent: Rgb): Rgb {

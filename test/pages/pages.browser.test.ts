@@ -221,9 +221,9 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
 
   it.each([
     ['dark as the device is', 'dark', 'auto', 'rgb(28, 31, 38)', 'rgb(0, 0, 0)'],
-    ['light as the device is', 'light', 'auto', 'rgb(255, 255, 255)', 'rgb(255, 255, 255)'],
+    ['light as the device is', 'light', 'auto', 'rgb(255, 255, 255)', 'rgb(0, 0, 0)'],
     ['dark as the form is', 'light', 'dark', 'rgb(28, 31, 38)', 'rgb(0, 0, 0)'],
-    ['light as the form is', 'dark', 'light', 'rgb(255, 255, 255)', 'rgb(255, 255, 255)'],
+    ['light as the form is', 'dark', 'light', 'rgb(255, 255, 255)', 'rgb(0, 0, 0)'],
   ] as const)('are %s, whatever accent they have', async (_, colorScheme, mode, card, onAccent) => {
     const session = await givenSession({ settings: { theme: { accentColor: '#ffd400', mode } } });
     const page = await open(`/f/${session.id}`, { colorScheme });

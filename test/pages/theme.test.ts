@@ -19,18 +19,21 @@ describe('the accent colour', () => {
   it.each(colors)('%s can be read on both pages, and text on it too', (accentColor) => {
     const style = accentStyle(create(ThemeSchema, { accentColor }));
 
-    const colors = [...style.matchAll(/#\w+/g)].map(([found]) => parse(found));
-    const [light = DARK_PAGE, dark = LIGHT_PAGE, onLight = light, onDark = dark] = colors;
-    expect(style).toMatch(/^:root\{--accent:light-dark\(#\w+,#\w+\);--on-accent:light-dark\(#\w+,#\w+\)\}$/);
+    const found = [...style.matchAll(/#\w+/g)].map(([each]) => parse(each));
+    const [fill = DARK_PAGE, onFill = fill, light = DARK_PAGE, dark = LIGHT_PAGE] = found;
+    expect(style).toMatch(/^:root\{--accent:#\w+;--on-accent:#\w+;--accent-text:light-dark\(#\w+,#\w+\)\}$/);
+    expect(fill).toEqual(parse(accentColor));
+    expect(contrast(fill, onFill)).toBeGreaterThanOrEqual(4.5);
     expect(contrast(light, LIGHT_PAGE)).toBeGreaterThanOrEqual(4.5);
     expect(contrast(dark, DARK_PAGE)).toBeGreaterThanOrEqual(4.5);
-    expect(contrast(light, onLight)).toBeGreaterThanOrEqual(4.5);
-    expect(contrast(dark, onDark)).toBeGreaterThanOrEqual(4.5);
   });
 
-  it('stays what it is where it can be read already', () => {
+  it('stays what it is, as text too where it can be read already', () => {
+    expect(accentStyle(create(ThemeSchema, { accentColor: '#ffd400' }))).toContain(
+      ':root{--accent:#ffd400;--on-accent:#000000;',
+    );
     expect(accentStyle(create(ThemeSchema, { accentColor: '#0a7d5a' }))).toContain(
-      ':root{--accent:light-dark(#0a7d5a,',
+      '--accent-text:light-dark(#0a7d5a,',
     );
   });
 

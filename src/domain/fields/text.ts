@@ -5,6 +5,7 @@ import { readPattern } from '../patterns/pattern.ts';
 import { textProblem } from '../text.ts';
 import { type Violation, wrongType } from '../violations.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
+import { withScheme } from './web-address.ts';
 
 /** A longer text belongs into a file. */
 const MAX_LENGTH = 100_000;
@@ -68,6 +69,7 @@ export const url: FieldTypeRules<TextField> = {
   check: (field) =>
     andAlso(checkText(field), isWebUrl, 'Must be a web address that starts with http:// or https://'),
   jsonSchema: (field, needed) => textSchema(field, needed, urlPattern),
+  readInput: (values) => withScheme(readText(values)),
   sample: () => 'https://example.com/',
 };
 

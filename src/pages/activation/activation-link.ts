@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { HttpError, httpErrorOf } from '../../http/errors.ts';
 import { type Page, prefersJson, sendPage } from '../../http/reply.ts';
-import { html } from '../../text/html.ts';
+import { attributes, html } from '../../text/html.ts';
 import { withoutLinks } from '../../text/untrusted.ts';
 import { fill } from '../../text/words/language.ts';
 import type { PageExchange } from '../handler.ts';
@@ -18,7 +18,7 @@ export async function showActivation({ call, request, response }: PageExchange):
   const link = { formId: String(request.params.id), token };
   try {
     const { formName } = await call(FormsService.method.getActivation, link);
-    await sendPage(request, response, 200, renderActivation(formName, request));
+    await sendPage(request, response, 200, renderActivation(request, { formName }));
   } catch (error) {
     const { status } = httpErrorOf(error);
     if (status !== 401 || prefersJson(request)) throw error;
@@ -30,21 +30,36 @@ export async function showActivation({ call, request, response }: PageExchange):
 function renderUsedLink(request: IncomingMessage): Page {
   const language = languageOf(request);
   const { activationInvalidTitle: title, activationInvalidText: text } = language.words;
-  return renderMessage({ request, language, title, text });
+  return renderMessage({ request, language, icon: 'problem', title, text });
 }
 
-function renderActivation(formName: string, request: IncomingMessage): Page {
+/** The page that asks for the address; `refused`, where an address came that is none: then the form's name is not known. */
+export function renderActivation(request: IncomingMessage, { formName }: { formName?: string }): Page {
   const language = languageOf(request);
   const { words } = language;
-  const title = fill(words.activateTitle, { form: withoutLinks(formName) });
+  const refused = formName === undefined;
+  const error =
+    refused &&
+    html`<p class="error" id="email.error"><span class="sr">${words.error} </span>${words.needEmail}</p>`;
   return renderMessage({
     request,
     language,
-    title,
+    title: refused ? words.activateButton : fill(words.activateTitle, { form: withoutLinks(formName) }),
     text: words.activateText,
-    more: html`<form method="post">
-<div class="field"><label for="email">${words.activateLabel}</label>
-<input class="control" id="email" name="email" type="email" autocomplete="email" required maxlength="254"></div>
+    more: html`<form method="post" novalidate>
+<div class="${refused ? 'field wrong' : 'field'}"><label for="email">${words.activateLabel}</label>
+${error}<input${attributes({
+      class: 'control',
+      id: 'email',
+      name: 'email',
+      type: 'email',
+      autocomplete: 'email',
+      required: true,
+      maxlength: 254,
+      autofocus: refused,
+      'aria-invalid': refused ? 'true' : undefined,
+      'aria-describedby': refused ? 'email.error' : undefined,
+    })}></div>
 <div class="actions"><button>${words.activateButton}</button></div>
 </form>`,
   });

@@ -1,4 +1,5 @@
 import { evaluate } from '../../domain/conditions/condition.ts';
+import { withScheme } from '../../domain/fields/web-address.ts';
 import { instantOf } from './zones.ts';
 
 /**
@@ -64,6 +65,8 @@ function typed(type: string, id: string, inputs: Input[]): unknown {
     case 'boolean':
     case 'checkbox':
       return last === 'true' ? true : last === 'false' ? false : undefined;
+    case 'url':
+      return withScheme(last);
     case 'multi_select':
     case 'ranking':
     case 'file':

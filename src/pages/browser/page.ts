@@ -1,6 +1,7 @@
 import { followConditions, shownFields } from './answers.ts';
 import { prepareRankings } from './ranking.ts';
 import { createSaver } from './saving.ts';
+import { followTyping } from './typing.ts';
 import { prepareUploads, uploadsUnderWay } from './uploads.ts';
 import { hasNoSessionYet } from './visits.ts';
 import { instantOf, showLocalTimes } from './zones.ts';
@@ -37,7 +38,7 @@ function prepare(): void {
   if (form !== undefined) {
     showLocalTimes(main, wordsOf(form));
     followConditions(main);
-    prepareRankings(main, onInput);
+    prepareRankings(main, () => onInput());
     prepareUploads(main, wordsOf(form), () => saver.changed());
     history.replaceState({ page: pageOf() }, '');
   }
@@ -48,14 +49,15 @@ function prepare(): void {
   }
 }
 
-function onInput(): void {
+function onInput(event?: Event): void {
+  followTyping(event?.target ?? null);
   followConditions(main);
   saver.changed();
 }
 
 /** A link to a field adds no entry to the history. */
 function onClick(event: MouseEvent): void {
-  const link = event.target instanceof Element ? event.target.closest('.summary a') : null;
+  const link = event.target instanceof Element ? event.target.closest('.summary a, .notice a') : null;
   const control = document.getElementById(link?.getAttribute('href')?.slice(1) ?? '');
   if (control === null) return;
   event.preventDefault();

@@ -1,3 +1,4 @@
+import { forgetProblem } from './typing.ts';
 import { keepSession, visitHeaders } from './visits.ts';
 
 const underWay = new Set<Promise<void>>();
@@ -11,10 +12,15 @@ export function prepareUploads(root: Element, words: Words, changed: () => void)
       const name = row.querySelector<HTMLInputElement>('input[name^="_name."]')?.value ?? '';
       row.querySelector('label')?.replaceWith(removal(row, name, words, changed));
     }
+    input.ondragover = () => input.classList.add('over');
+    input.ondragleave = input.ondrop = () => input.classList.remove('over');
     input.onchange = () => {
+      const field = input.closest('[data-field]');
+      if (field !== null) forgetProblem(field);
+      for (const row of list.querySelectorAll('li:has(.error)')) row.remove();
       for (const file of input.files ?? []) {
         if (input.getAttribute('data-max-files') === '1') list.replaceChildren();
-        const work = upload(input.name, file, list, words, changed);
+        const work = upload(input, file, list, words, changed);
         underWay.add(work);
         void work.finally(() => underWay.delete(work));
       }
@@ -30,7 +36,7 @@ export function uploadsUnderWay(): Promise<unknown> | undefined {
 }
 
 async function upload(
-  field: string,
+  input: HTMLInputElement,
   file: File,
   list: Element,
   words: Words,
@@ -47,16 +53,27 @@ async function upload(
   };
   show(0);
   try {
-    const { upload_id: id, filename } = await send(field, file, show);
+    if (file.size > Number(input.getAttribute('data-max-bytes'))) throw new Error('too_big');
+    const { upload_id: id, filename, size } = await send(input.name, file, show);
+    const name = document.createElement('span');
+    name.className = 'name';
+    name.textContent = filename;
+    const note = document.createElement('span');
+    note.className = 'note';
+    note.textContent = sizeInWords(size);
     row.replaceChildren(
-      hidden(field, id),
+      hidden(input.name, id),
       hidden(`_name.${id}`, filename),
-      `${filename} `,
+      name,
+      note,
       removal(row, filename, words, changed),
     );
     changed();
   } catch (error) {
-    const why = error instanceof Error && error.message !== '' ? ` ${error.message}` : '';
+    const code = error instanceof Error ? error.message : '';
+    const reason =
+      code === '' ? null : input.getAttribute(code === 'too_big' ? 'data-too-large' : 'data-refused');
+    const why = reason === null ? '' : ` ${reason}`;
     text.className = 'error';
     text.setAttribute('role', 'alert');
     text.textContent = words('upload-failed').replace('{file}', file.name) + why;
@@ -79,7 +96,7 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
       const { response, status } = request;
       keepSession(response?.session_id);
       if (status === 201) resolve(response.upload);
-      else reject(new Error(response?.error?.details?.[0]?.message));
+      else reject(new Error(response?.error?.details?.[0]?.code));
     };
     request.send(file);
   });
@@ -89,12 +106,20 @@ function removal(row: Element, name: string, words: Words, changed: () => void):
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'quiet';
-  button.textContent = words('remove-file').replace('{file}', name);
+  button.textContent = words('remove');
+  button.setAttribute('aria-label', words('remove-file').replace('{file}', name));
   button.onclick = () => {
     row.remove();
     changed();
   };
   return button;
+}
+
+/** `1.9 MB`, in the language of the page. */
+function sizeInWords(bytes: number): string {
+  const [size, unit] = bytes < 1024 * 1024 ? [Math.ceil(bytes / 1024), 'kB'] : [bytes / 1024 / 1024, 'MB'];
+  const { lang } = document.documentElement;
+  return `${size.toLocaleString(lang, { maximumFractionDigits: 1, numberingSystem: 'latn' })} ${unit}`;
 }
 
 function hidden(name: string, value: string): HTMLInputElement {
@@ -107,4 +132,4 @@ function hidden(name: string, value: string): HTMLInputElement {
 
 type Words = (name: string) => string;
 
-type Uploaded = { upload_id: string; filename: string };
+type Uploaded = { upload_id: string; filename: string; size: number };

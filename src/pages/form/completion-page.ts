@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Ending } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Page } from '../../http/reply.ts';
 import { html } from '../../text/html.ts';
+import { icon } from '../icons.ts';
 import { renderPage, rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 
@@ -21,8 +22,14 @@ export function renderCompletion(
     ({ label, text }) => html`<div><dt>${label}</dt><dd>${text === '' ? words.noAnswer : text}</dd></div>
 `,
   );
-  const body = html`<h1 class="done">${words.thanksTitle}</h1>
-<p class="lead" role="status">${ending.successMessage || words.thanksText}</p>
+  const { successMessage } = ending;
+  const title = repeats(successMessage, words.thanksTitle) ? words.thanksText : words.thanksTitle;
+  const leads = ending.redirectUrl !== '' || ending.returnUrl !== '';
+  const body = html`${icon('done')}
+${ending.formName !== '' && html`<p class="form-name">${ending.formName}</p>`}
+<h1 class="done">${title}</h1>
+<p class="lead" role="status">${successMessage || words.thanksText}</p>
+${!leads && html`<p class="note">${words.closePage}</p>`}
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
 ${
@@ -41,4 +48,9 @@ ${
     body,
     script: true,
   });
+}
+
+/** Whether a text begins with the words of a title, which then would stand there twice. */
+function repeats(text: string, title: string): boolean {
+  return text.toLowerCase().startsWith(title.toLowerCase());
 }

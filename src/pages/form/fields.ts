@@ -2,9 +2,10 @@ import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
+import type { Words } from '../../text/words/en.ts';
 import { controlOf } from './controls/control.ts';
 import type { FieldView } from './controls/control-view.ts';
-import { hintOf } from './hints.ts';
+import { hintOf, UNSAID_LENGTH } from './hints.ts';
 
 /**
  * One field with its label, help, hint, problem and control.
@@ -49,7 +50,10 @@ function fieldOf(field: Field, view: FieldView): Html {
   const mark =
     field.required &&
     html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`;
-  const about = html`${notes.map(({ id, kind, text }) => html`<p class="${kind}" id="${id}">${text}</p>`)}
+  const about = html`${notes.map(
+    ({ id, kind, text }) =>
+      html`<p class="${kind}" id="${id}"${kind === 'hint' && attributes(countOf(field, words))}>${text}</p>`,
+  )}
 ${problem !== undefined && html`<p class="error" id="${field.id}.error"><span class="sr">${words.error} </span>${problem}</p>`}`;
   const frame = attributes({
     class: [
@@ -63,7 +67,7 @@ ${problem !== undefined && html`<p class="error" id="${field.id}.error"><span cl
     hidden: !visible,
   });
   if (field.type === 'statement') {
-    return html`<section${frame}><h2>${field.label}</h2>
+    return html`<section${frame}${attributes({ id: `${field.id}.0`, tabindex: -1 })}><h2>${field.label}</h2>
 ${field.description !== undefined && html`<p class="plain">${field.description}</p>`}</section>
 `;
   }
@@ -83,6 +87,12 @@ ${about}</div>
   return html`<div${frame}>${label}
 ${about}${control}</div>
 `;
+}
+
+/** What the script needs to say how many characters are left, of a field with a limit of its own. */
+function countOf({ type, maxLength = UNSAID_LENGTH }: Field, words: Words) {
+  const counts = (type === 'text' || type === 'textarea') && maxLength < UNSAID_LENGTH;
+  return counts ? { 'data-count': maxLength, 'data-left': words.charactersLeft } : {};
 }
 
 /** Whether a field consists of several controls. */

@@ -39,7 +39,10 @@ ${
 }
 ${heading(session, view)}
 ${failed && summary(view, shown)}
-${view.revealed && html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions}</p></div>`}
+${
+  view.revealed !== undefined &&
+  html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions} <a href="#${view.revealed.id}.0">${view.revealed.label}</a></p></div>`
+}
 <form method="post" novalidate${attributes({
     enctype: shown.some(({ type }) => type === 'file') ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
@@ -172,6 +175,7 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
     'data-uploading': words.uploading,
     'data-upload-failed': words.uploadFailed,
     'data-remove-file': words.removeFile,
+    'data-remove': words.remove,
   };
 }
 
@@ -195,8 +199,8 @@ export type FormView = {
   otherProblems: readonly string[];
   /** Where a button has just moved an option of a ranking. */
   moved?: { fieldId: string; to: number; by: -1 | 1 } | undefined;
-  /** Whether the answers just given made further fields visible. */
-  revealed: boolean;
+  /** The first of the fields that the answers just given made visible. */
+  revealed: Field | undefined;
   /** The signed time at which the person was first shown the form. */
   issueToken: string;
   /** The session of a visitor of the form's own page; empty: none. */

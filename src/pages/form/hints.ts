@@ -111,7 +111,7 @@ function sentences(...parts: string[]): string {
 }
 
 /** The service's own limit where a form sets none. */
-const UNSAID_LENGTH = 10_000;
+export const UNSAID_LENGTH = 10_000;
 
 const dateStyles: Partial<Record<Field['type'], Intl.DateTimeFormatOptions>> = {
   date: { dateStyle: 'long' },

@@ -76,8 +76,9 @@ async function answer(post: Post): Promise<void> {
     here.some(({ id }) => id === fieldIdOf(path) && posted.shown.has(id)),
   );
   if (forward && problems.length > 0) return showAgain(post, { answers, problems, step: posted.step });
-  if (forward && here.some(({ id }) => !posted.shown.has(id))) {
-    return showAgain(post, { answers, problems: [], step: posted.step, revealed: true });
+  const revealed = here.find(({ id }) => !posted.shown.has(id));
+  if (forward && revealed !== undefined) {
+    return showAgain(post, { answers, problems: [], step: posted.step, revealed });
   }
   const step = stepAfter(posted.goal, posted.step, steps);
   if (step === undefined) return submit(post, answers);
@@ -147,10 +148,7 @@ async function submitPosted(submission: Submission): Promise<void> {
 }
 
 /** The form once more, with what was typed and what is wrong with it. */
-async function showAgain(
-  post: Post,
-  { answers, problems, step, revealed = false, moved }: Result,
-): Promise<void> {
+async function showAgain(post: Post, { answers, problems, step, revealed, moved }: Result): Promise<void> {
   const { request, response, session, fields, posted } = post;
   if (prefersJson(request)) {
     if (problems.length === 0) return sendJson(response, 200, { ok: true, page: step });
@@ -193,8 +191,8 @@ type Result = {
   answers: Answers;
   problems: readonly ErrorDetail[];
   step: number;
-  /** Whether the answers made fields visible that the person has not seen. */
-  revealed?: boolean;
+  /** The first of the fields that the answers made visible, and that the person has not seen. */
+  revealed?: Field | undefined;
   /** Where an option of a ranking was moved. */
   moved?: FormView['moved'];
 };

@@ -35,7 +35,7 @@ export function viewOf(
     fileNames: fileNamesOf(state.answers),
     problems: new Map(),
     otherProblems: [],
-    revealed: false,
+    revealed: undefined,
     issueToken: session.issueToken,
     sessionId: session.sessionId,
     ...state,

@@ -57,7 +57,7 @@ ${link.formName !== '' && html`<label class="choice"><input type="radio" name="s
 function renderDone(link: Link, request: PageExchange['request']): Page {
   const language = languageOf(request);
   const text = inserted(wordsFor(link.purpose, language.words).done, link);
-  return renderMessage({ request, language, title: language.words.doneTitle, text });
+  return renderMessage({ request, language, icon: 'done', title: language.words.doneTitle, text });
 }
 
 function inserted(text: string, { address, formName }: Link): string {
