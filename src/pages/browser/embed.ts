@@ -35,14 +35,15 @@
       button.textContent = openWords;
       dialog.setAttribute('aria-label', frame.title);
       dialog.style.cssText =
-        'box-sizing:border-box;width:min(42rem,100vw - 1rem);max-width:none;max-height:calc(100dvh - 1rem);padding:0;border:0;border-radius:1rem;overflow:auto';
+        'box-sizing:border-box;width:min(42rem,100vw - 1rem);max-width:none;max-height:calc(100dvh - 1rem);padding:0;border:0;background:none;overflow:auto';
       const close = document.createElement('button');
       close.type = 'button';
       close.textContent = '×';
       close.setAttribute('aria-label', closeWords);
       close.style.cssText =
-        'position:sticky;top:.5rem;float:right;margin:.5rem;width:2.5rem;height:2.5rem;border:0;border-radius:50%;background:#17191f;color:#fff;font:1.5rem/1 sans-serif;cursor:pointer;z-index:1';
+        'display:block;position:sticky;top:0;margin:0 0 .5rem auto;width:2.5rem;height:2.5rem;border:0;border-radius:50%;background:#17191f;color:#fff;font:1.5rem/1 sans-serif;cursor:pointer;z-index:1';
       close.onclick = () => dialog.close();
+      frame.style.borderRadius = '1rem';
       dialog.append(close, frame);
       button.onclick = () => {
         if (!frame.hasAttribute('src')) frame.src = address.href;
