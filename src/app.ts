@@ -125,7 +125,7 @@ export async function startApp(
   });
   const bootstrapKey = await api.prepare(config.bootstrapApiKey);
   if (given === undefined && config.databaseUrl === undefined) {
-    const admin = createAdmin({ database, now, onChange: () => api.keys.forget() });
+    const admin = createAdmin({ database, uploads, now, onChange: () => api.keys.forget() });
     started.defer(await serveAdminSocket({ dataDir: config.dataDir, database, admin, now, log }));
   }
 

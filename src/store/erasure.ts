@@ -1,15 +1,15 @@
 import { textOrNull, timeOf } from './database/columns.ts';
-import type { Transaction } from './database/queries.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 import { removeDeliveries } from './delivery-removal.ts';
 import { type Announcement, removeRows } from './submission-removal.ts';
 
 /** The forms of a project, deleted ones too, up to `limit` in the order of their ids from the one after `after` on. */
 export async function listFormIds(
-  tx: Transaction,
+  db: Queries,
   projectId: string,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
-  const rows = await tx.select(
+  const rows = await db.select(
     'select id from forms where project_id = $1 and id > $2 order by id limit $3',
     [projectId, after, limit],
   );

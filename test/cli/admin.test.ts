@@ -42,6 +42,31 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(await statusWith(key)).toBe(200);
   });
 
+  it('erase a project with its keys, forms and answers while the service runs, and leave others', async () => {
+    await using installation = await givenInstallation(engine);
+    const { env, statusWith } = installation;
+    await using service = spawnService(env);
+    const { firstKey = '' } = await service.started();
+    const made = await admin(['keys', 'create', '--project', 'shop'], env);
+    const key = made.output.trim();
+    for (const each of [key, firstKey]) await givenAnswer(env, each);
+
+    const unconfirmed = await admin(['erase', 'shop'], env);
+    const erased = await admin(['erase', 'shop', '--yes'], env);
+    const projects = await admin(['projects'], env);
+
+    expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
+    expect(erased).toMatchObject({
+      code: 0,
+      errors: 'Erased shop: 1 submissions, with its forms, webhooks, files and keys.\n',
+    });
+    expect(projects.output).toMatch(/ 0 +0 +shop$/m);
+    expect(projects.output).toMatch(/ 1 +1 +default$/m);
+    await until(async () => (await statusWith(key)) === 401);
+    expect(await statusWith(firstKey)).toBe(200);
+    expect((await admin(['erase', 'none', '--yes'], env)).errors).toBe('There is no project named none.\n');
+  });
+
   it('do so when no service runs, so that whoever lost every key gets in again', async () => {
     await using installation = await givenInstallation(engine);
     const { env, statusWith } = installation;
@@ -197,4 +222,24 @@ async function spawnCli(args: string[], env: Record<string, string>) {
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
   const [code] = await once(child, 'close');
   return { code: typeof code === 'number' ? code : null, output, errors };
+}
+
+/** A published form of a key's project, with an answer. */
+async function givenAnswer(env: Record<string, string>, key: string): Promise<void> {
+  const post = async (path: string, body: object) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const url = `http://127.0.0.1:${env.PORT}${path}`;
+    const reply = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+    if (!reply.ok) throw new Error(await reply.text());
+    return reply.json() as Promise<{ form: { id: string; activate_url: string } }>;
+  };
+  const fields = [{ id: 'email', type: 'email' }];
+  const { form } = await post('/api/forms/create', {
+    name: 'Contact',
+    slug: 'contact',
+    fields,
+    delivery: { type: 'email' },
+  });
+  await post(form.activate_url, { email: 'owner@example.com' });
+  await post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } });
 }

@@ -5,6 +5,7 @@ import { DatabaseUnavailable, StartError } from '../../store/database/faults.ts'
 import { RefusedError, UsageError } from '../errors.ts';
 import { backUp } from './backup.ts';
 import { examine } from './doctor/doctor.ts';
+import { eraseProject } from './erase.ts';
 import { createKey, listKeys, listProjects } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
@@ -79,6 +80,12 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
     case 'projects':
       expect(0);
       return withAdmin((admin) => listProjects(admin, terminal));
+    case 'erase':
+      expect(1, 'yes');
+      if (operand === undefined) throw new UsageError('Which project? Its name is in: admin projects');
+      return withAdmin((admin) =>
+        eraseProject(admin, { project: operand, isConfirmed: values.yes === true }, terminal),
+      );
     case 'migrate':
       expect(0);
       return () => migrate(terminal);
@@ -97,7 +104,7 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
   }
 }
 
-const optionNames = ['name', 'scopes', 'project', 'expires-in'] as const;
+const optionNames = ['name', 'scopes', 'project', 'expires-in', 'yes'] as const;
 
 function parse(args: string[]) {
   try {
@@ -109,6 +116,7 @@ function parse(args: string[]) {
         scopes: { type: 'string' },
         project: { type: 'string' },
         'expires-in': { type: 'string' },
+        yes: { type: 'boolean' },
       },
     });
   } catch (error) {

@@ -1,8 +1,10 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { readConfig } from '../../config.ts';
+import { type Config, readConfig } from '../../config.ts';
 import { type Admin, AdminError, createAdmin } from '../../services/admin/admin.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
+import { s3UploadStore } from '../../services/uploads/s3-upload-store.ts';
+import { localUploadStore, type UploadStore } from '../../services/uploads/upload-store.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
 
@@ -13,15 +15,24 @@ import { migrationState, refuseNewerTables } from '../../store/database/migratio
  * @throws AdminError, ConfigError or StartError if it can't be had.
  */
 export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAdmin> {
-  const { databaseUrl, dataDir } = readConfig(env);
-  if (databaseUrl !== undefined) return onDatabase(await openDatabase({ databaseUrl, ...direct }), now);
+  const config = readConfig(env);
+  const { databaseUrl, dataDir } = config;
+  const uploads = uploadsOf(config, now);
+  if (databaseUrl !== undefined) {
+    return onDatabase(await openDatabase({ databaseUrl, ...direct }), uploads, now);
+  }
   const folder = join(dataDir, 'database');
   const admin = await connectAdminSocket(dataDir);
   if (admin !== undefined) return { admin, [Symbol.asyncDispose]: async () => undefined };
   if (!hasDatabase(dataDir)) throw new AdminError(noDatabase(dataDir));
   refuseOtherUsers(folder);
   note(`Opening the embedded database in ${dataDir}: no service runs on it.`);
-  return onDatabase(await openDatabase({ dataDir: folder, ...direct }), now);
+  return onDatabase(await openDatabase({ dataDir: folder, ...direct }), uploads, now);
+}
+
+/** Where the files of uploads lie. */
+export function uploadsOf({ uploads, dataDir }: Config, now: () => number): UploadStore {
+  return uploads === undefined ? localUploadStore(join(dataDir, 'uploads')) : s3UploadStore(uploads, now);
 }
 
 /** Whether there is an embedded database in a data folder. */
@@ -48,7 +59,7 @@ export function refuseOtherUsers(folder: string): void {
   );
 }
 
-async function onDatabase(database: Database, now: () => number): Promise<OpenAdmin> {
+async function onDatabase(database: Database, uploads: UploadStore, now: () => number): Promise<OpenAdmin> {
   const close = () => database.close();
   try {
     const state = await migrationState(database);
@@ -64,7 +75,7 @@ async function onDatabase(database: Database, now: () => number): Promise<OpenAd
   }
   // The service notices a change within a second.
   const onChange = () => undefined;
-  return { admin: createAdmin({ database, now, onChange }), [Symbol.asyncDispose]: close };
+  return { admin: createAdmin({ database, uploads, now, onChange }), [Symbol.asyncDispose]: close };
 }
 
 const direct = { migrate: 'never' as const, poolSize: 2, log: console };

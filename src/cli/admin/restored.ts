@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { SecretBox } from '../../domain/secrets.ts';
 import { findSecretKey, verifySecretKey } from '../../secret-key.ts';
-import { s3UploadStore } from '../../services/uploads/s3-upload-store.ts';
-import { localUploadStore, type UploadStore } from '../../services/uploads/upload-store.ts';
+import type { UploadStore } from '../../services/uploads/upload-store.ts';
 import type { Database } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
 import { readEveryRow } from '../../store/database/verification.ts';
 import { listUploads } from '../../store/uploads.ts';
 import { RefusedError } from '../errors.ts';
+import { uploadsOf } from './open.ts';
 import { inMib, type Progress } from './progress.ts';
 
 /**
@@ -68,10 +68,6 @@ async function digestOf(store: UploadStore, id: string): Promise<string | undefi
   const hash = createHash('sha256');
   for await (const piece of content) hash.update(piece);
   return hash.digest('hex');
-}
-
-function uploadsOf({ uploads, dataDir }: Config, now: () => number): UploadStore {
-  return uploads === undefined ? localUploadStore(join(dataDir, 'uploads')) : s3UploadStore(uploads, now);
 }
 
 type Restored = {

@@ -1,14 +1,27 @@
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { z } from 'zod';
+import { demoFormId } from '../../domain/ids.ts';
 import { pageSizes } from '../../domain/limits.ts';
 import { DEFAULT_PROJECT } from '../../rpc/context.ts';
 import type { Database } from '../../store/database/database.ts';
+import { listFormIds } from '../../store/erasure.ts';
+import { removeRowsOfForm } from '../../store/form-removal.ts';
 import { deleteKey, findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
+import { closeProject, countSubmissionsOfProject, removeRowsOfProject } from '../../store/project-removal.ts';
 import { findProjectNamed, listProjects, projectNames } from '../../store/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { newKey, newKeyProblems } from '../keys/keys.ts';
-import type { keyPage, keyRequest, listRequest, madeKey, projectPage, shownKey } from './messages.ts';
+import type { UploadStore } from '../uploads/upload-store.ts';
+import type {
+  erasedProject,
+  keyPage,
+  keyRequest,
+  listRequest,
+  madeKey,
+  projectPage,
+  shownKey,
+} from './messages.ts';
 
 /**
  * What whoever holds the machine may do without a key, on an open database: make, list and revoke keys of all
@@ -16,7 +29,8 @@ import type { keyPage, keyRequest, listRequest, madeKey, projectPage, shownKey }
  *
  * Methods throw an `AdminError` that says what is wrong with a request.
  */
-export function createAdmin({ database, now, onChange }: AdminOptions): Admin {
+export function createAdmin(options: AdminOptions): Admin {
+  const { database, now, onChange } = options;
   return {
     async createKey({ name, scopes, project: projectName, expiresIn }) {
       const seconds = expiresIn === null ? undefined : create(DurationSchema, { seconds: BigInt(expiresIn) });
@@ -59,6 +73,14 @@ export function createAdmin({ database, now, onChange }: AdminOptions): Admin {
       return shown(key, names.get(key.projectId) ?? key.projectId);
     },
 
+    async eraseProject({ project: name }) {
+      const project = await findProjectNamed(database, name);
+      if (project === null) throw new AdminError(`There is no project named ${name}.`);
+      await database.transaction((tx) => closeProject(tx, project.id));
+      onChange();
+      return removeProjectRows(options, project.id);
+    },
+
     async listProjects({ cursor }) {
       const { items, nextCursor } = await listProjects(database, { limit: pageSizes.max, cursor });
       return {
@@ -68,6 +90,36 @@ export function createAdmin({ database, now, onChange }: AdminOptions): Admin {
     },
   };
 }
+
+/** Goes on for `TURN_MS`. Nobody listens to the project any more, so nothing is announced. */
+async function removeProjectRows(
+  { database, now, uploads }: AdminOptions,
+  projectId: string,
+): Promise<{ removed: number; more: boolean }> {
+  const announcement = { at: now(), schedule: [0] };
+  const until = performance.now() + TURN_MS;
+  const before = await countSubmissionsOfProject(database, projectId);
+  let more = true;
+  while (more && performance.now() < until) {
+    more = await removeRowsOfProject(database, projectId, GROUP);
+    for (let after = ''; ; ) {
+      const [formId] = await listFormIds(database, projectId, { after, limit: 1 });
+      if (formId === undefined) break;
+      after = formId;
+      if (formId === demoFormId) continue;
+      const rows = await removeRowsOfForm(database, { formId, limit: GROUP }, announcement);
+      for (const id of rows.uploadIds) await uploads.remove(id);
+      more ||= rows.more;
+    }
+  }
+  return { removed: before - (await countSubmissionsOfProject(database, projectId)), more };
+}
+
+/** A caller of the socket waits: it shows how far the removal has come between calls. */
+const TURN_MS = 1_000;
+
+/** Rows of one statement: some milliseconds. */
+const GROUP = 100;
 
 /** What is wrong with a request, for whoever typed it; one line for each problem. */
 export class AdminError extends Error {
@@ -96,8 +148,18 @@ export type Admin = {
   listKeys(request: z.output<typeof listRequest>): Promise<z.output<typeof keyPage>>;
   /** Revokes a key of any project. */
   revokeKey(request: { id: string }): Promise<z.output<typeof shownKey>>;
+  /**
+   * Revokes the keys of a project and deletes everything of it but its name, call by call as long as there is `more`.
+   * `removed` is the number of submissions that this call has removed.
+   */
+  eraseProject(request: { project: string }): Promise<z.output<typeof erasedProject>>;
   /** Lists the projects, oldest first, page by page. */
   listProjects(request: { cursor?: string | undefined }): Promise<z.output<typeof projectPage>>;
 };
 
-export type AdminOptions = { database: Database; now: () => number; onChange: () => void };
+export type AdminOptions = {
+  database: Database;
+  uploads: Pick<UploadStore, 'remove'>;
+  now: () => number;
+  onChange: () => void;
+};

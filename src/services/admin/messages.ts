@@ -13,6 +13,10 @@ export const listRequest = z.strictObject({ project: z.string().optional(), curs
 
 export const revokeRequest = z.strictObject({ id: z.string() });
 
+export const projectRequest = z.strictObject({ project: z.string() });
+
+export const erasedProject = z.object({ removed: z.int(), more: z.boolean() });
+
 export const pageRequest = z.strictObject({ cursor: z.string().optional() });
 
 /** A key without its secret. */

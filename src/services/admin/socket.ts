@@ -9,12 +9,14 @@ import type { Database } from '../../store/database/database.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Admin, AdminError } from './admin.ts';
 import {
+  erasedProject,
   keyPage,
   keyRequest,
   listRequest,
   madeKey,
   pageRequest,
   projectPage,
+  projectRequest,
   refusal,
   revokeRequest,
   shownKey,
@@ -98,6 +100,7 @@ export async function connectAdminSocket(dataDir: string): Promise<Admin | undef
     createKey: (request) => call('createKey', request, madeKey),
     listKeys: (request) => call('listKeys', request, keyPage),
     revokeKey: (request) => call('revokeKey', request, shownKey),
+    eraseProject: (request) => call('eraseProject', request, erasedProject),
     listProjects: (request) => call('listProjects', request, projectPage),
   };
 }
@@ -174,6 +177,8 @@ function perform(admin: Admin, operation: string, text: string): Promise<object>
       return admin.listKeys(listRequest.parse(request));
     case 'revokeKey':
       return admin.revokeKey(revokeRequest.parse(request));
+    case 'eraseProject':
+      return admin.eraseProject(projectRequest.parse(request));
     case 'listProjects':
       return admin.listProjects(pageRequest.parse(request));
     default:
