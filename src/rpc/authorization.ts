@@ -176,6 +176,7 @@ const owners: AccessTable<typeof OwnersService> = {
   offerOwnedForm: ownerAsksOthers,
   listOwnedSubmissions: owner,
   searchOwnedSubmissions: ownerReadsMany,
+  getOwnedFormStatistics: ownerReadsMany,
   getOwnedSubmission: owner,
   deleteOwnedSubmission: owner,
   exportOwnedSubmissions: ownerReadsMany,

@@ -126,6 +126,9 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(download.suggestedFilename()).toBe('cv.txt');
 
     await page.click('text=Job application');
+    await page.click('text=Charts');
+    expect(await page.textContent('main')).toContain('Design');
+    await see('charts');
     await page.click('text=Settings');
     await page.click('text=Close the form');
     expect(await page.textContent('.tag')).toBe('Closed');
@@ -180,6 +183,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
       '',
       `/forms/${id}`,
       `/forms/${id}?status=spam`,
+      `/forms/${id}/charts`,
       `/forms/${id}/settings`,
       `/submissions/${ids[0]}`,
       `/submissions/${ids[0]}/delete`,
@@ -328,6 +332,7 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     const { cookie, csrf } = own;
     const gets = [
       `/forms/${other.id}`,
+      `/forms/${other.id}/charts`,
       `/forms/${other.id}/settings`,
       `/submissions/${other.submissionId}`,
       `/submissions/${other.submissionId}/delete`,

@@ -984,6 +984,169 @@ export declare type SearchOwnedSubmissionsResponse = Message<"forms.v1.SearchOwn
 export declare const SearchOwnedSubmissionsResponseSchema: GenMessage<SearchOwnedSubmissionsResponse>;
 
 /**
+ * The request message for `GetOwnedFormStatistics`.
+ *
+ * @generated from message forms.v1.GetOwnedFormStatisticsRequest
+ */
+export declare type GetOwnedFormStatisticsRequest = Message<"forms.v1.GetOwnedFormStatisticsRequest"> & {
+  /**
+   * Required. The form whose submissions to count.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+};
+
+/**
+ * Describes the message forms.v1.GetOwnedFormStatisticsRequest.
+ * Use `create(GetOwnedFormStatisticsRequestSchema)` to create a new message.
+ */
+export declare const GetOwnedFormStatisticsRequestSchema: GenMessage<GetOwnedFormStatisticsRequest>;
+
+/**
+ * The response message for `GetOwnedFormStatistics`.
+ *
+ * @generated from message forms.v1.GetOwnedFormStatisticsResponse
+ */
+export declare type GetOwnedFormStatisticsResponse = Message<"forms.v1.GetOwnedFormStatisticsResponse"> & {
+  /**
+   * The last 30 days in UTC, oldest first, today too.
+   *
+   * @generated from field: repeated forms.v1.DayCount days = 1;
+   */
+  days: DayCount[];
+
+  /**
+   * The questions of the current version whose answers are chosen from options, in its order.
+   *
+   * @generated from field: repeated forms.v1.ChoiceCounts choices = 2;
+   */
+  choices: ChoiceCounts[];
+
+  /**
+   * How many submissions were read.
+   *
+   * @generated from field: int32 counted_count = 3;
+   */
+  countedCount: number;
+
+  /**
+   * Whether there are older submissions that were not read.
+   *
+   * @generated from field: bool truncated = 4;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message forms.v1.GetOwnedFormStatisticsResponse.
+ * Use `create(GetOwnedFormStatisticsResponseSchema)` to create a new message.
+ */
+export declare const GetOwnedFormStatisticsResponseSchema: GenMessage<GetOwnedFormStatisticsResponse>;
+
+/**
+ * How many submissions came on a day.
+ *
+ * @generated from message forms.v1.DayCount
+ */
+export declare type DayCount = Message<"forms.v1.DayCount"> & {
+  /**
+   * `YYYY-MM-DD`
+   *
+   * @generated from field: string date = 1;
+   */
+  date: string;
+
+  /**
+   * How many came.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message forms.v1.DayCount.
+ * Use `create(DayCountSchema)` to create a new message.
+ */
+export declare const DayCountSchema: GenMessage<DayCount>;
+
+/**
+ * How often each option of a question was chosen.
+ *
+ * @generated from message forms.v1.ChoiceCounts
+ */
+export declare type ChoiceCounts = Message<"forms.v1.ChoiceCounts"> & {
+  /**
+   * The question's field.
+   *
+   * @generated from field: string field_id = 1;
+   */
+  fieldId: string;
+
+  /**
+   * Its label.
+   *
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * How many submissions answer it.
+   *
+   * @generated from field: int32 answered_count = 3;
+   */
+  answeredCount: number;
+
+  /**
+   * Its options, in their order.
+   *
+   * @generated from field: repeated forms.v1.OptionCount options = 4;
+   */
+  options: OptionCount[];
+
+  /**
+   * How often something else was answered: an option that there is no more, or a text of one's own.
+   *
+   * @generated from field: int32 other_count = 5;
+   */
+  otherCount: number;
+};
+
+/**
+ * Describes the message forms.v1.ChoiceCounts.
+ * Use `create(ChoiceCountsSchema)` to create a new message.
+ */
+export declare const ChoiceCountsSchema: GenMessage<ChoiceCounts>;
+
+/**
+ * How often an option was chosen.
+ *
+ * @generated from message forms.v1.OptionCount
+ */
+export declare type OptionCount = Message<"forms.v1.OptionCount"> & {
+  /**
+   * What people read.
+   *
+   * @generated from field: string label = 1;
+   */
+  label: string;
+
+  /**
+   * How often it was chosen.
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message forms.v1.OptionCount.
+ * Use `create(OptionCountSchema)` to create a new message.
+ */
+export declare const OptionCountSchema: GenMessage<OptionCount>;
+
+/**
  * The request message for `GetOwnedSubmission`.
  *
  * @generated from message forms.v1.GetOwnedSubmissionRequest
@@ -1359,6 +1522,17 @@ export declare const OwnersService: GenService<{
     methodKind: "unary";
     input: typeof SearchOwnedSubmissionsRequestSchema;
     output: typeof SearchOwnedSubmissionsResponseSchema;
+  },
+  /**
+   * Counts a form's accepted submissions by day, and the answers to each of its questions with a choice, over the
+   * newest 10,000 submissions, or as many of them as hold 32 MiB.
+   *
+   * @generated from rpc forms.v1.OwnersService.GetOwnedFormStatistics
+   */
+  getOwnedFormStatistics: {
+    methodKind: "unary";
+    input: typeof GetOwnedFormStatisticsRequestSchema;
+    output: typeof GetOwnedFormStatisticsResponseSchema;
   },
   /**
    * Reads one submission with its files and deliveries.

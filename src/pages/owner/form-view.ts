@@ -27,6 +27,7 @@ export function formHead(form: OwnedForm, here: FormPage, request: Request, lang
   const base = formUrl(request, form);
   const pages: [FormPage, string, string][] = [
     ['answers', owner.answers, base],
+    ['charts', owner.charts, `${base}/charts`],
     ['settings', owner.settings, `${base}/settings`],
   ];
   return html`<h1>${form.name} <span class="tag">${statusOf(form, language)}</span></h1>
@@ -45,4 +46,4 @@ export function formUrl(request: Request, { id }: OwnedForm): string {
   return `${rootOf(request)}owner/forms/${id}`;
 }
 
-type FormPage = 'answers' | 'settings';
+type FormPage = 'answers' | 'charts' | 'settings';

@@ -1,5 +1,6 @@
 import { Router } from 'express';
 import { HttpError } from '../../http/errors.ts';
+import { showCharts } from './charts.ts';
 import { confirmForm, showForms } from './forms.ts';
 import { type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
 import {
@@ -38,6 +39,7 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   router.route('/owner/forms/:id/search').post(page(searchSubmissions)).all(refuseMethod);
   router.route('/owner/forms/:id/export').post(page(exportSubmissions)).all(refuseMethod);
   router.route('/owner/forms/:id/confirm').post(page(confirmForm)).all(refuseMethod);
+  router.route('/owner/forms/:id/charts').get(page(showCharts)).all(refuseMethod);
   router.route('/owner/forms/:id/settings').get(page(showSettings)).all(refuseMethod);
   router.route('/owner/forms/:id/close').post(page(closeForm)).all(refuseMethod);
   router.route('/owner/forms/:id/reopen').post(page(reopenForm)).all(refuseMethod);

@@ -34,7 +34,7 @@ export const showSubmission: HandleOwner = async ({ request, response, call, lan
 ${answersOf(read, language)}
 ${read.files.length > 0 && filesOf(read.files, base, language)}
 <h2>${owner.about}</h2>
-<dl class="facts"><div><dt>${owner.number}</dt><dd>${submission.id}</dd></div>
+<dl class="facts"><div><dt>${owner.answerId}</dt><dd>${submission.id}</dd></div>
 <div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
 <div><dt>${owner.source}</dt><dd>${submission.source}</dd></div></dl>
 <h2>${owner.deliveries}</h2>

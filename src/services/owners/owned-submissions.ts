@@ -27,13 +27,12 @@ import { readClaimed, uploadToMessage } from '../uploads/uploads.ts';
 import { deliveryToMessage } from '../webhooks/webhook-message.ts';
 import { logAction } from './log-action.ts';
 import { confirmedForm, requireConfirmed } from './owned-form.ts';
-import { createScanner } from './scan.ts';
+import type { Scan } from './scan.ts';
 import { searchSubmissions } from './search.ts';
 
 /** The RPCs by which owners read and delete submissions. */
-export function submissionMethods(context: ServiceContext): SubmissionMethods {
+export function submissionMethods(context: ServiceContext, scan: Scan): SubmissionMethods {
   const { database } = context;
-  const scan = createScanner(database);
   return {
     async listOwnedSubmissions(request, call) {
       const owner = ownerOf(call);

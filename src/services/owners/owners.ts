@@ -14,13 +14,17 @@ import { logAction } from './log-action.ts';
 import { addressesOf, anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
+import { createScanner } from './scan.ts';
+import { statisticsMethods } from './statistics.ts';
 
 /** Lets the owners of forms, who sign in by mailed links, read and manage what they own. */
 export function ownersService(context: ServiceContext): ServiceImpl<typeof OwnersService> {
   const { database, forms, notifyWorkers } = context;
+  const scan = createScanner(database);
   return {
     ...sessionMethods(context),
-    ...submissionMethods(context),
+    ...submissionMethods(context, scan),
+    ...statisticsMethods(context, scan),
     ...peopleMethods(context),
 
     async listOwnedForms(request, call) {

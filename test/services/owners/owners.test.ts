@@ -387,6 +387,24 @@ describe.each(engines)('OwnersService on %s', (engine) => {
         expect(await failureOf(search('a', { pageToken }))).toMatchObject({ reason: 'BAD_REQUEST' });
     });
 
+    it('are counted by day, and by what was chosen', async () => {
+      const { formId, owner } = await givenOwner();
+      await givenSubmission(formId, { colour: 'r' });
+      await givenSubmission(formId);
+
+      const counted = await owner.getOwnedFormStatistics({ formId });
+
+      expect(counted).toMatchObject({ countedCount: 2, truncated: false });
+      expect(counted.days).toHaveLength(30);
+      expect(counted.days.at(-1)).toMatchObject({
+        date: new Date(rpc.clock.ms).toISOString().slice(0, 10),
+        count: 2,
+      });
+      expect(counted.choices).toMatchObject([
+        { fieldId: 'colour', answeredCount: 1, otherCount: 0, options: [{ label: 'Deep red', count: 1 }] },
+      ]);
+    });
+
     it('are shown whole, with files, origins and deliveries', async () => {
       const { formId, owner } = await givenOwner();
       const { submissionId, uploadId } = await givenFile(formId);

@@ -1,0 +1,82 @@
+import {
+  type ChoiceCounts,
+  type DayCount,
+  type GetOwnedFormStatisticsResponse,
+  OwnersService,
+} from '../../../gen/forms/v1/owners_pb.js';
+import { sendPage } from '../../http/reply.ts';
+import { type Html, html } from '../../text/html.ts';
+import { fill } from '../../text/words/language.ts';
+import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+import { inDigits } from './filter.ts';
+import { formHead, formIn } from './form-view.ts';
+import type { HandleOwner } from './handler.ts';
+import { dataTable, dayInWords, renderOwnerPage } from './layout.ts';
+
+const { method: rpcs } = OwnersService;
+
+/** Shows how many answers came by day, and how often each option was chosen, as charts with the numbers in tables. */
+export const showCharts: HandleOwner = async (exchange) => {
+  const { request, response, call, language, csrf } = exchange;
+  const form = await formIn(exchange);
+  if (form === undefined) return;
+  const { address } = await call(rpcs.getOwner, {});
+  const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id });
+  const { owner } = language;
+  const body = html`${formHead(form, 'charts', request, language)}
+<h2>${owner.byDay}</h2>
+${daysOf(counted, language)}
+${counted.choices.map((choice) => choiceOf(choice, language))}
+<p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language) })}</p>`;
+  const title = `${owner.charts}: ${form.name}`;
+  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
+  await sendPage(request, response, 200, page);
+};
+
+function daysOf({ days }: GetOwnedFormStatisticsResponse, language: OwnerLanguage): Html {
+  const { owner } = language;
+  const max = Math.max(0, ...days.map(({ count }) => count));
+  const rows = days.toReversed().map(
+    ({
+      date,
+      count,
+    }) => html`<tr><th scope="row">${dayInWords(new Date(date), language)}</th><td>${inDigits(count, language)}</td></tr>
+`,
+  );
+  return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language) })}</p>
+${dayBars(days, max, owner.byDay)}
+<details><summary>${owner.asTable}</summary>${dataTable(owner.byDay, [owner.day, owner.answers], rows)}</details>`;
+}
+
+/** One bar for each day. Attributes give the sizes, since the page's policy allows no inline style. */
+function dayBars(days: DayCount[], max: number, name: string): Html {
+  const bars = days.map(({ count }, n) => {
+    const height = max === 0 ? 0 : Math.round((count / max) * HEIGHT);
+    return html`<rect x="${n * STEP}" y="${HEIGHT - height}" width="${STEP - GAP}" height="${height}"/>`;
+  });
+  const width = days.length * STEP - GAP;
+  return html`<svg class="days" role="img" aria-label="${name}" viewBox="0 0 ${width} ${HEIGHT + 1}">${bars}<line x1="0" x2="${width}" y1="${HEIGHT + 0.5}" y2="${HEIGHT + 0.5}"/></svg>`;
+}
+
+/** The options of a question with a bar each, beside their numbers. */
+function choiceOf(
+  { label, answeredCount, options, otherCount }: ChoiceCounts,
+  language: OwnerLanguage,
+): Html {
+  const { owner } = language;
+  const all = [...options, ...(otherCount > 0 ? [{ label: owner.other, count: otherCount }] : [])];
+  const rows = all.map(({ label: option, count }) => {
+    const width = answeredCount === 0 ? 0 : Math.min(100, Math.round((count / answeredCount) * 100));
+    return html`<tr><th scope="row">${option}</th><td>${inDigits(count, language)} <span class="note">${width} %</span>
+<svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none"><rect width="${width}" height="6"/></svg></td></tr>
+`;
+  });
+  return html`<h2>${label}</h2>
+<p class="note">${fill(owner.answeredBy, { count: inDigits(answeredCount, language) })}</p>
+${dataTable(label, [owner.option, owner.number], rows)}`;
+}
+
+/** In units of the picture, which is as wide as the page. */
+const HEIGHT = 60;
+const STEP = 12;
+const GAP = 3;
