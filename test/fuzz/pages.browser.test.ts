@@ -31,7 +31,7 @@ describe.skipIf(noBrowser)('what authors and prefill bring along', { timeout: 12
         await page.inputValue('[name=line]'),
         await page.inputValue('[name=note]'),
         await page.getAttribute('[name=line]', 'placeholder'),
-        await page.locator('select option:checked').textContent(),
+        await page.locator('[name=pick] option:checked').textContent(),
         await page.textContent('legend'),
         await page.locator('.choice span').first().textContent(),
       ];
@@ -115,9 +115,32 @@ function hostileForm(text: string) {
       { id: 'note', type: 'textarea', label: text, description: text },
       { id: 'pick', type: 'select', label: text, options },
       { id: 'mark', type: 'radio', label: text, options },
+      { id: 'said', type: 'statement', label: text, description: text },
+      { id: 'scale', type: 'scale', label: text, minLabel: text.slice(0, 100), maxLabel: text.slice(0, 100) },
+      { id: 'order', type: 'ranking', label: text, options: [...options, { label: text, value: 'other' }] },
+      { id: 'grid', type: 'matrix', label: text, rows: [{ label: text, value: 'row' }], options },
+      { id: 'free', type: 'radio', label: text, options: [{ label: 'A', value: 'a' }], allowOther: true },
+      { id: 'home', type: 'address', label: text },
     ],
+    pages: [{ title: text, description: text }],
     settings: { successMessage: text, submitLabel: text.slice(0, 100), allowPartial: true },
-    session: { prefill: { note: text, pick: text, mark: text }, metadata: { [text]: text } },
+    session: {
+      prefill: { note: text, pick: text, mark: text, free: text, home: addressOf(text) },
+      metadata: { [text]: text },
+    },
+  };
+}
+
+/** The same text in every part that is free. */
+function addressOf(text: string) {
+  const line = text.slice(0, 100);
+  return {
+    line1: line,
+    line2: line,
+    city: line,
+    region: line,
+    postal_code: line.slice(0, 20),
+    country: 'US',
   };
 }
 

@@ -10,6 +10,7 @@ import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { examples } from '../gateway/examples.ts';
 import { engines } from '../support/database.ts';
+import { fieldCases } from '../support/field-cases.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { heapMib } from './heap.ts';
 import {
@@ -132,7 +133,7 @@ const rpcs = [
 
 /** One of each thing, so that requests get past the look-up of their id. */
 async function givenOneOfEach(service: TestService): Promise<Ids> {
-  const form = await service.givenPublishedForm();
+  const form = await service.givenPublishedForm({ fields: [...contactForm.fields, ...fieldsOfCases] });
   const [submitted, session, webhook] = await Promise.all([
     service.post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } }),
     service.post(`/v1/forms/${form.id}/sessions`, {}),
@@ -188,11 +189,25 @@ const sampleBody = {
 };
 
 /** What the route reads, spoiled in one place; or a part of what any route reads; or a body that is broken. */
+/** A field of every kind that takes answers of several parts or bounds, and answers to them. */
+const fieldsOfCases = fieldCases.map(({ field }, index) => ({ id: `case${index}`, ...field }));
+const answersToCases = Object.fromEntries(
+  fieldCases.flatMap(({ good: [answer] }, index) => (answer === undefined ? [] : [[`case${index}`, answer]])),
+);
+
 function bodyFor(name: string, random: () => number): Buffer {
   if (random() < 0.2) return Buffer.from(pick(hostileBodies, random));
   const example = examples[name]?.json;
   if (example !== undefined && random() < 0.7) return Buffer.from(JSON.stringify(spoiled(example, random)));
   const names = Object.keys(sampleBody).filter(() => random() < 0.4);
+  if (random() < 0.2) {
+    const fields = [pick(fieldsOfCases, random), pick(fieldsOfCases, random)];
+    return Buffer.from(JSON.stringify(spoiled({ ...contactForm, fields }, random)));
+  }
+  if (random() < 0.2) {
+    const answers = { email: 'ada@example.com', ...answersToCases };
+    return Buffer.from(JSON.stringify(spoiled({ answers }, random)));
+  }
   const all = Object.entries(sampleBody);
   const some = random() < 0.5 ? definitionNames : names;
   return Buffer.from(
