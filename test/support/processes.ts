@@ -3,7 +3,7 @@ import { freePort, type SpawnedService, spawnService } from './spawn.ts';
 /** Starts a process of the service on free ports, one of several that share a database, with `key` as the first. */
 export async function startProcess(
   owned: AsyncDisposableStack,
-  { dataDir, databaseUrl, key }: ProcessOptions,
+  { dataDir, databaseUrl, key, env = {} }: ProcessOptions,
 ): Promise<Process> {
   const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
   const service = owned.use(
@@ -15,6 +15,7 @@ export async function startProcess(
       DATABASE_URL: databaseUrl,
       SECRET_KEY: 'ab'.repeat(32),
       BOOTSTRAP_API_KEY: key,
+      ...env,
     }),
   );
   await service.started();
@@ -23,4 +24,4 @@ export async function startProcess(
 
 export type Process = { service: SpawnedService; url: string; grpcUrl: string };
 
-type ProcessOptions = { dataDir: string; databaseUrl: string; key: string };
+type ProcessOptions = { dataDir: string; databaseUrl: string; key: string; env?: Record<string, string> };
