@@ -6,7 +6,7 @@
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { FormStatus } from "./forms_pb.js";
+import type { FormShare, FormStatus } from "./forms_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { FormDefinition } from "./definition_pb.js";
 import type { ExportFormat, Submission, SubmissionStatus } from "./submissions_pb.js";
@@ -102,30 +102,23 @@ export declare type OwnedForm = Message<"forms.v1.OwnedForm"> & {
   usesWebhook: boolean;
 
   /**
-   * Where people fill it in; empty if it has no page of its own. Not set in lists.
+   * How to reach it. Not set in lists, nor of archived forms.
    *
-   * @generated from field: string page_url = 12;
+   * @generated from field: forms.v1.FormShare share = 12;
    */
-  pageUrl: string;
-
-  /**
-   * Where pages and programs post answers to. Not set in lists.
-   *
-   * @generated from field: string submit_url = 13;
-   */
-  submitUrl: string;
+  share?: FormShare | undefined;
 
   /**
    * The further addresses that the owner has added. Not set in lists.
    *
-   * @generated from field: repeated forms.v1.FormRecipient recipients = 14;
+   * @generated from field: repeated forms.v1.FormRecipient recipients = 13;
    */
   recipients: FormRecipient[];
 
   /**
    * Who is asked to take the form over; empty if nobody is. Not set in lists.
    *
-   * @generated from field: string offered_to = 15;
+   * @generated from field: string offered_to = 14;
    */
   offeredTo: string;
 };

@@ -6,6 +6,7 @@ import { attributes, type Html, html } from '../../text/html.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { rootOf } from '../layout.ts';
+import { renderShare } from '../share.ts';
 import { formHead, formIn, formUrl } from './form-view.ts';
 import type { HandleOwner, OwnerExchange } from './handler.ts';
 import { buttonForm, csrfInput, renderOwnerPage } from './layout.ts';
@@ -23,7 +24,7 @@ async function sendSettings(exchange: OwnerExchange, problem?: Problem): Promise
   const { address } = await call(rpcs.getOwner, {});
   const view = { here: formUrl(request, form), csrf, language, address, problem };
   const body = html`${formHead(form, 'settings', request, language)}
-${addressesOf(form, language)}
+${form.share !== undefined && renderShare(form.share, language.words)}
 ${closingOf(form, view)}
 ${mailsOf(form, view)}
 ${!form.usesWebhook && recipientsOf(form, view)}
@@ -85,12 +86,6 @@ async function ask(
 
 function backToSettings({ request, response }: Parameters<HandleOwner>[0]): void {
   response.redirect(303, `${rootOf(request)}owner/forms/${idIn(request)}/settings`);
-}
-
-function addressesOf({ pageUrl, submitUrl }: OwnedForm, { owner }: OwnerLanguage): Html {
-  return html`<h2>${owner.share}</h2>
-<dl><div><dt>${owner.pageUrl}</dt><dd>${pageUrl === '' ? owner.noPage : html`<a href="${pageUrl}">${pageUrl}</a>`}</dd></div>
-<div><dt>${owner.submitUrl}</dt><dd>${submitUrl}</dd></div></dl>`;
 }
 
 function closingOf({ status, closeTime }: OwnedForm, { here, csrf, language: { owner } }: View): Html {

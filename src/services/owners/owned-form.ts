@@ -6,13 +6,12 @@ import { FormStatus } from '../../../gen/forms/v1/forms_pb.js';
 import type { OwnedFormSchema } from '../../../gen/forms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
-import { hasPublicPage } from '../../domain/definition/public-page.ts';
+import type { Share } from '../../domain/definition/share.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Owner } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findOwnedForm, type OwnedForm } from '../../store/owners.ts';
-import type { ServiceContext } from '../context.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function anyOwnedForm(db: Queries, { address }: Owner, formId: string): Promise<OwnedForm> {
@@ -57,16 +56,6 @@ export function ownedFormToMessage(
   };
 }
 
-/** Where people fill in a form, and where its answers are posted to. */
-export function addressesOf(
-  { settings: { baseUrl, hostedUrl } }: Pick<ServiceContext, 'settings'>,
-  { id }: OwnedForm,
-  definition: FormDefinition,
-): { pageUrl: string; submitUrl: string } {
-  const pageUrl = hasPublicPage(definition) ? `${hostedUrl}/f/${id}` : '';
-  return { pageUrl, submitUrl: `${baseUrl}/api/forms/${id}/submissions` };
-}
-
 /** What is asked, without where answers go: URLs of receivers are their makers' alone. */
 function withoutDelivery(definition: FormDefinition): Omit<DefinitionMessage, 'delivery' | '$typeName'> {
   const { delivery: _, $typeName: __, ...asked } = definitionToMessage(definition);
@@ -79,6 +68,5 @@ type FormFacts = {
   recipients?: { address: string; confirmed: boolean }[];
   offeredTo?: string;
   usesWebhook?: boolean;
-  pageUrl?: string;
-  submitUrl?: string;
+  share?: Share;
 };

@@ -8,10 +8,11 @@ import { setFormClosed } from '../../store/forms.ts';
 import { isMailStopped, listAddedRecipients, startMail, stopMail } from '../../store/mail.ts';
 import { confirmOwner, listOwnedForms } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
+import { shareOfForm } from '../forms/share-message.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { peopleMethods } from './form-people.ts';
 import { logAction } from './log-action.ts';
-import { addressesOf, anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
+import { anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
 import { createScanner } from './scan.ts';
@@ -49,7 +50,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
           recipients: await listAddedRecipients(database, formId),
           offeredTo: form.pendingOwnerEmail ?? '',
           usesWebhook: definition.delivery.type === 'webhook',
-          ...addressesOf(context, form, definition),
+          ...(form.status === 'published' && { share: await shareOfForm(context, formId, definition) }),
         }),
       };
     },
