@@ -3,6 +3,7 @@ import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
@@ -29,6 +30,7 @@ const services = [
   WebhooksService,
   KeysService,
   MailService,
+  OwnersService,
 ];
 
 function addWithImports(file: DescFile, found: Set<DescFile>): void {
