@@ -1,12 +1,5 @@
-import {
-  type DescField,
-  type DescMessage,
-  isFieldSet,
-  isMessage,
-  type Message,
-  toJson,
-} from '@bufbuild/protobuf';
-import { type Duration, DurationSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
+import { type DescField, type DescMessage, isFieldSet, isMessage, type Message } from '@bufbuild/protobuf';
+import { type Duration, DurationSchema, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { ConnectError } from '@connectrpc/connect';
 import { FailureSchema } from '../../gen/forms/v1/errors_pb.js';
 import { describeReceived } from '../domain/received.ts';
@@ -49,8 +42,15 @@ function fieldOf(message: Message, field: DescField): unknown {
 function jsonOf(value: unknown, field: DescField | undefined): unknown {
   if (value instanceof Uint8Array) return undefined;
   if (typeof value === 'number' && field?.enum?.value[value] !== undefined) return undefined;
-  if (isMessage(value, ValueSchema)) return toJson(ValueSchema, value);
+  if (isMessage(value, ValueSchema)) return scalarOf(value);
   return isMessage(value, DurationSchema) ? secondsOf(value) : value;
+}
+
+/** Of lists and objects only that they are such matters. `toJson` would throw for numbers that JSON can't hold. */
+function scalarOf({ kind }: Value): unknown {
+  if (kind.case === 'listValue') return kind.value.values;
+  if (kind.case === 'structValue') return kind.value.fields;
+  return kind.case === 'nullValue' ? null : kind.value;
 }
 
 function secondsOf({ seconds, nanos }: Duration): number {

@@ -246,11 +246,11 @@ async function answerSteps(page: Page): Promise<void> {
   if (!(await page.locator('[name=os]').isVisible())) throw new Error('The further question is not shown');
   await page.fill('[name=os]', 'Linux');
   await page.click('button[value=forward]');
-  await page.check('[name=consent]');
+  await page.check('[type=checkbox][name=consent]');
   await page.click('button[value=back]');
   await page.waitForSelector('[name=os]');
   await page.click('button[value=forward]');
-  await page.check('[name=consent]');
+  await page.check('[type=checkbox][name=consent]');
   await page.click('button[value=forward]');
   await page.waitForSelector('.copy');
 }

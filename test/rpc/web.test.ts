@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import {
   CreateSubmissionRequestSchema,
   CreateSubmissionResponseSchema,
@@ -29,7 +30,15 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('a browser that asks for a page of another origin', () => {
-  const all = [FormsService, HostedService, MailService, SubmissionsService, UploadsService, WebhooksService]
+  const all = [
+    FormsService,
+    HostedService,
+    MailService,
+    OwnersService,
+    SubmissionsService,
+    UploadsService,
+    WebhooksService,
+  ]
     .flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`))
     .concat(
       '/grpc.health.v1.Health/Check',
@@ -52,6 +61,10 @@ describe('a browser that asks for a page of another origin', () => {
       'HostedService/GetHostedSession',
       'HostedService/SaveHostedAnswers',
       'HostedService/SubmitHostedSession',
+      'HostedService/GetHostedForm',
+      'HostedService/OpenHostedSession',
+      'HostedService/CheckHostedAnswers',
+      'HostedService/SubmitHostedForm',
       'HostedService/SubmitPostedForm',
       'SubmissionsService/CreateSubmission',
       'SubmissionsService/CheckAnswers',

@@ -1,6 +1,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { AnswerChannel, type AnswerOrigin, ExportFormat } from '../../gen/forms/v1/submissions_pb.js';
+import { sentBody } from '../../src/domain/events/bodies.ts';
 import { engines } from '../support/database.ts';
 import { startServices, type TestServices } from '../support/services.ts';
 
@@ -32,7 +33,7 @@ async function submissionOf(services: TestServices, submissionId: string) {
 /** What the event says of each answer. */
 async function announced({ database }: TestServices, submissionId: string) {
   const [row] = await database.select('select body from events where submission_id = $1', [submissionId]);
-  const { data } = JSON.parse(String(row?.body));
+  const { data } = JSON.parse(sentBody(String(row?.body)));
   return data.provenance;
 }
 
