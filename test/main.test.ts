@@ -302,7 +302,7 @@ const definition = JSON.stringify({
 
 /** Settings for a data folder with an empty database in it, which saves the service from making one. */
 async function prepared(folder: string) {
-  await givenEmbeddedDatabase(join(folder, 'data'));
+  await givenEmbeddedDatabase(join(folder, 'data', 'database'));
   return embedded(folder);
 }
 

@@ -28,7 +28,7 @@ export async function startAttackedService(
   const folder = opened.use(temporaryFolder());
   const [port, grpcPort] = [await freePort(), await freePort()];
   const dataDir = join(folder.path, 'data');
-  if (engine === 'pglite') await givenEmbeddedDatabase(dataDir);
+  if (engine === 'pglite') await givenEmbeddedDatabase(join(dataDir, 'database'));
   const database = engine === 'postgres' ? opened.use(await createServerDatabase()) : undefined;
   const url = `http://127.0.0.1:${port}`;
   const service = opened.use(

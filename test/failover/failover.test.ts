@@ -36,7 +36,10 @@ it('loses nothing acknowledged, stores nothing twice and delivers all, whatever 
   const stored = await storedIn(cluster.databaseUrl);
   const lost = acknowledged.filter(({ key, id }) => stored.get(key)?.includes(id) !== true);
   const twice = [...stored].filter(([, ids]) => ids.length > 1);
-  const missing = () => [...stored.values()].flat().filter((id) => !instances.received().has(id));
+  const missing = () => {
+    const received = instances.received();
+    return [...stored.values()].flat().filter((id) => !received.has(id));
+  };
   await until(
     () => missing().length === 0,
     120_000,

@@ -12,12 +12,7 @@ export async function startInstances(owned: AsyncDisposableStack, databaseUrl: s
       dataDir: `${folder.path}/${index}`,
       databaseUrl,
       key: KEY,
-      env: {
-        WEBHOOK_ALLOW_PRIVATE: 'true',
-        RATE_LIMIT: 'off',
-        LOG_LEVEL: 'fatal',
-        WEBHOOK_RETRY_SCHEDULE: SCHEDULE,
-      },
+      env: { WEBHOOK_ALLOW_PRIVATE: 'true', RATE_LIMIT: 'off', LOG_LEVEL: 'fatal' },
     });
   const processes = [await start(0), await start(1)];
   const first = processes[0];
@@ -71,9 +66,6 @@ export function longestSilence(acknowledged: readonly Acknowledged[]): number {
   const gaps = times.slice(1).map((at, index) => at - (times[index] ?? at));
   return Math.max(0, ...gaps) / 1_000;
 }
-
-/** An attempt that fails on a busy machine is not to keep the test waiting for minutes. */
-const SCHEDULE = '0,1,2,5,5,5,10,10,10,10,10,10,10,10';
 
 const KEY = `hfs_${'f'.repeat(43)}`;
 

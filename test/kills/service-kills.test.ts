@@ -13,7 +13,7 @@ describe.each(engines)('on %s', (engine) => {
   }, async () => {
     using folder = temporaryFolder();
     await using server = engine === 'postgres' ? await createServerDatabase() : undefined;
-    if (server === undefined) await givenEmbeddedDatabase(join(folder.path, 'data'));
+    if (server === undefined) await givenEmbeddedDatabase(join(folder.path, 'data', 'database'));
     const env = await settings(folder.path, server?.databaseUrl);
     const url = `http://127.0.0.1:${env.PORT}`;
     const acknowledged: string[] = [];

@@ -19,11 +19,10 @@ describe('while bodies of callers without a key take all the memory there is for
   beforeAll(async () => {
     service = await startService();
     formId = (await service.givenPublishedForm()).id;
-    held = [await hold(10 * MIB)];
+    held = [];
     // Those that don't fit any more are refused, and hold nothing.
-    for (let count = 0; count < 40; count += 1) held.push(await hold(MIB / 20));
     await until(async () => {
-      held.push(await hold(8 * 1024), await hold(1));
+      for (const bytes of [10 * MIB, MIB, MIB / 10, 8 * 1024, 1]) held.push(await hold(bytes));
       return (await submitByRest(null)).status === 503;
     });
     held.push(await hold(1));
