@@ -27,9 +27,10 @@ it('takes every message bomb in passing, with a heap of 512 MiB', { timeout: 120
         const said = await attack().catch((error: unknown) => `0 ${String(error)}`);
         if (isFault(said)) faults.push(`${name}: ${said}`);
       });
-    const cost = await costOfOne();
-    // The garbage of earlier calls may have been collected meanwhile.
-    costs.push(isDear(cost) ? await costOfOne() : cost);
+    let cost = await costOfOne();
+    // The garbage of earlier calls may have been collected meanwhile, on a processor that others slow down.
+    for (let repeat = 0; isDear(cost) && repeat < REPEATS; repeat += 1) cost = await costOfOne();
+    costs.push(cost);
   }
   const refused = async ([, attack]: Attack) => void (await attack().catch(() => 'closed'));
   const harm = await harmDone(service, () => inParallel(8, attacks, refused));
@@ -43,6 +44,9 @@ it('takes every message bomb in passing, with a heap of 512 MiB', { timeout: 120
   expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
   expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
 });
+
+/** The cost of a call that is dear by itself is so each time. */
+const REPEATS = 4;
 
 /** What a call took of the processor in the thread with the service's event loop, and of memory at its peak. */
 async function costOf({ process }: AttackedService, name: string, call: () => Promise<void>): Promise<Cost> {

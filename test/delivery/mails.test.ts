@@ -74,6 +74,19 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(links.map(linkIn).map((link) => link?.purpose)).toEqual(['confirm-owner', 'stop']);
   });
 
+  it('leads who is to confirm a form that was made without a key to no words of its maker', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const form = await givenForm(database, { createdBy: 'public', ownerConfirmedAt: null });
+    await givenEvent(database, form, 'form.activated', { address: 'owner@example.com' });
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+
+    const links = mail?.text?.match(/https:\S+/g) ?? [];
+    expect(links.map(linkIn).map((link) => link?.purpose)).toEqual(['confirm-owner', 'stop']);
+  });
+
   it('asks the address that is to take a form over, and not its owner', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

@@ -83,6 +83,8 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
       const headers = {
         'content-type': type,
         'connect-protocol-version': '1',
+        // What waits for a session answers shortly before.
+        'connect-timeout-ms': '3000',
         ...(random() < 0.8 && { authorization: `Bearer ${service.key}` }),
       };
       const path = `/${method.parent.typeName}/${method.name}`;

@@ -138,8 +138,9 @@ function requestMails(
   const form = context.forms.get(event.formId);
   const formName = form?.name ?? '';
   const definition = context.versions.get(form?.currentVersionId ?? '')?.definition;
-  const hasPage = kind === 'confirmation' && definition !== undefined;
-  const pageUrl = hasPage ? publicPageUrl(event.formId, definition, settings.hostedUrl) : undefined;
+  // A stranger's form could say anything on its page, to an address that never asked for it.
+  const namesPage = kind === 'confirmation' && definition !== undefined && form?.createdBy !== 'public';
+  const pageUrl = namesPage ? publicPageUrl(event.formId, definition, settings.hostedUrl) : undefined;
   return addresses.map((to) => {
     const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId, to };
     return mailDelivery(
