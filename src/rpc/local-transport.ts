@@ -100,12 +100,23 @@ function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undef
   return signals.length === 1 ? only : AbortSignal.any(signals);
 }
 
-async function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest) {
+function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest): ReturnType<Call> {
   const context = new LocalContext(req);
-  if (spec.kind === 'unary' && !req.stream) {
-    const message = create(spec.method.output, await spec.impl(req.message, context));
+  if (spec.kind !== 'unary' || req.stream) return invokeStream(spec, req, context);
+  const answer = (output: MessageInit) => {
+    const message = create(spec.method.output, output);
     return { ...context.answer(), stream: false as const, method: spec.method, message };
+  };
+  // Not async: calls that wait would keep all of this.
+  try {
+    const output = spec.impl(req.message, context);
+    return output instanceof Promise ? output.then(answer) : Promise.resolve(answer(output));
+  } catch (error) {
+    return Promise.reject(error);
   }
+}
+
+async function invokeStream(spec: MethodImplSpec, req: UnaryRequest | StreamRequest, context: LocalContext) {
   if (spec.kind === 'client_streaming' && req.stream) {
     const output = create(spec.method.output, await spec.impl(req.message, context));
     return { ...context.answer(), stream: true as const, method: spec.method, message: single(output) };
