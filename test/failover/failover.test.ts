@@ -65,7 +65,7 @@ it('would see a loss: without synchronous standbys, crashes of the primary lose 
 
   await goesOn(writers);
   await cluster.crashPrimary();
-  await goesOn(writers);
+  await goesOn(writers, 'a crash of the primary');
   await writers.stop();
 
   const stored = await storedIn(cluster.databaseUrl);
