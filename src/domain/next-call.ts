@@ -29,6 +29,7 @@ const nextCalls: Record<Reason, NextCall> = {
   [Reason.CANCELLED]: NextCall.CREATE_SESSION,
   [Reason.CLOSED]: NextCall.NONE,
   [Reason.ARCHIVED]: NextCall.NONE,
+  [Reason.DELETED]: NextCall.NONE,
   [Reason.TOO_LARGE]: NextCall.CORRECTED,
   [Reason.MEDIA_TYPE]: NextCall.CORRECTED,
   [Reason.INVALID]: NextCall.CORRECTED,

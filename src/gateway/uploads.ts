@@ -6,7 +6,8 @@ import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { type FilePart, fileParts } from '../http/file-parts.ts';
 import { isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
-import { sendJson, sendMessages } from '../http/reply.ts';
+import { sendJson } from '../http/reply.ts';
+import { sendFile } from '../http/send-file.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
 import { idempotencyKey, idempotencyKeyOf, present } from './schemas.ts';
 
@@ -119,13 +120,7 @@ async function takeFormFile({ stream, admit, request }: Exchange, sent: SentUplo
 }
 
 async function sendUpload({ receive, request, response }: Exchange): Promise<void> {
-  const file = receive(rpcs.getUpload, { uploadId: idOf(request) });
-  const first = await file.next();
-  const { filename, contentType, size } = present(first.value?.upload);
-  response.attachment(filename);
-  response.setHeader('content-type', contentType);
-  response.setHeader('content-length', size);
-  await sendMessages(response, first, file, ({ content }) => content);
+  await sendFile(response, receive(rpcs.getUpload, { uploadId: idOf(request) }));
 }
 
 function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof uploadReply>['upload'] {

@@ -24,6 +24,7 @@ const statuses = {
   cancelled: 410,
   closed: 410,
   archived: 410,
+  deleted: 410,
   too_large: 413,
   media_type: 415,
   invalid: 422,

@@ -1,7 +1,15 @@
 import type { Transport } from '@connectrpc/connect';
 import type { Request, RequestHandler, Response } from 'express';
 import type { HostedSession } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { type Call, callsFor, requestIdOf, type Stream, streamsFor } from '../http/call.ts';
+import {
+  type Call,
+  callsFor,
+  type Receive,
+  receivesFor,
+  requestIdOf,
+  type Stream,
+  streamsFor,
+} from '../http/call.ts';
 import type { HttpError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { renderError } from './messages.ts';
@@ -32,6 +40,7 @@ export function serve(
     const exchange: PageExchange = {
       call: callsFor(transport, request, response, 'page'),
       stream: streamsFor(transport, request, response, 'page'),
+      receive: receivesFor(transport, request, response, 'page'),
       request,
       response,
       hostedUrl,
@@ -67,6 +76,8 @@ export type PageExchange = {
   call: Call;
   /** Does the same with a stream of messages. */
   stream: Stream;
+  /** Does the same with a stream of answers. */
+  receive: Receive;
   request: Request;
   response: Response;
   /** The address of the pages, without a slash at the end. */

@@ -53,7 +53,7 @@ function iconFor(reason: ErrorReason): IconName {
   if (reason === 'conflict') return 'done';
   if (reason === 'expired') return 'clock';
   if (reason === 'cancelled' || reason === 'closed' || reason === 'archived') return 'closed';
-  return reason === 'not_found' || reason === 'method' ? 'unknown' : 'problem';
+  return reason === 'not_found' || reason === 'method' || reason === 'deleted' ? 'unknown' : 'problem';
 }
 
 /** What a person can do next, where the text does not say it. */
@@ -78,6 +78,8 @@ function wordsFor(reason: ErrorReason, words: Words): [title: string, text: stri
       return [words.linkInvalidTitle, words.linkInvalidText];
     case 'origin_not_allowed':
       return [words.refusedTitle, words.refusedText];
+    case 'deleted':
+      return [words.fileDeletedTitle, words.fileDeletedText];
     case 'not_found':
     case 'method':
       return [words.notFoundTitle, words.notFoundText];

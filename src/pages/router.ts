@@ -9,6 +9,7 @@ import { postUpload } from './form/uploads.ts';
 import { type HandlePage, type PageOptions, servePage, serveScript } from './handler.ts';
 import { type HomeOptions, showHome } from './home.ts';
 import { assets } from './layout.ts';
+import { sendLinkedFile } from './links/files.ts';
 import { followMailLink, showMailLink } from './links/mail-links.ts';
 import type { OwnerPageOptions } from './owner/handler.ts';
 import { createOwnerPages } from './owner/router.ts';
@@ -32,6 +33,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   router.get(swaggerUiPath, sendSwaggerUi);
   router.get('/api/forms/:id/activate', page(showActivation));
   router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
+  router.route('/files/:token').get(page(sendLinkedFile)).all(page(refuseMethod));
   router.use(createOwnerPages(options));
   router.get(`/${assets.folder}/*file`, sendFile);
   router.get('/embed.js', (request, response) => sendAsset(request, response, assets.embed, 'max-age=3600'));

@@ -130,6 +130,8 @@ const uploads: AccessTable<typeof UploadsService> = {
   createUpload: upload,
   uploadFile: upload,
   getUpload: needs('submissions:read'),
+  // A person opens some files of an export at a time; the token in the link is the credential.
+  getLinkedUpload: { key: 'none', limit: { name: 'file', calls: 120, per: 'minute' } },
 };
 
 const mail: AccessTable<typeof MailService> = { getMailLink: open, followMailLink: open };

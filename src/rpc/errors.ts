@@ -99,6 +99,7 @@ const codes: Record<FailureReason, Code> = {
   [Reason.CLOSED]: Code.FailedPrecondition,
   [Reason.ARCHIVED]: Code.FailedPrecondition,
   [Reason.CANCELLED]: Code.FailedPrecondition,
+  [Reason.DELETED]: Code.FailedPrecondition,
   [Reason.TOO_LARGE]: Code.ResourceExhausted,
   [Reason.MEDIA_TYPE]: Code.InvalidArgument,
   [Reason.INVALID]: Code.InvalidArgument,

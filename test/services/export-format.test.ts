@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { newId } from '../../src/domain/ids.ts';
 import { csvFormat, ndjsonFormat } from '../../src/services/submissions/export.ts';
 import type { SubmissionRow } from '../../src/services/submissions/submission-message.ts';
 
@@ -15,11 +16,14 @@ const row = (answers: SubmissionRow['answers']): SubmissionRow => ({
   provenance: null,
 });
 
+const upload = newId('upl', 0);
+const linkOf = (uploadId: string) => `https://x/files/${uploadId}`;
+
 const head = 'sub_1,2026-11-21T10:00:00.000Z,accepted,api,,';
 
 describe('csvFormat', () => {
   it('has a column for each field, in the order given', () => {
-    const format = csvFormat(['b', 'a', 'old']);
+    const format = csvFormat(['b', 'a', 'old'], linkOf);
 
     expect(format.head).toBe('\uFEFFid,created_at,status,source,session_id,b,a,old\r\n');
     expect(format.lines([row({ a: '1', old: '2' })])).toBe(`${head},1,2\r\n`);
@@ -54,21 +58,23 @@ describe('csvFormat', () => {
     ['a\nb', '"a\nb"'],
     ['a,"b"', '"a,""b"""'],
     [null, ''],
-    [{ upload_id: 'upl_1', url: 'https://x/v1/uploads/upl_1' }, 'https://x/v1/uploads/upl_1'],
+    [{ upload_id: upload, url: `https://x/v1/uploads/${upload}` }, `https://x/files/${upload}`],
+    [[{ upload_id: upload }, { upload_id: upload }], `https://x/files/${upload}|https://x/files/${upload}`],
+    [{ upload_id: 'a row of a matrix' }, 'upload_id=a row of a matrix'],
   ])('writes %j as %j', (answer, cell) => {
-    const format = csvFormat(['a']);
+    const format = csvFormat(['a'], linkOf);
 
     expect(format.lines([row({ a: answer })])).toBe(`${head}${cell}\r\n`);
   });
 
   it('guards a source too', () => {
-    const line = csvFormat([]).lines([{ ...row({}), source: '=cmd' }]);
+    const line = csvFormat([], linkOf).lines([{ ...row({}), source: '=cmd' }]);
 
     expect(line).toBe("sub_1,2026-11-21T10:00:00.000Z,accepted,'=cmd,\r\n");
   });
 
   it('is not confused by fields named like properties of every object', () => {
-    const format = csvFormat(['constructor', 'toString']);
+    const format = csvFormat(['constructor', 'toString'], linkOf);
 
     expect(format.lines([row({})])).toBe(`${head},\r\n`);
   });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GetUploadResponse } from '../../gen/forms/v1/uploads_pb.js';
+import type { Upload } from '../../gen/forms/v1/uploads_pb.js';
 import type { StoredFile } from '../../src/services/uploads/upload-store.ts';
 import { temporaryFolder } from './spawn.ts';
 
@@ -12,9 +12,9 @@ export async function contentOf(pieces: AsyncIterable<Uint8Array> | undefined): 
   return Buffer.concat(all);
 }
 
-/** A file as `GetUpload` answers with it, put together, and the sizes of its pieces. */
-export async function fileOf(messages: AsyncIterable<GetUploadResponse>) {
-  const answer: GetUploadResponse[] = [];
+/** A file as the RPCs answer with it, put together, and the sizes of its pieces. */
+export async function fileOf(messages: AsyncIterable<FilePiece>) {
+  const answer: FilePiece[] = [];
   for await (const message of messages) answer.push(message);
   return {
     upload: answer[0]?.upload,
@@ -38,3 +38,5 @@ export function temporaryFiles() {
     [Symbol.dispose]: () => folder[Symbol.dispose](),
   };
 }
+
+type FilePiece = { upload?: Upload | undefined; content: Uint8Array };

@@ -394,7 +394,7 @@ export enum Reason {
   CONFLICT = 10,
 
   /**
-   * The session has expired. Code `FAILED_PRECONDITION`, status 410.
+   * The session, or the link to a file, has expired. Code `FAILED_PRECONDITION`, status 410.
    *
    * @generated from enum value: REASON_EXPIRED = 11;
    */
@@ -464,6 +464,13 @@ export enum Reason {
    * @generated from enum value: REASON_CANCELLED = 20;
    */
   CANCELLED = 20,
+
+  /**
+   * The file behind a link was deleted. Code `FAILED_PRECONDITION`, status 410.
+   *
+   * @generated from enum value: REASON_DELETED = 21;
+   */
+  DELETED = 21,
 }
 
 /**

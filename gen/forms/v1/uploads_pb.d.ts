@@ -286,6 +286,53 @@ export declare type GetUploadResponse = Message<"forms.v1.GetUploadResponse"> & 
 export declare const GetUploadResponseSchema: GenMessage<GetUploadResponse>;
 
 /**
+ * The request message for `GetLinkedUpload`.
+ *
+ * @generated from message forms.v1.GetLinkedUploadRequest
+ */
+export declare type GetLinkedUploadRequest = Message<"forms.v1.GetLinkedUploadRequest"> & {
+  /**
+   * Required. The token in the link.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message forms.v1.GetLinkedUploadRequest.
+ * Use `create(GetLinkedUploadRequestSchema)` to create a new message.
+ */
+export declare const GetLinkedUploadRequestSchema: GenMessage<GetLinkedUploadRequest>;
+
+/**
+ * One of the response messages for `GetLinkedUpload`.
+ *
+ * @generated from message forms.v1.GetLinkedUploadResponse
+ */
+export declare type GetLinkedUploadResponse = Message<"forms.v1.GetLinkedUploadResponse"> & {
+  /**
+   * What is known of the file. Set in the first message alone.
+   *
+   * @generated from field: forms.v1.Upload upload = 1;
+   */
+  upload?: Upload | undefined;
+
+  /**
+   * The next piece of the content, at most 256 KiB.
+   *
+   * @generated from field: bytes content = 2;
+   */
+  content: Uint8Array;
+};
+
+/**
+ * Describes the message forms.v1.GetLinkedUploadResponse.
+ * Use `create(GetLinkedUploadResponseSchema)` to create a new message.
+ */
+export declare const GetLinkedUploadResponseSchema: GenMessage<GetLinkedUploadResponse>;
+
+/**
  * Takes files for the file fields of published forms, and gives them back.
  *
  * @generated from service forms.v1.UploadsService
@@ -328,6 +375,20 @@ export declare const UploadsService: GenService<{
     methodKind: "server_streaming";
     input: typeof GetUploadRequestSchema;
     output: typeof GetUploadResponseSchema;
+  },
+  /**
+   * Reads a file by a signed link, as they stand in mails and in CSV, in pieces.
+   *
+   * Needs no key: the token in the link is the credential, for 30 days. Fails with `UNAUTHENTICATED` if the
+   * token is wrong, and with `FAILED_PRECONDITION` if the link has expired (`REASON_EXPIRED`) or the file was
+   * deleted (`REASON_DELETED`).
+   *
+   * @generated from rpc forms.v1.UploadsService.GetLinkedUpload
+   */
+  getLinkedUpload: {
+    methodKind: "server_streaming";
+    input: typeof GetLinkedUploadRequestSchema;
+    output: typeof GetLinkedUploadResponseSchema;
   },
 }>;
 

@@ -100,7 +100,7 @@ const errorsByStatus: Record<number, DescribedError> = {
     message: 'The session has been submitted',
   },
   410: {
-    description: 'Expired, cancelled, closed or archived',
+    description: 'Expired, cancelled, closed, archived or deleted',
     reason: 'expired',
     message: 'The session has expired',
   },

@@ -13,7 +13,7 @@ import {
   showSettings,
 } from './settings.ts';
 import { askForLink, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
-import { askToDelete, deleteSubmission, sendFile, showSubmission } from './submission.ts';
+import { askToDelete, deleteSubmission, sendOwnedFile, showSubmission } from './submission.ts';
 import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
 
 /** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
@@ -53,6 +53,6 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
     .get(page(askToDelete))
     .post(page(deleteSubmission))
     .all(refuseMethod);
-  router.route('/owner/files/:id').get(page(sendFile)).all(refuseMethod);
+  router.route('/owner/files/:id').get(page(sendOwnedFile)).all(refuseMethod);
   return router;
 }

@@ -8,7 +8,8 @@ import {
 } from '../../../gen/forms/v1/submissions_pb.js';
 import type { Upload } from '../../../gen/forms/v1/uploads_pb.js';
 import { type Delivery, DeliveryStatus } from '../../../gen/forms/v1/webhooks_pb.js';
-import { sendMessages, sendPage } from '../../http/reply.ts';
+import { sendPage } from '../../http/reply.ts';
+import { sendFile } from '../../http/send-file.ts';
 import { present } from '../../http/values.ts';
 import { type Html, html } from '../../text/html.ts';
 import { fill } from '../../text/words/language.ts';
@@ -66,16 +67,8 @@ export const deleteSubmission: HandleOwner = async ({ request, response, call })
 };
 
 /** Sends a file of a submission, which a browser saves and does not show. */
-export const sendFile: HandleOwner = async ({ request, response, receive }) => {
-  const file = receive(rpcs.getOwnedUpload, { uploadId: idIn(request) });
-  const first = await file.next();
-  const { filename, contentType, size } = present(first.value?.upload);
-  response.attachment(filename);
-  response.setHeader('content-type', contentType);
-  response.setHeader('content-length', size);
-  response.setHeader('content-security-policy', "default-src 'none'; sandbox");
-  await sendMessages(response, first, file, ({ content }) => content);
-};
+export const sendOwnedFile: HandleOwner = ({ request, response, receive }) =>
+  sendFile(response, receive(rpcs.getOwnedUpload, { uploadId: idIn(request) }));
 
 function submissionIn({ submission }: GetOwnedSubmissionResponse): Submission {
   return present(present(submission).submission);

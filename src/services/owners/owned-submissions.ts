@@ -23,7 +23,7 @@ import { deleteStored } from '../submissions/deletion.ts';
 import { exportForm } from '../submissions/export.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { submissionStatusOf } from '../submissions/watch.ts';
-import { readClaimed, uploadToMessage } from '../uploads/uploads.ts';
+import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
 import { deliveryToMessage } from '../webhooks/webhook-message.ts';
 import { logAction } from './log-action.ts';
 import { confirmedForm, requireConfirmed } from './owned-form.ts';

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { stringify } from 'csv-stringify/sync';
 import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/forms/v1/submissions_pb.js';
+import { fileLink } from '../../domain/file-link.ts';
+import { isId } from '../../domain/ids.ts';
 import { isObject } from '../../domain/json.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { exportSubmissions as storedPage } from '../../store/submission-pages.ts';
@@ -59,7 +61,11 @@ async function formatterOf(
   { formId, format }: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat();
-  if (format === ExportFormat.CSV) return csvFormat(await listFieldIds(context.database, formId));
+  if (format === ExportFormat.CSV) {
+    const { database, secretKey, settings, now } = context;
+    const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
+    return csvFormat(await listFieldIds(database, formId), (uploadId) => fileLink(links, formId, uploadId));
+  }
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }
 
@@ -83,34 +89,42 @@ export function ndjsonFormat(): ExportFormatter {
   };
 }
 
-/** An export as CSV: byte order mark, CRLF, one column for each field. */
-export function csvFormat(fieldIds: string[]): ExportFormatter {
+/**
+ * An export as CSV: byte order mark, CRLF, one column for each field. `linkOf` gives the address by which a file can be
+ * read.
+ */
+export function csvFormat(fieldIds: string[], linkOf: LinkOf): ExportFormatter {
   // By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers.
   const write = (records: string[][]) =>
     stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   return {
     head: `\uFEFF${write([[...ownColumns, ...fieldIds]])}`,
-    lines: (rows) => write(rows.map((row) => recordOf(row, fieldIds))),
+    lines: (rows) => write(rows.map((row) => recordOf(row, fieldIds, linkOf))),
   };
 }
 
-function recordOf(row: SubmissionRow, fieldIds: string[]): string[] {
+function recordOf(row: SubmissionRow, fieldIds: string[], linkOf: LinkOf): string[] {
   const own = [row.id, row.createdAt.toISOString(), row.status, guarded(row.source), row.sessionId ?? ''];
-  return [...own, ...fieldIds.map((id) => cellOf(Object.hasOwn(row.answers, id) ? row.answers[id] : null))];
+  const answerTo = (id: string) => (Object.hasOwn(row.answers, id) ? row.answers[id] : null);
+  return [...own, ...fieldIds.map((id) => cellOf(answerTo(id), linkOf))];
 }
 
-function cellOf(answer: unknown): string {
+function cellOf(answer: unknown, linkOf: LinkOf): string {
   if (answer === null || answer === undefined) return '';
   if (typeof answer === 'number' || typeof answer === 'boolean') return String(answer);
-  return guarded(Array.isArray(answer) ? answer.map(textOf).join('|') : textOf(answer));
+  return guarded(
+    [answer]
+      .flat()
+      .map((each) => textOf(each, linkOf))
+      .join('|'),
+  );
 }
 
-/** A file is written as its address, an answer of several parts as `part=value|part=value`. */
-function textOf(answer: unknown): string {
+/** A file is written as a link to it, an answer of several parts as `part=value|part=value`. */
+function textOf(answer: unknown, linkOf: LinkOf): string {
   if (!isObject(answer)) return String(answer);
-  const { url, upload_id: uploadId } = answer;
-  if (typeof url === 'string') return url;
-  if (typeof uploadId === 'string') return uploadId;
+  const { upload_id: uploadId } = answer;
+  if (typeof uploadId === 'string' && isId('upl', uploadId)) return linkOf(uploadId);
   const pairs = Object.entries(answer).flatMap(([part, value]) =>
     [value].flat().map((each) => `${part}=${String(each)}`),
   );
@@ -129,6 +143,8 @@ function guarded(text: string): string {
 const formula = /^[\s\p{Cc}\p{Cf}\p{DI}]*[=+\-@＝＋－＠﹦﹢﹣﹫−]|^ *[\t\r]/u;
 
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
+
+type LinkOf = (uploadId: string) => string;
 
 /** Writes the head and the lines of a file. */
 export type ExportFormatter = {

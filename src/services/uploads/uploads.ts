@@ -1,21 +1,16 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   CreateUploadRequest,
-  GetUploadRequest,
-  GetUploadResponseSchema,
   UploadFileRequest,
-  UploadSchema,
   UploadsService,
 } from '../../../gen/forms/v1/uploads_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
-import { isId, newId } from '../../domain/ids.ts';
+import { newId } from '../../domain/ids.ts';
 import type { Violation } from '../../domain/violations.ts';
-import { type Caller, callerOf } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { failed, invalid, notFound } from '../../rpc/errors.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
@@ -25,6 +20,7 @@ import { type Reservation, strangerAddress } from '../keyless-storage.ts';
 import { MadeMeanwhile, makeOnce } from '../make-once.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
+import { getLinkedUpload, getUpload, uploadToMessage } from './read-upload.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
@@ -33,6 +29,7 @@ export function uploadsService(context: ServiceContext): ServiceImpl<typeof Uplo
     createUpload: (request, call) => takeFile(context, toStream(request), call),
     uploadFile: (requests, call) => takeFile(context, requests, call),
     getUpload: (request, call) => getUpload(context, request, callerOf(call)),
+    getLinkedUpload: (request) => getLinkedUpload(context, request),
   };
 }
 
@@ -103,35 +100,6 @@ async function* toStream<T>(message: T): AsyncGenerator<T> {
   yield message;
 }
 
-/** A file can be read once a submission has claimed it. */
-async function* getUpload(
-  context: ServiceContext,
-  { uploadId }: GetUploadRequest,
-  caller: Caller,
-): AsyncIterable<MessageInitShape<typeof GetUploadResponseSchema>> {
-  const upload = isId('upl', uploadId)
-    ? await findUpload(context.database, caller.projectId, uploadId)
-    : null;
-  // The rows of a deleted form are removed a little later than the form.
-  if (upload === null || (await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
-  yield* readClaimed(context, upload);
-}
-
-/** Streams a file that the caller may read, once a submission has claimed it. */
-export async function* readClaimed(
-  context: ServiceContext,
-  upload: Upload,
-): AsyncIterable<{ upload?: MessageInitShape<typeof UploadSchema>; content: Uint8Array }> {
-  if (upload.submissionId === null) throw notFound('upload');
-  const content = await context.uploads.get(upload.id);
-  if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
-  let known: { upload?: ReturnType<typeof uploadToMessage> } = { upload: uploadToMessage(upload) };
-  for await (const piece of content) {
-    yield { ...known, content: piece };
-    known = {};
-  }
-}
-
 /** What a file is for, if it takes files now. */
 async function openTarget(
   context: ServiceContext,
@@ -189,12 +157,6 @@ function fileProblems({ accept }: Field, file: FileFacts): Violation[] {
   if (file.size === 0) return [{ path: 'content', code: 'too_small', message: 'The file is empty' }];
   if (acceptsFile(accept, file.contentType, file.filename)) return [];
   return [refused('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
-}
-
-/** What is known of a file, as the RPCs return it. */
-export function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
-  const { id, filename, contentType, size, sha256, createdAt } = upload;
-  return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
 }
 
 function refused(path: string, message: string): Violation {

@@ -172,6 +172,12 @@ export const ar: Words = {
   doneTitle: 'تم',
   linkInvalidTitle: 'لا يمكن استخدام هذا الرابط',
   linkInvalidText: 'الرابط خاطئ أو منتهي الصلاحية.',
+  signIn: 'تسجيل الدخول إلى نماذجك',
+  fileExpiredTitle: 'انتهت صلاحية هذا الرابط',
+  fileExpiredText: 'تعمل روابط الملفات لمدة 30 يومًا. إذا كان النموذج لك، فسجّل الدخول للحصول على الملف.',
+  fileInvalidText: 'الرابط خاطئ أو لم يُنسخ كاملًا. إذا كان النموذج لك، فسجّل الدخول للحصول على الملف.',
+  fileDeletedTitle: 'حُذف هذا الملف',
+  fileDeletedText: 'حُذف مع الإجابة التي كان تابعًا لها، ولا توجد نسخة منه هنا.',
 
   answeredByPerson: 'ملأه شخص',
   answeredByApi: 'عبر واجهة برمجة التطبيقات (API)',

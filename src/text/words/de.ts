@@ -175,6 +175,14 @@ export const de: Words = {
   doneTitle: 'Erledigt',
   linkInvalidTitle: 'Dieser Link kann nicht verwendet werden',
   linkInvalidText: 'Er ist falsch oder abgelaufen.',
+  signIn: 'Bei Ihren Formularen anmelden',
+  fileExpiredTitle: 'Dieser Link ist abgelaufen',
+  fileExpiredText:
+    'Links zu Dateien gelten 30 Tage. Wenn das Formular Ihnen gehört, melden Sie sich an, um die Datei zu bekommen.',
+  fileInvalidText:
+    'Er ist falsch oder wurde nicht ganz kopiert. Wenn das Formular Ihnen gehört, melden Sie sich an, um die Datei zu bekommen.',
+  fileDeletedTitle: 'Diese Datei wurde gelöscht',
+  fileDeletedText: 'Sie wurde mit der Antwort gelöscht, zu der sie gehörte. Hier gibt es keine Kopie davon.',
 
   answeredByPerson: 'Von einem Menschen ausgefüllt',
   answeredByApi: 'Per API',

@@ -170,6 +170,12 @@ export const en = {
   doneTitle: 'Done',
   linkInvalidTitle: 'This link cannot be used',
   linkInvalidText: 'It is wrong or has expired.',
+  signIn: 'Sign in to your forms',
+  fileExpiredTitle: 'This link has expired',
+  fileExpiredText: 'Links to files work for 30 days. If the form is yours, sign in to get the file.',
+  fileInvalidText: 'It is wrong or was not copied whole. If the form is yours, sign in to get the file.',
+  fileDeletedTitle: 'This file was deleted',
+  fileDeletedText: 'It was deleted with the answer that it belonged to. There is no copy of it here.',
 
   answeredByPerson: 'Filled in by a person',
   answeredByApi: 'By API',

@@ -173,6 +173,14 @@ export const es: Words = {
   doneTitle: 'Hecho',
   linkInvalidTitle: 'Este enlace no se puede usar',
   linkInvalidText: 'Es incorrecto o ha caducado.',
+  signIn: 'Entrar en sus formularios',
+  fileExpiredTitle: 'Este enlace ha caducado',
+  fileExpiredText:
+    'Los enlaces a archivos funcionan durante 30 días. Si el formulario es suyo, inicie sesión para obtener el archivo.',
+  fileInvalidText:
+    'Es incorrecto o no se copió entero. Si el formulario es suyo, inicie sesión para obtener el archivo.',
+  fileDeletedTitle: 'Este archivo se ha eliminado',
+  fileDeletedText: 'Se eliminó con la respuesta a la que pertenecía. Aquí no queda ninguna copia.',
 
   answeredByPerson: 'Rellenado por una persona',
   answeredByApi: 'Por API',

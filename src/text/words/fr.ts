@@ -173,6 +173,15 @@ export const fr: Words = {
   doneTitle: 'C’est fait',
   linkInvalidTitle: 'Ce lien ne peut pas être utilisé',
   linkInvalidText: 'Il est erroné ou a expiré.',
+  signIn: 'Accéder à vos formulaires',
+  fileExpiredTitle: 'Ce lien a expiré',
+  fileExpiredText:
+    'Les liens vers les fichiers fonctionnent pendant 30 jours. Si le formulaire est à vous, connectez-vous pour obtenir le fichier.',
+  fileInvalidText:
+    'Il est incorrect ou n’a pas été copié en entier. Si le formulaire est à vous, connectez-vous pour obtenir le fichier.',
+  fileDeletedTitle: 'Ce fichier a été supprimé',
+  fileDeletedText:
+    'Il a été supprimé avec la réponse à laquelle il appartenait. Il n’en reste aucune copie ici.',
 
   answeredByPerson: 'Rempli par une personne',
   answeredByApi: 'Par API',

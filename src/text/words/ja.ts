@@ -172,6 +172,14 @@ export const ja: Words = {
   doneTitle: '完了しました',
   linkInvalidTitle: 'このリンクは使えません',
   linkInvalidText: '間違っているか、期限が切れています。',
+  signIn: 'フォームの管理画面にログイン',
+  fileExpiredTitle: 'このリンクは有効期限が切れています',
+  fileExpiredText:
+    'ファイルへのリンクは30日間有効です。フォームの所有者の方は、ログインするとファイルを取得できます。',
+  fileInvalidText:
+    'リンクが正しくないか、一部しかコピーされていません。フォームの所有者の方は、ログインするとファイルを取得できます。',
+  fileDeletedTitle: 'このファイルは削除されました',
+  fileDeletedText: '回答と一緒に削除されました。ここに控えは残っていません。',
 
   answeredByPerson: '人が入力',
   answeredByApi: 'APIによる入力',

@@ -172,6 +172,14 @@ export const pt: Words = {
   doneTitle: 'Feito',
   linkInvalidTitle: 'Esta ligação não pode ser usada',
   linkInvalidText: 'Está errada ou expirou.',
+  signIn: 'Entrar nos seus formulários',
+  fileExpiredTitle: 'Esta ligação expirou',
+  fileExpiredText:
+    'As ligações para ficheiros funcionam durante 30 dias. Se o formulário é seu, inicie sessão para obter o ficheiro.',
+  fileInvalidText:
+    'Está errada ou não foi copiada por inteiro. Se o formulário é seu, inicie sessão para obter o ficheiro.',
+  fileDeletedTitle: 'Este ficheiro foi eliminado',
+  fileDeletedText: 'Foi eliminado com a resposta a que pertencia. Não há nenhuma cópia aqui.',
 
   answeredByPerson: 'Preenchido por uma pessoa',
   answeredByApi: 'Por API',

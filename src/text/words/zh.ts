@@ -172,6 +172,12 @@ export const zh: Words = {
   doneTitle: '完成',
   linkInvalidTitle: '此链接无法使用',
   linkInvalidText: '链接有误或已过期。',
+  signIn: '登录您的表单',
+  fileExpiredTitle: '此链接已过期',
+  fileExpiredText: '文件链接的有效期为 30 天。如果表单是您的，请登录以获取文件。',
+  fileInvalidText: '链接有误或未完整复制。如果表单是您的，请登录以获取文件。',
+  fileDeletedTitle: '此文件已被删除',
+  fileDeletedText: '它已随所属的答复一起删除，这里没有副本。',
 
   answeredByPerson: '由人填写',
   answeredByApi: '通过 API',

@@ -1,0 +1,69 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type {
+  GetLinkedUploadRequest,
+  GetUploadRequest,
+  UploadSchema,
+} from '../../../gen/forms/v1/uploads_pb.js';
+import { readFileLink } from '../../domain/file-link.ts';
+import { isId } from '../../domain/ids.ts';
+import type { Caller } from '../../rpc/context.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
+import { findAnyUpload, findUpload, type Upload } from '../../store/uploads.ts';
+import type { ServiceContext } from '../context.ts';
+
+/** Streams a file of the caller's project. It can be read once a submission has claimed it. */
+export async function* getUpload(
+  context: ServiceContext,
+  { uploadId }: GetUploadRequest,
+  caller: Caller,
+): AsyncIterable<FilePiece> {
+  const upload = isId('upl', uploadId)
+    ? await findUpload(context.database, caller.projectId, uploadId)
+    : null;
+  // The rows of a deleted form are removed a little later than the form.
+  if (upload === null || (await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
+  yield* readClaimed(context, upload);
+}
+
+/** Streams the file that a signed link names. */
+export async function* getLinkedUpload(
+  context: ServiceContext,
+  { token }: GetLinkedUploadRequest,
+): AsyncIterable<FilePiece> {
+  const { database, forms, verifyingKeys, now } = context;
+  const link = readFileLink(verifyingKeys, token, now());
+  if (!link.ok) {
+    const noCall = { nextCall: NextCall.NONE };
+    if (link.reason === 'expired') throw failed(Reason.EXPIRED, 'The link has expired', noCall);
+    throw failed(Reason.INVALID_TOKEN, 'The link is not right', noCall);
+  }
+  const upload = await findAnyUpload(database, link.uploadId);
+  const isThere = upload?.formId === link.formId && upload.submissionId !== null;
+  if (!isThere || (await forms.find(upload.formId)) === undefined) {
+    throw failed(Reason.DELETED, 'The file was deleted');
+  }
+  yield* readClaimed(context, upload);
+}
+
+/** Streams a file that the caller may read, once a submission has claimed it. */
+export async function* readClaimed(context: ServiceContext, upload: Upload): AsyncIterable<FilePiece> {
+  if (upload.submissionId === null) throw notFound('upload');
+  const content = await context.uploads.get(upload.id);
+  if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
+  let known: { upload?: ReturnType<typeof uploadToMessage> } = { upload: uploadToMessage(upload) };
+  for await (const piece of content) {
+    yield { ...known, content: piece };
+    known = {};
+  }
+}
+
+/** What is known of a file, as the RPCs return it. */
+export function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
+  const { id, filename, contentType, size, sha256, createdAt } = upload;
+  return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
+}
+
+/** What is known of the file comes with its first piece. */
+type FilePiece = { upload?: MessageInitShape<typeof UploadSchema>; content: Uint8Array };
