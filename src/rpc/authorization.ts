@@ -134,7 +134,11 @@ const uploads: AccessTable<typeof UploadsService> = {
   getLinkedUpload: { key: 'none', limit: { name: 'file', calls: 120, per: 'minute' } },
 };
 
-const mail: AccessTable<typeof MailService> = { getMailLink: open, followMailLink: open };
+const mail: AccessTable<typeof MailService> = {
+  getMailLink: open,
+  followMailLink: open,
+  startMail: open,
+};
 
 const owner: Access = {
   key: 'none',

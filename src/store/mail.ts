@@ -1,4 +1,5 @@
 import { defineEntity, p } from '@mikro-orm/core';
+import { SIGN_IN_MAILS } from '../domain/delivery/mail-link.ts';
 import { mailboxOf } from '../domain/delivery/mailbox.ts';
 import { addressKey } from '../domain/email-address.ts';
 import { id, text, time } from './database/columns.ts';
@@ -98,41 +99,68 @@ export const MailStopEntity = defineEntity({
   tableName: 'mail_stops',
   properties: {
     address: text().primary(),
-    /** The form's id, or empty for all mail of this service, or `UNASKED`. */
+    /** The form's id, or empty for all forms and what else nobody asked for, or `UNASKED`, or `SIGN_IN_MAILS`. */
     formId: id().primary(),
     createdAt: time(),
   },
 });
 
+/** In place of a form: all mails but those by which owners sign in. */
+const ALL = '';
+
 /** In place of a form: what nobody of a mailbox has asked for, to whichever of its addresses. */
 const UNASKED = 'unasked';
 
 /**
- * Stops a form's mail to an address, or without a form all of this service's, and then also what its mailbox has
- * not asked for by any other address. Stopping again changes nothing.
+ * Stops mail to an address: a form's; or all of this service's but the links to sign in that owners ask for, and then
+ * also what its mailbox has not asked for by any other address; or these links, too. Stopping again changes nothing.
  */
 export async function stopMail(
   db: Queries,
-  { address, formId }: { address: string; formId: string | null },
+  { address, formId, scope = 'form' }: { address: string; formId: string; scope?: StopScope },
 ): Promise<void> {
-  const stops = [{ address: addressKey(address), form_id: formId ?? '' }];
-  if (formId === null) stops.push({ address: mailboxOf(address), form_id: UNASKED });
+  const own = addressKey(address);
+  const all = [
+    { address: own, form_id: ALL },
+    { address: mailboxOf(address), form_id: UNASKED },
+  ];
+  const stops = {
+    form: [{ address: own, form_id: formId }],
+    all,
+    everything: [...all, { address: own, form_id: SIGN_IN_MAILS }],
+  };
   await db.execute(
     `insert into mail_stops (address, form_id, created_at)
      select address, form_id, now() from json_to_recordset($1::json) as s(address text, form_id text)
      on conflict do nothing`,
-    [JSON.stringify(stops)],
+    [JSON.stringify(stops[scope])],
   );
 }
 
-/** Takes back that an address wants no mail of a form, whether it stopped these mails or all. */
+/** Takes back that an address wants no mail of a form, whether it stopped these mails alone or more. */
 export async function startMail(
   db: Queries,
   { address, formId }: { address: string; formId: string },
 ): Promise<void> {
-  await db.write((em) =>
-    em.nativeDelete(MailStopEntity, { address: addressKey(address), formId: { $in: ['', formId] } }),
-  );
+  const own = addressKey(address);
+  const stopped = await findStoppedScope(db, { address, formId });
+  const isForm = stopped === null || stopped === 'form';
+  const formIds = isForm ? [formId] : [formId, ALL, ...(stopped === 'everything' ? [SIGN_IN_MAILS] : [])];
+  const ofMailbox = isForm ? [] : [{ address: mailboxOf(address), formId: UNASKED }];
+  const where = { $or: [{ address: own, formId: { $in: formIds } }, ...ofMailbox] };
+  await db.write((em) => em.nativeDelete(MailStopEntity, where));
+}
+
+/** How much of a form's mail, and of that beside it, an address has stopped; null if it gets that form's. */
+export async function findStoppedScope(
+  db: Queries,
+  { address, formId }: { address: string; formId: string },
+): Promise<StopScope | null> {
+  const where = { address: addressKey(address), formId: { $in: [formId, ALL, SIGN_IN_MAILS] } };
+  const stops = await db.read((em) => em.find(MailStopEntity, where, { fields: ['formId'] }));
+  const stopped = new Set(stops.map((stop) => stop.formId));
+  if (stopped.has(ALL)) return stopped.has(SIGN_IN_MAILS) ? 'everything' : 'all';
+  return stopped.has(formId) ? 'form' : null;
 }
 
 /** Whether an address has stopped a form's mail, or all mail. `unasked`: nobody has asked for the mail. */
@@ -140,10 +168,14 @@ export async function isMailStopped(
   db: Queries,
   { address, formId, unasked = false }: { address: string; formId: string; unasked?: boolean },
 ): Promise<boolean> {
-  const own = { address: addressKey(address), formId: { $in: ['', formId] } };
+  const formIds = formId === SIGN_IN_MAILS ? [formId] : [ALL, formId];
+  const own = { address: addressKey(address), formId: { $in: formIds } };
   const where = unasked ? { $or: [own, { address: mailboxOf(address), formId: UNASKED }] } : own;
   return (await db.read((em) => em.count(MailStopEntity, where))) > 0;
 }
+
+/** What an address stops. */
+export type StopScope = 'form' | 'all' | 'everything';
 
 /** The mails that were counted against an allowance on a day (UTC). */
 export const MailAllowanceEntity = defineEntity({

@@ -192,7 +192,7 @@ describe.each(engines)('limits of mails on %s', (engine) => {
   it('asks no address of a mailbox that stopped all mail by another one, and sends what it has asked for', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
-    await stopMail(database, { address: 'ada+1@example.com', formId: null });
+    await stopMail(database, { address: 'ada+1@example.com', formId: '', scope: 'all' });
     await givenRequest(database, { ...keyless, ownerEmail: 'ada+2@example.com' });
     const unconfirmed = await givenForm(database, { ...keyless, ownerEmail: 'ada+3@example.com' });
     await givenSubmissions(database, unconfirmed, [{}]);

@@ -204,7 +204,7 @@ describe.each(engines)('mails on %s', (engine) => {
   it('asks an address to confirm three times a day over all forms, and never one that stopped all mail', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
-    await stopMail(database, { address: 'Quiet@example.com', formId: null });
+    await stopMail(database, { address: 'Quiet@example.com', formId: '', scope: 'all' });
     for (const address of [
       'owner@example.com',
       'owner@example.com',

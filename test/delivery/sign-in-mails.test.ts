@@ -60,19 +60,23 @@ describe.each(engines)('mails to sign in with on %s', (engine) => {
     expect(to.filter((address) => address.startsWith('bob'))).toHaveLength(3);
   });
 
-  it('are not sent to who has stopped them or all mail, nor long after they were asked for', async () => {
+  it('are not sent to who has stopped them, alone or with everything, nor long after they were asked for; to who has stopped all other mail they are', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
-    const addresses = ['ada@example.com', 'bob@example.com', 'cat@example.com', 'dan@example.com'];
-    for (const ownerEmail of addresses) await givenForm(database, { ownerEmail });
-    await stopMail(database, { address: 'ada@example.com', formId: SIGN_IN_MAILS });
-    await stopMail(database, { address: 'bob@example.com', formId: null });
-    await ask(database, addresses.slice(0, 2));
-    await ask(database, ['cat@example.com'], Date.now() - 61 * 60_000);
-    await ask(database, ['dan@example.com']);
+    const [ada, bob, cat, dan] = ['ada@example.com', 'bob@example.com', 'cat@example.com', 'dan@example.com'];
+    for (const ownerEmail of [ada, bob, cat, dan]) await givenForm(database, { ownerEmail });
+    const named = 'eve@example.com';
+    const { id: formId } = await givenForm(database, { ownerEmail: named, ownerConfirmedAt: null });
+    await stopMail(database, { address: ada, formId: SIGN_IN_MAILS });
+    await stopMail(database, { address: bob, formId, scope: 'everything' });
+    await stopMail(database, { address: dan, formId, scope: 'all' });
+    await stopMail(database, { address: named, formId, scope: 'all' });
+    await ask(database, [ada, bob, named]);
+    await ask(database, [cat], Date.now() - 61 * 60_000);
+    await ask(database, [dan]);
     await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
 
-    await finished(database, 4);
+    await finished(database, 5);
 
     expect(mailServer.mails.flatMap(({ recipients }) => recipients)).toEqual(['dan@example.com']);
   });

@@ -82,7 +82,21 @@ describe('a mailed link', () => {
     expect(page.status).toBe(200);
     expect(page.text).toContain('Which mail should no longer go to owner@example.com?');
     expect([oneClick.status, all.status]).toEqual([200, 200]);
-    expect(all.text).toContain('gets no more of this mail');
+    expect(oneClick.text).toContain('gets no more of this mail');
+    expect(all.text).toContain('gets no more mail of this service, but for links to sign in');
+    expect(all.text).toContain('<button name="start" value="yes">Start again</button>');
+
+    const stopped = await service.get(path, { key: null });
+    const still = await postForm(path, { 'List-Unsubscribe': 'One-Click', start: 'yes' });
+    const started = await postForm(path, { start: 'yes' });
+    const again = await service.get(path, { key: null });
+
+    expect(stopped.text).toContain('Start again');
+    expect(stopped.text).toContain('value="everything"');
+    expect(stopped.text).not.toContain('value="form"');
+    expect(still.text).not.toContain('gets this mail again');
+    expect(started.text).toContain('owner@example.com gets this mail again.');
+    expect(again.text).toContain('Which mail should no longer go to owner@example.com?');
   });
 
   it('quotes the name of its form without links', async () => {

@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
-import { type MailLink, mailLinkToken } from '../../src/domain/delivery/mail-link.ts';
+import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../src/domain/delivery/mail-link.ts';
 import { newSecretKey, parseSecretKey } from '../../src/domain/secrets.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail.ts';
 import { engines } from '../support/database.ts';
@@ -105,6 +105,39 @@ describe.each(engines)('MailService on %s', (engine) => {
 
     await mail().followMailLink({ token, stopScope: StopScope.ALL });
     expect([await stopped(id), await stopped(other.id)]).toEqual([true, true]);
+  });
+
+  it('starts again what was stopped by the same link, with all that was stopped along with it', async () => {
+    const [form, other] = [await rpc.givenForm(rpc.key), await rpc.givenForm(rpc.key)];
+    const address = `${crypto.randomUUID()}@example.com`;
+    const [token, otherToken, signInToken] = [form.id, other.id, SIGN_IN_MAILS].map((formId) =>
+      mailLinkToken(rpc.secretKey, { purpose: 'stop', formId, address }, null),
+    );
+    const scopes = async () => {
+      const links = [token, otherToken, signInToken].map((each) => mail().getMailLink({ token: each ?? '' }));
+      return (await Promise.all(links)).map(({ stopped }) => StopScope[stopped]);
+    };
+
+    await mail().followMailLink({ token: otherToken ?? '' });
+    await mail().followMailLink({ token: token ?? '', stopScope: StopScope.EVERYTHING });
+    expect(await scopes()).toEqual(['EVERYTHING', 'EVERYTHING', 'EVERYTHING']);
+    await mail().startMail({ token: token ?? '' });
+    expect(await scopes()).toEqual(['UNSPECIFIED', 'FORM', 'UNSPECIFIED']);
+    expect(await isMailStopped(rpc.database, { address, formId: 'none', unasked: true })).toBe(false);
+
+    await mail().followMailLink({ token: signInToken ?? '' });
+    await mail().followMailLink({ token: token ?? '' });
+    await mail().startMail({ token: token ?? '' });
+    expect(await scopes()).toEqual(['UNSPECIFIED', 'FORM', 'FORM']);
+    expect(await mail().getMailLink({ token: signInToken ?? '' })).toMatchObject({ aboutSignIn: true });
+  });
+
+  it('starts nothing by a link that stands for something else', async () => {
+    const { id: formId } = await rpc.givenForm(rpc.key);
+    const token = tokenOf({ purpose: 'confirm-recipient', formId, address: 'a@example.com' });
+
+    expect(await failureOf(mail().startMail({ token }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+    expect(await failureOf(mail().startMail({ token: 'x' }))).toMatchObject({ reason: 'INVALID_TOKEN' });
   });
 
   it('refuses wrong, changed and expired tokens', async () => {

@@ -58,6 +58,20 @@ export declare type GetMailLinkResponse = Message<"forms.v1.GetMailLinkResponse"
    * @generated from field: string form_name = 3;
    */
   formName: string;
+
+  /**
+   * Of a link that stops mail: what of it the address has stopped; unspecified if it gets these mails.
+   *
+   * @generated from field: forms.v1.StopScope stopped = 4;
+   */
+  stopped: StopScope;
+
+  /**
+   * Of a link that stops mail: whether it came with a link to sign in, and not about a form.
+   *
+   * @generated from field: bool about_sign_in = 5;
+   */
+  aboutSignIn: boolean;
 };
 
 /**
@@ -119,6 +133,20 @@ export declare type FollowMailLinkResponse = Message<"forms.v1.FollowMailLinkRes
    * @generated from field: string form_name = 3;
    */
   formName: string;
+
+  /**
+   * Of a link that stops mail: what of it the address has stopped; unspecified if it gets these mails.
+   *
+   * @generated from field: forms.v1.StopScope stopped = 4;
+   */
+  stopped: StopScope;
+
+  /**
+   * Of a link that stops mail: whether it came with a link to sign in, and not about a form.
+   *
+   * @generated from field: bool about_sign_in = 5;
+   */
+  aboutSignIn: boolean;
 };
 
 /**
@@ -126,6 +154,53 @@ export declare type FollowMailLinkResponse = Message<"forms.v1.FollowMailLinkRes
  * Use `create(FollowMailLinkResponseSchema)` to create a new message.
  */
 export declare const FollowMailLinkResponseSchema: GenMessage<FollowMailLinkResponse>;
+
+/**
+ * The request message for `StartMail`.
+ *
+ * @generated from message forms.v1.StartMailRequest
+ */
+export declare type StartMailRequest = Message<"forms.v1.StartMailRequest"> & {
+  /**
+   * Required. The token in a link that stops mail.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message forms.v1.StartMailRequest.
+ * Use `create(StartMailRequestSchema)` to create a new message.
+ */
+export declare const StartMailRequestSchema: GenMessage<StartMailRequest>;
+
+/**
+ * The response message for `StartMail`.
+ *
+ * @generated from message forms.v1.StartMailResponse
+ */
+export declare type StartMailResponse = Message<"forms.v1.StartMailResponse"> & {
+  /**
+   * The address that gets mail again.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+
+  /**
+   * The name of the form that the mail was about.
+   *
+   * @generated from field: string form_name = 2;
+   */
+  formName: string;
+};
+
+/**
+ * Describes the message forms.v1.StartMailResponse.
+ * Use `create(StartMailResponseSchema)` to create a new message.
+ */
+export declare const StartMailResponseSchema: GenMessage<StartMailResponse>;
 
 /**
  * What a mailed link stands for.
@@ -188,18 +263,25 @@ export enum StopScope {
   UNSPECIFIED = 0,
 
   /**
-   * Those of the form whose mail carried the link.
+   * Those of the form whose mail carried the link; of a mail with a link to sign in, these mails.
    *
    * @generated from enum value: STOP_SCOPE_FORM = 1;
    */
   FORM = 1,
 
   /**
-   * All mails of this service.
+   * All mails of this service but those with links to sign in, which owners of forms ask for themselves.
    *
    * @generated from enum value: STOP_SCOPE_ALL = 2;
    */
   ALL = 2,
+
+  /**
+   * All mails of this service, those with links to sign in as well: for who is sent them without asking.
+   *
+   * @generated from enum value: STOP_SCOPE_EVERYTHING = 3;
+   */
+  EVERYTHING = 3,
 }
 
 /**
@@ -236,6 +318,17 @@ export declare const MailService: GenService<{
     methodKind: "unary";
     input: typeof FollowMailLinkRequestSchema;
     output: typeof FollowMailLinkResponseSchema;
+  },
+  /**
+   * Takes back what was stopped by a link that stops mail, with that link. Doing it again changes nothing. Fails
+   * with `UNAUTHENTICATED` if the token is not one of such a link.
+   *
+   * @generated from rpc forms.v1.MailService.StartMail
+   */
+  startMail: {
+    methodKind: "unary";
+    input: typeof StartMailRequestSchema;
+    output: typeof StartMailResponseSchema;
   },
 }>;
 

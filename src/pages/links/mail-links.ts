@@ -1,13 +1,20 @@
-import { MailLinkPurpose, MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
+import {
+  type FollowMailLinkResponse,
+  type GetMailLinkResponse,
+  MailLinkPurpose,
+  MailService,
+} from '../../../gen/forms/v1/mail_pb.js';
 import { HttpError } from '../../http/errors.ts';
 import { noFiles, readForm } from '../../http/multipart.ts';
 import { type Page, prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { attributes, html } from '../../text/html.ts';
+import { html } from '../../text/html.ts';
 import { withoutLinks } from '../../text/untrusted.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill } from '../../text/words/language.ts';
 import type { PageExchange } from '../handler.ts';
+import { rootOf } from '../layout.ts';
 import { languageOf, renderMessage } from '../messages.ts';
+import { renderStarted, renderStop, renderStopped, scopeIn } from './stop-link.ts';
 
 const { method: rpcs } = MailService;
 
@@ -21,50 +28,55 @@ export async function showMailLink({ call, request, response }: PageExchange): P
 export async function followMailLink({ call, request, response }: PageExchange): Promise<void> {
   const token = tokenOf(request);
   const inputs = await readForm(request, noFiles);
-  if (inputs.get('List-Unsubscribe')?.at(-1) === 'One-Click') {
+  const isOneClick = inputs.get('List-Unsubscribe')?.at(-1) === 'One-Click';
+  if (isOneClick) {
     // One click stops mail and nothing else, whichever link a program finds.
     const { purpose } = await call(rpcs.getMailLink, { token });
     if (purpose !== MailLinkPurpose.STOP) throw new HttpError('bad_request', 'The link does not stop mail');
   }
-  const stopScope = inputs.get('stop')?.at(-1) === 'all' ? StopScope.ALL : StopScope.FORM;
-  const done = await call(rpcs.followMailLink, { token, stopScope });
+  const done =
+    inputs.has('start') && !isOneClick
+      ? renderStarted(await call(rpcs.startMail, { token }), request)
+      : renderDone(await call(rpcs.followMailLink, { token, stopScope: scopeIn(inputs) }), request);
   if (prefersJson(request)) return sendJson(response, 200, { ok: true });
-  await sendPage(request, response, 200, renderDone(done, request));
+  await sendPage(request, response, 200, done);
 }
 
 function renderLink(link: Link, request: PageExchange['request']): Page {
+  if (link.purpose === MailLinkPurpose.STOP) return renderStop(link, request);
   const language = languageOf(request);
-  const { words } = language;
-  const { title, text, button } = wordsFor(link.purpose, words);
-  const stop = link.purpose === MailLinkPurpose.STOP;
+  const { title, text, button } = wordsFor(link.purpose, language.words);
   return renderMessage({
     request,
     language,
     title,
     text: inserted(text, link),
-    more: html`<form method="post">${
-      stop &&
-      html`<fieldset class="field"><legend class="sr">${title}</legend><div class="choices">
-${link.formName !== '' && html`<label class="choice"><input type="radio" name="stop" value="form" checked><span>${inserted(words.stopForm, link)}</span></label>`}
-<label class="choice"><input type="radio" name="stop" value="all"${attributes({ checked: link.formName === '' })}><span>${words.stopAll}</span></label>
-</div></fieldset>`
-    }
-<div class="actions"><button>${button}</button></div>
-</form>`,
+    more: html`<form method="post"><div class="actions"><button>${button}</button></div></form>`,
   });
 }
 
 function renderDone(link: Link, request: PageExchange['request']): Page {
+  if (link.purpose === MailLinkPurpose.STOP) return renderStopped(link, request);
   const language = languageOf(request);
-  const text = inserted(wordsFor(link.purpose, language.words).done, link);
-  return renderMessage({ request, language, icon: 'done', title: language.words.doneTitle, text });
+  const { words } = language;
+  const isOwner = link.purpose !== MailLinkPurpose.CONFIRM_RECIPIENT;
+  return renderMessage({
+    request,
+    language,
+    icon: 'done',
+    title: words.doneTitle,
+    text: inserted(wordsFor(link.purpose, words).done, link),
+    more:
+      isOwner &&
+      html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${words.signIn}</a></p>`,
+  });
 }
 
 function inserted(text: string, { address, formName }: Link): string {
   return fill(text, { email: address, form: withoutLinks(formName) });
 }
 
-function wordsFor(purpose: MailLinkPurpose, words: Words): LinkWords {
+function wordsFor(purpose: Exclude<MailLinkPurpose, MailLinkPurpose.STOP>, words: Words): LinkWords {
   switch (purpose) {
     case MailLinkPurpose.CONFIRM_OWNER:
       return {
@@ -87,8 +99,6 @@ function wordsFor(purpose: MailLinkPurpose, words: Words): LinkWords {
         button: words.recipientButton,
         done: words.recipientDone,
       };
-    case MailLinkPurpose.STOP:
-      return { title: words.stopTitle, text: words.stopText, button: words.stopButton, done: words.stopDone };
     case MailLinkPurpose.UNSPECIFIED:
       throw new Error('A mailed link without a purpose');
     default:
@@ -100,6 +110,6 @@ function tokenOf(request: PageExchange['request']): string {
   return String(request.params.token);
 }
 
-type Link = { purpose: MailLinkPurpose; address: string; formName: string };
+type Link = GetMailLinkResponse | FollowMailLinkResponse;
 
 type LinkWords = { title: string; text: string; button: string; done: string };

@@ -1,12 +1,16 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { MailLinkPurpose, type MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
-import { type MailLink, readMailLink } from '../../domain/delivery/mail-link.ts';
+import {
+  MailLinkPurpose,
+  type MailService,
+  StopScope as StopScopeMessage,
+} from '../../../gen/forms/v1/mail_pb.js';
+import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/delivery-removal.ts';
 import { findAnyForm } from '../../store/forms.ts';
-import { confirmRecipient, stopMail } from '../../store/mail.ts';
+import { confirmRecipient, findStoppedScope, type StopScope, startMail, stopMail } from '../../store/mail.ts';
 import { confirmOwner } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
 
@@ -28,20 +32,28 @@ export function mailService({
       notifyWorkers();
       return describe(database, link);
     },
+
+    async startMail({ token }) {
+      const link = linkOf(token);
+      if (link.purpose !== 'stop') throw wrongLink();
+      await startMail(database, link);
+      const { address, formName } = await describe(database, link);
+      return { address, formName };
+    },
   };
 
   function linkOf(token: string): MailLink {
     const result = readMailLink(verifyingKeys, token, now());
     if (result.ok) return result.link;
-    throw failed(
-      Reason.INVALID_TOKEN,
-      result.reason === 'expired' ? 'The link has expired' : 'The link is not right',
-      { nextCall: NextCall.NONE },
-    );
+    throw wrongLink(result.reason === 'expired' ? 'The link has expired' : undefined);
   }
 }
 
-async function follow(database: Database, link: MailLink, stopScope: StopScope): Promise<void> {
+function wrongLink(message = 'The link is not right') {
+  return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
+}
+
+async function follow(database: Database, link: MailLink, stopScope: StopScopeMessage): Promise<void> {
   const { purpose, formId, address } = link;
   switch (purpose) {
     case 'confirm-owner':
@@ -55,7 +67,7 @@ async function follow(database: Database, link: MailLink, stopScope: StopScope):
     case 'confirm-recipient':
       return confirmRecipient(database, { formId, address });
     case 'stop':
-      return stopMail(database, { address, formId: stopScope === StopScope.ALL ? null : formId });
+      return stopMail(database, { address, formId, scope: scopeOf(stopScope) });
     default:
       return purpose satisfies never;
   }
@@ -64,8 +76,26 @@ async function follow(database: Database, link: MailLink, stopScope: StopScope):
 /** If the form has been removed, its name is empty. */
 async function describe(db: Queries, { purpose, formId, address }: MailLink) {
   const form = await findAnyForm(db, formId);
-  return { purpose: purposes[purpose], address, formName: form?.name ?? '' };
+  const stopped = purpose === 'stop' ? await findStoppedScope(db, { address, formId }) : null;
+  return {
+    purpose: purposes[purpose],
+    address,
+    formName: form?.name ?? '',
+    stopped: stopped === null ? StopScopeMessage.UNSPECIFIED : scopes[stopped],
+    aboutSignIn: formId === SIGN_IN_MAILS,
+  };
 }
+
+function scopeOf(scope: StopScopeMessage): StopScope {
+  if (scope === StopScopeMessage.EVERYTHING) return 'everything';
+  return scope === StopScopeMessage.ALL ? 'all' : 'form';
+}
+
+const scopes: Record<StopScope, StopScopeMessage> = {
+  form: StopScopeMessage.FORM,
+  all: StopScopeMessage.ALL,
+  everything: StopScopeMessage.EVERYTHING,
+};
 
 const purposes: Record<MailLink['purpose'], MailLinkPurpose> = {
   'confirm-owner': MailLinkPurpose.CONFIRM_OWNER,

@@ -263,7 +263,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect(await stopped()).toBe(false);
       await owner.setOwnedFormMails({ formId, stopped: true });
       expect([await stopped(), await isMailStopped(rpc.database, { address, formId })]).toEqual([true, true]);
-      await stopMail(rpc.database, { address, formId: null });
+      await stopMail(rpc.database, { address, formId: '', scope: 'all' });
       await owner.setOwnedFormMails({ formId, stopped: false });
       expect([await stopped(), await isMailStopped(rpc.database, { address, formId })]).toEqual([
         false,
