@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import express from 'express';
+import express, { type RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
@@ -205,22 +205,26 @@ function createHttpHandler(config: Config, { api, secrets, accessLog, log }: Htt
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
-  app.use(createHostedPages({ transport, baseUrl, hostedUrl, allowPublicCreate, log }));
   const { version } = manifest;
   const { admit, identify } = api;
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
+  const mcp = {
+    transport,
+    identify,
+    accessOf,
+    sealer: secrets,
+    baseUrl,
+    allowPrivateUrls,
+    ownOrigins,
+    version,
+    log,
+  };
   app.use(
-    createMcp({
-      transport,
-      identify,
-      accessOf,
-      sealer: secrets,
-      baseUrl,
-      allowPrivateUrls,
-      ownOrigins,
-      version,
-      log,
-    }),
+    express
+      .Router()
+      .use(passOnRest)
+      .use(createHostedPages({ transport, baseUrl, hostedUrl, allowPublicCreate, log }))
+      .use(createMcp(mcp)),
   );
   app.use(createGateway({ transport, admit, accessOf, baseUrl, allowPrivateUrls, pages, version, log }));
   return rpcHandler(config, {
@@ -231,6 +235,13 @@ function createHttpHandler(config: Config, { api, secrets, accessLog, log }: Htt
     fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
   });
 }
+
+/** REST calls are the most frequent: they are not compared with the paths of all pages first. */
+const passOnRest: RequestHandler = (request, _response, next) =>
+  next(ofRestOnly.test(request.path) ? 'router' : undefined);
+
+/** Of the activation link, GET is a page. */
+const ofRestOnly = /^\/(?:v1\/|api\/(?!forms\/[^/]+\/activate))/;
 
 function rpcHandler(config: Config, { api, accessLog, log, fallback }: RpcHandlerParts): RpcHandler {
   const trusted = trustedBy(config);

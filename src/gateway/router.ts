@@ -63,8 +63,6 @@ export function createGateway(options: GatewayOptions): Router {
   let description: string | undefined;
 
   router.use(setHeaders);
-  router.use('/api', openToPages);
-  router.options('/api/*path', cors(preflight));
   for (const [path, atPath] of byPath(routes)) {
     const entry = router.route(path);
     for (const served of atPath) {
@@ -229,12 +227,26 @@ function errorAt(served: Route | undefined, error: unknown): unknown {
 }
 
 /** No cache may keep a reply, and no browser may take it for a page. */
-function setHeaders(_request: Request, response: Response, next: NextFunction): void {
+function setHeaders(request: Request, response: Response, next: NextFunction): void {
   response.setHeader('x-content-type-options', 'nosniff');
   response.setHeader('cache-control', 'no-store');
   response.setHeader('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
-  next();
+  if (belowApi.test(request.path)) openToPages(request, response, next);
+  else next();
 }
+
+/** Pages of every origin may call: the form's settings decide which may post to it, and no cookie is used. */
+function openToPages(request: Request, response: Response, next: NextFunction): void {
+  response.setHeader('access-control-allow-origin', '*');
+  response.setHeader('access-control-expose-headers', 'RateLimit,RateLimit-Policy,Retry-After');
+  if (request.method === 'OPTIONS') answerPreflight(request, response, next);
+  else next();
+}
+
+const belowApi = /^\/api\//i;
+
+/** Answers a browser's preflight request. */
+const answerPreflight = cors({ origin: '*', methods: ['GET', 'HEAD', 'POST'], maxAge: 7200 });
 
 function otherMethod(allow: string) {
   return () => {
@@ -253,16 +265,6 @@ function allowedAt(path: string, atPath: readonly Route[]): string {
   if (methods.has('GET')) methods.add('HEAD');
   return [...methods].sort().join(', ');
 }
-
-/** Pages of every origin may call: the form's settings decide which may post to it, and no cookie is used. */
-function openToPages(_request: Request, response: Response, next: NextFunction): void {
-  response.setHeader('access-control-allow-origin', '*');
-  response.setHeader('access-control-expose-headers', 'RateLimit,RateLimit-Policy,Retry-After');
-  next();
-}
-
-/** The answer to a browser's preflight request. */
-const preflight: cors.CorsOptions = { origin: '*', methods: ['GET', 'HEAD', 'POST'], maxAge: 7200 };
 
 export type GatewayOptions = {
   /** Leads to the services, in this process or another. */
