@@ -134,7 +134,7 @@ function optional<T>(variable: string, about: string, standard: string, read: z.
   return read.optional().register(descriptions, { variable, about, standard });
 }
 
-/** Every setting, as it is called in `Config`. Texts are Markdown: the README has the same ones. */
+/** Every setting, as it is called in `Config`. Texts are Markdown: docs/settings.md has the same ones. */
 const settings = z.object({
   port: setting(
     'PORT',

@@ -1,5 +1,5 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
@@ -9,13 +9,13 @@ import { newWebhookSecret } from '../src/domain/secrets.ts';
 import { routes } from '../src/gateway/router.ts';
 import { temporaryFolder } from './support/spawn.ts';
 
-const readme = readFileSync(join(import.meta.dirname, '../README.md'), 'utf8');
+const root = join(import.meta.dirname, '..');
 
-describe('the README', () => {
-  it('shows a verifier that takes what the service signs, and nothing else', async () => {
+describe('the documents', () => {
+  it('show a verifier that takes what the service signs, and nothing else', async () => {
     using folder = temporaryFolder();
     const file = join(folder.path, 'verify.mjs');
-    writeFileSync(file, /```js\n([\s\S]*?)```/.exec(readme)?.[1] ?? '');
+    writeFileSync(file, /```js\n([\s\S]*?)```/.exec(read('docs/webhooks.md'))?.[1] ?? '');
     const { verify } = await import(pathToFileURL(file).href);
     const secret = newWebhookSecret();
     const at = 1_795_226_400_000;
@@ -31,17 +31,18 @@ describe('the README', () => {
     expect(verify(body, 'nonsense', secret, now)).toBe(false);
   });
 
-  it('names every route that is served', () => {
+  it('name every route that is served', () => {
+    const text = read('docs/rest.md');
     const missing = routes
       .map(({ method, path }) => `${method.toUpperCase()} ${path}`)
-      .filter((route) => !readme.includes(route));
+      .filter((route) => !text.includes(route));
 
     expect(routes.length).toBeGreaterThan(35);
     expect(missing).toEqual([]);
   });
 
-  it('describes every setting as `npm start -- --help` does', () => {
-    const [, table = ''] = /\n## Settings\n[\s\S]*?\|---\|---\|---\|\n([\s\S]*?)\n\n/.exec(readme) ?? [];
+  it('describe every setting as `npm start -- --help` does', () => {
+    const [, table = ''] = /\|---\|---\|---\|\n([\s\S]*?)\n(?:\n|$)/.exec(read('docs/settings.md')) ?? [];
 
     expect(table.split('\n')).toEqual(
       described.map(({ variable, standard, about }) =>
@@ -50,15 +51,72 @@ describe('the README', () => {
     );
   });
 
-  it('asks for the Node.js that package.json asks for', () => {
+  it('ask for the Node.js that package.json asks for', () => {
     expect(manifest.engines.node).toMatch(/^>=\d+$/);
-    expect(readme).toContain(`any Node.js ${manifest.engines.node.slice(2)}+`);
+    expect(read('README.md')).toContain(`any Node.js ${manifest.engines.node.slice(2)}+`);
   });
 
-  it('links to files that are there', () => {
-    const links = [...readme.matchAll(/\]\((?!http)([^)]+)\)/g)].map(([, target = '']) => target);
+  it.each(documents())('%s links to files and headings that are there', (document) => {
+    const broken = linksIn(document).filter((link) => !leadsSomewhere(document, link));
 
-    expect(links.length).toBeGreaterThan(5);
-    expect(links.filter((target) => !existsSync(join(import.meta.dirname, '..', target)))).toEqual([]);
+    expect(broken).toEqual([]);
+  });
+
+  it('are all reached from the README', () => {
+    const reached = new Set(['README.md']);
+    for (const document of reached) {
+      for (const link of linksIn(document)) {
+        const target = targetOf(document, link).file;
+        if (documents().includes(target)) reached.add(target);
+      }
+    }
+
+    expect(documents().filter((document) => !reached.has(document))).toEqual([]);
   });
 });
+
+/** The Markdown files that people read, by their path from the root. */
+function documents(): string[] {
+  const inFolder = (folder: string) =>
+    readdirSync(join(root, folder))
+      .filter((name) => name.endsWith('.md'))
+      .map((name) => join(folder, name));
+  return [...inFolder('.'), ...inFolder('docs'), ...inFolder('examples')];
+}
+
+function read(document: string): string {
+  return readFileSync(join(root, document), 'utf8');
+}
+
+/** What a document links to within the repository. */
+function linksIn(document: string): string[] {
+  return [...withoutCode(read(document)).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(
+    ([, link = '']) => link,
+  );
+}
+
+function leadsSomewhere(document: string, link: string): boolean {
+  const { file, anchor } = targetOf(document, link);
+  if (!existsSync(join(root, file))) return false;
+  return anchor === '' || anchorsOf(file).includes(anchor);
+}
+
+function targetOf(document: string, link: string): { file: string; anchor: string } {
+  const [path = '', anchor = ''] = link.split('#');
+  const file = path === '' ? document : relative(root, join(root, dirname(document), path));
+  return { file, anchor };
+}
+
+/** The anchors of a document's headings, as GitHub makes them. */
+function anchorsOf(document: string): string[] {
+  return [...withoutCode(read(document)).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function withoutCode(markdown: string): string {
+  return markdown.replace(/^ *```[\s\S]*?^ *```$/gm, '');
+}

@@ -12,7 +12,7 @@ const SIGNATURE_BYTES = 8;
 const CHUNK_FRAME_BYTES = 12;
 
 /**
- * Pictures of the pages for the README: `npm run screenshots` writes them to docs/screenshots.
+ * Pictures of the pages for the documents: `npm run screenshots` writes them to docs/screenshots.
  *
  * It starts a service of its own and needs Chromium (CHROMIUM_PATH, else Debian's).
  */
