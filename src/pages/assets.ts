@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { stripTypeScriptTypes } from 'node:module';
+import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { pathToFileURL } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import type { Request, Response } from 'express';
 
@@ -18,6 +19,7 @@ export function loadAssets(): Assets {
   files.set('owner/owner.css', minified(read('./owner/owner.css')));
   for (const module of [...modules, DOCS_SCRIPT])
     files.set(scriptPath(module), Buffer.from(stripped(read(module))));
+  files.set(`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad()));
 
   const hash = createHash('sha256');
   for (const [name, content] of files) hash.update(name).update(content);
@@ -40,6 +42,7 @@ const modules = [
   './browser/page.ts',
   './browser/answers.ts',
   './browser/ranking.ts',
+  './browser/signatures.ts',
   './browser/typing.ts',
   './browser/saving.ts',
   './browser/uploads.ts',
@@ -47,9 +50,19 @@ const modules = [
   './browser/zones.ts',
   '../domain/conditions/condition.ts',
   '../domain/fields/web-address.ts',
+  '../text/file-size.ts',
 ];
 
 const DOCS_SCRIPT = './browser/docs.ts';
+
+/** A library that the page's script loads where a form asks for a drawn signature. */
+const SIGNATURE_PAD = 'signature_pad';
+
+function signaturePad(): string {
+  const folder = pathToFileURL(createRequire(import.meta.url).resolve(SIGNATURE_PAD));
+  const source = readFileSync(new URL('signature_pad.min.js', folder), 'utf8');
+  return source.replace(/^\/\/# sourceMappingURL=.*$/m, '');
+}
 
 function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8');
@@ -65,11 +78,15 @@ function scriptPath(module: string): string {
 
 /** The JavaScript of a module, without types, comments and blank lines. */
 function stripped(source: string): string {
-  return withoutWarning(() => stripTypeScriptTypes(source))
-    .replace(/^\s*(\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '')
-    .replace(/(from\s+'\.[^']*)\.ts'/g, "$1.js'")
-    .replace(/[ \t]+$/gm, '')
-    .replace(/\n{2,}/g, '\n');
+  return (
+    withoutWarning(() => stripTypeScriptTypes(source))
+      .replace(/^\s*(\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '')
+      .replace(/(from\s+'\.[^']*)\.ts'/g, "$1.js'")
+      // There is no import map: its inline script would need a hash in the policy.
+      .replace(`'${SIGNATURE_PAD}'`, `'../../libraries/${SIGNATURE_PAD}.js'`)
+      .replace(/[ \t]+$/gm, '')
+      .replace(/\n{2,}/g, '\n')
+  );
 }
 
 /**

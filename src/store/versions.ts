@@ -64,21 +64,24 @@ export async function listVersions(
 }
 
 /**
- * Lists the ids of the fields that a form's versions ask: those of the newest version in its order, then
- * those that only older ones have. Definitions are read a few at a time: a form can have any number.
+ * Lists the fields that a form's versions ask, each with the type that it has in the newest version with it: those of
+ * the newest version in its order, then those that only older ones have. Definitions are read a few at a time: a form can have any number.
  */
-export async function listFieldIds(db: Queries, formId: string): Promise<string[]> {
-  const fieldIds = new Set<string>();
+export async function listAskedFields(db: Queries, formId: string): Promise<AskedField[]> {
+  const types = new Map<string, string>();
   for (let before: unknown = null; ; ) {
     const rows = await db.select(
-      `select number, array(select field->>'id' from json_array_elements(definition->'fields') field
-         where field->>'type' <> 'statement') as field_ids
+      `select number, array(select (field->>'type') || ' ' || (field->>'id')
+         from json_array_elements(definition->'fields') field where field->>'type' <> 'statement') as fields
        from form_versions where form_id = $1 and ($2::int is null or number < $2)
        order by number desc limit ${DEFINITIONS_AT_ONCE}`,
       [formId, before],
     );
-    for (const { field_ids: ids } of rows) if (Array.isArray(ids)) for (const id of ids) fieldIds.add(id);
-    if (rows.length < DEFINITIONS_AT_ONCE) return [...fieldIds];
+    for (const field of rows.flatMap(({ fields }) => (Array.isArray(fields) ? fields : []))) {
+      const [type = '', id = ''] = String(field).split(' ');
+      if (!types.has(id)) types.set(id, type);
+    }
+    if (rows.length < DEFINITIONS_AT_ONCE) return [...types].map(([id, type]) => ({ id, type }));
     before = rows.at(-1)?.number;
     // The embedded database answers within the turn: without this, nothing else would run until the end.
     await nextTurn();
@@ -152,6 +155,9 @@ async function insertNextVersion(tx: Transaction, formId: string, version: NewVe
   await tx.write((em) => em.insert(VersionEntity, next));
   return next;
 }
+
+/** A field that a form asks or asked. */
+export type AskedField = { id: string; type: string };
 
 /** What makes a draft a published form. */
 export type Activation = {

@@ -92,7 +92,7 @@ describe('a field that holds nothing', () => {
     ['select', { texts: ['one'] }, / value="one" selected/],
     ['radio', { texts: ['one'] }, / value="one" checked/],
     ['multi_select', { texts: ['one', 'two'] }, / value="one" checked.* value="two" checked/s],
-    ['file', { texts: ['upl_1'], fileNames: new Map([['upl_1', 'cv.pdf']]) }, / value="cv\.pdf"/],
+    ['file', { texts: ['upl_1'], files: new Map([['upl_1', { name: 'cv.pdf' }]]) }, / value="cv\.pdf"/],
   ])(
     'shows the answer and the problem it has later, of the type %s, and then none',
     (type, given, answer) => {
@@ -148,7 +148,7 @@ function aView(given: Partial<FieldView> = {}): FieldView {
     parts: new Map(),
     problem: undefined,
     visible: true,
-    fileNames: new Map(),
+    files: new Map(),
     ...given,
   };
 }

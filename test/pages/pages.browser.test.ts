@@ -66,6 +66,8 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
       grid: { 1: '2', 2: '1' },
       boxes: { 2: ['4'] },
       home: { line1: '1 St', city: 'Bern', country: 'CH' },
+      sign: { text: 'Ada' },
+      initials: { text: 'AL' },
       colour: 'Red',
       pets: ['Owl'],
     });

@@ -87,6 +87,32 @@ describe.skipIf(noBrowser)('while a person types', { timeout: 60_000 }, () => {
     expect(await page.getAttribute('.files button', 'aria-label')).toBe('cv.txt entfernen');
   });
 
+  it('a file has its size after a reload and after a refusal, too', async () => {
+    const fields = [
+      { id: 'cv', type: 'file' },
+      { id: 'name', type: 'text', required: true },
+    ];
+    for (const allowPartial of [true, false]) {
+      const session = await givenSession(service, { fields, settings: { locale: 'de', allowPartial } });
+      const page = await browser.open(`/f/${session.id}`);
+      const buffer = Buffer.alloc(1_900_000, 'a');
+      await page.setInputFiles('[type=file]', { name: 'cv.txt', mimeType: 'text/plain', buffer });
+      await page.waitForSelector('.files button');
+      if (allowPartial) {
+        await page.waitForSelector('#status:has-text("Gespeichert")');
+        await page.reload();
+      }
+      for (const again of [false, true]) {
+        if (again || !allowPartial) {
+          await page.click('button[value=forward]');
+          await page.waitForSelector('.summary');
+        }
+        await page.waitForSelector('.files button');
+        expect(await page.locator('.files li').allInnerTexts()).toEqual(['cv.txt\n1,8 MB\nEntfernen']);
+      }
+    }
+  });
+
   it.each([
     ['with script', true],
     ['without script', false],

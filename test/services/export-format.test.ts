@@ -23,7 +23,7 @@ const head = 'sub_1,2026-11-21T10:00:00.000Z,accepted,api,,';
 
 describe('csvFormat', () => {
   it('has a column for each field, in the order given', () => {
-    const format = csvFormat(['b', 'a', 'old'], linkOf);
+    const format = csvFormat(asked('b', 'a', 'old'), linkOf);
 
     expect(format.head).toBe('\uFEFFid,created_at,status,source,session_id,b,a,old\r\n');
     expect(format.lines([row({ a: '1', old: '2' })])).toBe(`${head},1,2\r\n`);
@@ -62,19 +62,19 @@ describe('csvFormat', () => {
     [[{ upload_id: upload }, { upload_id: upload }], `https://x/files/${upload}|https://x/files/${upload}`],
     [{ upload_id: 'a row of a matrix' }, 'upload_id=a row of a matrix'],
   ])('writes %j as %j', (answer, cell) => {
-    const format = csvFormat(['a'], linkOf);
+    const format = csvFormat(asked('a'), linkOf);
 
     expect(format.lines([row({ a: answer })])).toBe(`${head}${cell}\r\n`);
   });
 
   it('guards a source too', () => {
-    const line = csvFormat([], linkOf).lines([{ ...row({}), source: '=cmd' }]);
+    const line = csvFormat(asked(), linkOf).lines([{ ...row({}), source: '=cmd' }]);
 
     expect(line).toBe("sub_1,2026-11-21T10:00:00.000Z,accepted,'=cmd,\r\n");
   });
 
   it('is not confused by fields named like properties of every object', () => {
-    const format = csvFormat(['constructor', 'toString'], linkOf);
+    const format = csvFormat(asked('constructor', 'toString'), linkOf);
 
     expect(format.lines([row({})])).toBe(`${head},\r\n`);
   });
@@ -100,3 +100,8 @@ describe('ndjsonFormat', () => {
     });
   });
 });
+
+/** Fields of text with these ids. */
+function asked(...ids: string[]) {
+  return ids.map((id) => ({ id, type: 'text' }));
+}

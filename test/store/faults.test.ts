@@ -12,7 +12,7 @@ import { listOwners } from '../../src/store/owners.ts';
 import { findAnySession } from '../../src/store/sessions.ts';
 import { listSubmissions } from '../../src/store/submission-pages.ts';
 import { findSubmission } from '../../src/store/submissions.ts';
-import { listFieldIds } from '../../src/store/versions.ts';
+import { listAskedFields } from '../../src/store/versions.ts';
 import { createServerDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres.ts';
 
@@ -146,7 +146,7 @@ describe('a look-up whose connection the server ends', () => {
     ['findForm', 'forms', (db) => findForm(db, 'prj_one', 'form_one')],
     ['listRetentions', 'forms', (db) => listRetentions(db, { limit: 1 })],
     ['listOwners', 'forms', (db) => listOwners(db, { projectId: 'prj_one', formId: null, limit: 1 })],
-    ['listFieldIds', 'form_versions', (db) => listFieldIds(db, 'form_one')],
+    ['listAskedFields', 'form_versions', (db) => listAskedFields(db, 'form_one')],
     ['findAnySession', 'sessions', (db) => findAnySession(db, 'sess_one')],
     ['findSubmission', 'submissions', (db) => findSubmission(db, 'prj_one', 'sub_one')],
     ['listSubmissions', 'submissions', (db) => listSubmissions(db, 'form_one', {}, { limit: 1 })],

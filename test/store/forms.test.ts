@@ -14,7 +14,7 @@ import { confirmOwner, proposeOwner } from '../../src/store/owners.ts';
 import {
   activateForm,
   findVersion,
-  listFieldIds,
+  listAskedFields,
   listVersions,
   publishVersion,
 } from '../../src/store/versions.ts';
@@ -108,12 +108,12 @@ describe.each(engines)('forms on %s', (engine) => {
       },
     };
 
-    const fieldIds = await listFieldIds(counting, form.id);
+    const fields = await listAskedFields(counting, form.id);
 
     const older = Array.from({ length: 23 }, (_, index) => `only_${24 - index}`);
-    expect(fieldIds).toEqual(['only_25', 'email', ...older]);
+    expect(fields).toEqual(['only_25', 'email', ...older].map((id) => ({ id, type: 'email' })));
     expect(read).toEqual([10, 10, 5]);
-    expect(await listFieldIds(database, 'form_other')).toEqual([]);
+    expect(await listAskedFields(database, 'form_other')).toEqual([]);
   });
 
   it('archives a form of the project, once and for all', async () => {

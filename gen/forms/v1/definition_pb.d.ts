@@ -250,7 +250,8 @@ export declare type Field = Message<"forms.v1.Field"> & {
 
   /**
    * The file types taken, as media types (`image/*`, `application/pdf`) or endings (`.pdf`), at most 50
-   * of at most 100 characters; empty: any.
+   * of at most 100 characters; empty: any. Of a signature: `drawn` (refused on forms made without a key) and `typed`;
+   * empty: both, as far as the form may have them.
    *
    * @generated from field: repeated string accept = 20;
    */
@@ -1032,6 +1033,13 @@ export enum FieldType {
    * @generated from enum value: FIELD_TYPE_ADDRESS = 22;
    */
   ADDRESS = 22,
+
+  /**
+   * A signature: `{upload_id}` of a PNG of at most 1 MiB that was drawn, or `{text}` of at most 200 characters.
+   *
+   * @generated from enum value: FIELD_TYPE_SIGNATURE = 23;
+   */
+  SIGNATURE = 23,
 }
 
 /**

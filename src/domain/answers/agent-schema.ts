@@ -4,6 +4,7 @@ import { undecidedFields } from '../conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
 import { takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
+import { takesWay } from '../fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject, type JsonObject } from '../json.ts';
 import type { Answers } from './answers.ts';
@@ -84,6 +85,7 @@ function schemaOf(fields: Field[]): JsonObject {
 function propertyOf(field: Field): JsonObject {
   if (field.answeredBy === 'human') return answererOf(field);
   if (field.type === 'file') return { ...fileSchema(field), ...answererOf(field) };
+  if (field.type === 'signature') return { ...signatureSchema(field), ...answererOf(field) };
   const {
     type,
     pattern,
@@ -117,6 +119,12 @@ function propertyOf(field: Field): JsonObject {
 function fileSchema({ maxFiles = 1 }: Field): JsonObject {
   const upload = { type: 'object', required: ['upload_id'] };
   return maxFiles === 1 ? upload : { type: 'array', items: upload, maxItems: maxFiles };
+}
+
+/** An agent types, where it may. */
+function signatureSchema(field: Field): JsonObject {
+  if (!takesWay(field, 'typed')) return fileSchema(field);
+  return { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 }
 
 /**

@@ -20,7 +20,7 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
   );
   return [
     ...fields.flatMap(({ input: field }, index) =>
-      fieldProblems(field, `fields.${index}`, !patterns.has(index)),
+      fieldProblems(field, `fields.${index}`, { ...options, patternFits: !patterns.has(index) }),
     ),
     ...patterns.values(),
     ...sharedIds(fields),
@@ -102,9 +102,16 @@ function keylessProblems(delivery: unknown, fields: FieldSent[]): Violation[] {
   const recipients = mail.to !== undefined && !(Array.isArray(mail.to) && mail.to.length === 0);
   return [
     ...fields.flatMap(({ type }, index) => (type === 'file' ? [needsKey(`fields.${index}.type`)] : [])),
+    ...fields.flatMap(drawnProblems),
     ...(recipients ? [needsKey('delivery.to')] : []),
     ...(mail.autoresponse !== undefined ? [needsKey('delivery.autoresponse')] : []),
   ];
+}
+
+/** A drawn signature is stored as a file. */
+function drawnProblems({ input, type }: FieldSent, index: number): Violation[] {
+  const accept = type === 'signature' && isObject(input) && Array.isArray(input.accept) ? input.accept : [];
+  return accept.flatMap((way, at) => (way === 'drawn' ? [needsKey(`fields.${index}.accept.${at}`)] : []));
 }
 
 function needsKey(path: string): Violation {

@@ -60,7 +60,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     name,
     slug,
     ...(description && { description }),
-    fields: fields.map(normalizeField),
+    fields: fields.map((field) => normalizeField(field, options)),
     delivery: withoutSecret(delivery),
     settings: normalizeSettings(settings),
     ...(pages.length > 0 && { pages }),

@@ -7,6 +7,7 @@ import {
   type ParsedField,
   typeAttributes,
 } from '../fields/field.ts';
+import type { FormFacts } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject } from '../json.ts';
 import { matchOnce } from '../patterns/matcher.ts';
@@ -18,7 +19,11 @@ import { pathOf, type Violation } from '../violations.ts';
  * `input` is the field as it was sent. An attribute of the wrong shape is ignored, so that it hides no problem of
  * another. The default is checked only if `patternFits`: its check runs the pattern.
  */
-export function fieldProblems(input: unknown, path: string, patternFits: boolean): Violation[] {
+export function fieldProblems(
+  input: unknown,
+  path: string,
+  { patternFits, ...form }: FormFacts & { patternFits: boolean },
+): Violation[] {
   const type = typeOf(input);
   if (!isObject(input) || type === undefined) return [];
   const foreign = Object.keys(input).filter((attribute) => isForeign(attribute, type));
@@ -30,11 +35,11 @@ export function fieldProblems(input: unknown, path: string, patternFits: boolean
     ...(fieldRules[type].problems?.(field, input, path) ?? []),
     ...answererProblems(field, path),
   ];
-  return whole && patternFits && problems.length === 0 ? defaultProblems(field, path) : problems;
+  return whole && patternFits && problems.length === 0 ? defaultProblems(field, path, form) : problems;
 }
 
 /** Fills in the defaults that depend on the field: its label by the id, its limits by the type. */
-export function normalizeField(parsed: ParsedField): Field {
+export function normalizeField(parsed: ParsedField, form: FormFacts): Field {
   const { id, type, label = humanLabel(parsed.id), description, placeholder, agentHint, ...others } = parsed;
   const { defaultValue, ...rest } = others;
   const field: Field = {
@@ -47,7 +52,7 @@ export function normalizeField(parsed: ParsedField): Field {
     ...rest,
     ...(defaultValue !== undefined && !isEmpty(defaultValue) && { defaultValue }),
   };
-  return { ...field, ...fieldRules[type].defaults?.(field) };
+  return { ...field, ...fieldRules[type].defaults?.(field, form) };
 }
 
 /** Whether an attribute belongs to fields of other types only. */
@@ -82,8 +87,8 @@ function misplacedAttribute(path: string, attribute: string, type: FieldType): V
   return { path, code: 'unrecognized_keys', message: `A field of type "${type}" has no "${attribute}"` };
 }
 
-function defaultProblems(parsed: ParsedField, path: string): Violation[] {
-  const { defaultValue, ...field } = normalizeField(parsed);
+function defaultProblems(parsed: ParsedField, path: string, form: FormFacts): Violation[] {
+  const { defaultValue, ...field } = normalizeField(parsed, form);
   if (defaultValue === undefined) return [];
   const problems: Violation[] = [];
   const check = fieldRules[field.type].check({ ...field, required: false });

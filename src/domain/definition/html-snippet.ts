@@ -1,6 +1,7 @@
 import { escapeHtml } from '../escape-html.ts';
 import type { Field } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
+import { takesWay } from '../fields/signature.ts';
 import type { FormDefinition } from './definition.ts';
 
 /**
@@ -68,6 +69,12 @@ function inputFor(field: Field): string | undefined {
       return group(field, 'checkbox', options, false);
     case 'statement':
       return `<p>${escapeHtml(field.label)}</p>`;
+    case 'signature':
+      if (!takesWay(field, 'typed')) return undefined;
+      return labelled(
+        field,
+        tag('input', { name: `${id}.text`, type: 'text', autocomplete: 'name' }, required),
+      );
     case 'ranking':
     case 'matrix':
     case 'address':

@@ -91,4 +91,5 @@ const fieldTypes: Record<FieldType, pb.FieldType> = {
   ranking: pb.FieldType.RANKING,
   matrix: pb.FieldType.MATRIX,
   address: pb.FieldType.ADDRESS,
+  signature: pb.FieldType.SIGNATURE,
 };

@@ -11,7 +11,7 @@ export type FieldTypeRules<Attributes> = {
   /** The shapes of the attributes that a field of this type may have beside those that all may have. */
   attributes: AttributeShapes;
   /** The values of attributes that were not given, where they depend on the type. */
-  defaults?: (field: Attributes) => Partial<Attributes>;
+  defaults?: (field: Attributes, form: FormFacts) => Partial<Attributes>;
   /** What is wrong between the attributes of a field, each of which has its shape; `sent` is the whole input. */
   problems?: (field: Attributes, sent: Readonly<Record<string, unknown>>, path: string) => Violation[];
   /** Prepares the check of a field's answers. It is never given an empty one. */
@@ -41,6 +41,9 @@ export type FieldTypeRules<Attributes> = {
   control: Control;
 };
 
+/** What defaults depend on beside the field: whether its form was made without a key. */
+export type FormFacts = { keyless: boolean };
+
 /** Adds what is wrong with an answer to `violations`. The answer is never an empty one; `matches` tries patterns. */
 export type AnswerCheck = (answer: Json, path: string, violations: Violation[], matches: PatternTest) => void;
 
@@ -59,6 +62,7 @@ type Control =
   | 'ranking'
   | 'matrix'
   | 'address'
+  | 'signature'
   | 'statement';
 
 type AttributeShapes = Readonly<Record<string, z.ZodType>>;

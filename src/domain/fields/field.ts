@@ -32,6 +32,7 @@ export const fieldTypes = [
   'ranking',
   'matrix',
   'address',
+  'signature',
 ] as const;
 
 /** Who may answer a field. */

@@ -8,16 +8,29 @@ import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } fro
 /** The largest file that the service takes: 10 MiB. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
 
-const acceptPattern = /^(?:[a-zA-Z0-9!#$&^_.+-]+\/(?:\*|[a-zA-Z0-9!#$&^_.+-]+)|\.[a-zA-Z0-9_-]+)$/;
+const mediaType = /^(?:[a-zA-Z0-9!#$&^_.+-]+\/(?:\*|[a-zA-Z0-9!#$&^_.+-]+)|\.[a-zA-Z0-9_-]+)$/;
 const acceptError = 'Expected a media type such as image/* or application/pdf, or an ending such as .pdf';
 
-export const fileAttributes = {
+/** What a file, or a signature, may be. */
+export const acceptAttribute = {
   accept: z
-    .array(z.string().max(100).regex(acceptPattern, acceptError))
+    .array(
+      z
+        .string()
+        .max(100)
+        .regex(new RegExp(`${mediaType.source}|^drawn$|^typed$`), acceptError),
+    )
     .min(1)
     .max(50)
     .exactOptional()
-    .describe('file: media types (`image/*`, `application/pdf`) or endings (`.pdf`).'),
+    .describe(
+      'file: media types (`image/*`, `application/pdf`) or endings (`.pdf`). signature: `drawn` (not on forms made ' +
+        'without a key), `typed`; default: both, as far as the form may have them.',
+    ),
+};
+
+export const fileAttributes = {
+  ...acceptAttribute,
   maxBytes: z
     .int()
     .min(1)
@@ -40,10 +53,16 @@ export const fileAttributes = {
 export const file: FieldTypeRules<FileField> = {
   attributes: fileAttributes,
   defaults: ({ maxBytes = MAX_FILE_BYTES, maxFiles = 1 }) => ({ maxBytes, maxFiles }),
-  problems: ({ defaultValue }, _sent, path) =>
-    isEmpty(defaultValue)
+  problems: ({ accept, defaultValue }, _sent, path) => [
+    ...(accept ?? []).flatMap((type, index): Violation[] =>
+      mediaType.test(type)
+        ? []
+        : [{ path: `${path}.accept.${index}`, code: 'invalid_string', message: acceptError }],
+    ),
+    ...(isEmpty(defaultValue)
       ? []
-      : [{ path: `${path}.defaultValue`, code: 'custom', message: 'A file field has no default' }],
+      : [{ path: `${path}.defaultValue`, code: 'custom' as const, message: 'A file field has no default' }]),
+  ],
   check: checkFiles,
   jsonSchema: ({ maxFiles = 1 }, needed) =>
     maxFiles === 1
@@ -93,7 +112,8 @@ function checkFiles({ maxFiles = 1 }: FileField): AnswerCheck {
   };
 }
 
-function checkUpload(upload: Json, path: string, violations: Violation[]): void {
+/** Checks the answer of one uploaded file, `{upload_id}`. */
+export function checkUpload(upload: Json, path: string, violations: Violation[]): void {
   if (!isObject(upload)) {
     violations.push(wrongType(path, 'object', upload));
     return;
@@ -111,7 +131,8 @@ function checkUpload(upload: Json, path: string, violations: Violation[]): void 
   for (const problem of unrecognized(path, Object.keys(others), ['upload_id'])) violations.push(problem);
 }
 
-function filenameOf(upload: unknown): string {
+/** The name of an uploaded file that is described; empty if it is not. */
+export function filenameOf(upload: unknown): string {
   return isObject(upload) && typeof upload.filename === 'string' ? upload.filename : '';
 }
 
@@ -120,7 +141,8 @@ function readUploads(values: readonly string[], { maxFiles }: FileField): Json {
   return maxFiles === 1 ? (uploads.at(-1) ?? null) : uploads;
 }
 
-const uploadSchema: JsonObject = {
+/** The JSON Schema of one uploaded file. */
+export const uploadSchema: JsonObject = {
   type: 'object',
   properties: { upload_id: { type: 'string', pattern: '^upl_[0-9a-hjkmnp-tv-z]{26}$' } },
   required: ['upload_id'],

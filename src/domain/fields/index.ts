@@ -11,6 +11,7 @@ import { ranking } from './ranking.ts';
 import { rating } from './rating.ts';
 import { scale } from './scale.ts';
 import { multiSelect, radio, select } from './select.ts';
+import { signature } from './signature.ts';
 import { statement } from './statement.ts';
 import { email, phone, text, textarea, url } from './text.ts';
 
@@ -38,4 +39,5 @@ export const fieldRules: Readonly<Record<FieldType, FieldTypeRules<ParsedField>>
   ranking,
   matrix,
   address,
+  signature,
 };

@@ -73,7 +73,8 @@ function typed(type: string, id: string, inputs: Input[]): unknown {
       return [...values, ...others].filter((value) => value !== '');
     case 'matrix':
     case 'address':
-      return others.some((value) => value !== '') ? {} : undefined;
+    case 'signature':
+      return [...values, ...others].some((value) => value !== '') ? {} : undefined;
     default:
       return last.replace(/\r\n?/g, '\n') || (others.at(-1) ?? '');
   }

@@ -1,6 +1,7 @@
 import { followConditions, shownFields } from './answers.ts';
 import { prepareRankings } from './ranking.ts';
 import { createSaver } from './saving.ts';
+import { prepareSignatures } from './signatures.ts';
 import { followTyping } from './typing.ts';
 import { prepareUploads, uploadsUnderWay } from './uploads.ts';
 import { hasNoSessionYet } from './visits.ts';
@@ -39,6 +40,7 @@ function prepare(): void {
     showLocalTimes(main, wordsOf(form));
     followConditions(main);
     prepareRankings(main, () => onInput());
+    prepareSignatures(main, wordsOf(form), () => saver.changed());
     prepareUploads(main, wordsOf(form), () => saver.changed());
     history.replaceState({ page: pageOf() }, '');
   }

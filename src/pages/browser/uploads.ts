@@ -1,17 +1,15 @@
+import { fileSizeInWords } from '../../text/file-size.ts';
 import { forgetProblem } from './typing.ts';
 import { keepSession, visitHeaders } from './visits.ts';
 
 const underWay = new Set<Promise<void>>();
 
 /** Uploads files as soon as they are chosen, shows their progress, and lets a person remove them. */
-export function prepareUploads(root: Element, words: Words, changed: () => void): void {
-  for (const input of root.querySelectorAll<HTMLInputElement>('input[type=file]')) {
+export function prepareUploads(root: Element, words: Words, changed: Changed): void {
+  for (const input of root.querySelectorAll<HTMLInputElement>('[data-type=file] input[type=file]')) {
     const list = input.parentElement?.querySelector('ul.files');
     if (!list) continue;
-    for (const row of list.querySelectorAll('li')) {
-      const name = row.querySelector<HTMLInputElement>('input[name^="_name."]')?.value ?? '';
-      row.querySelector('label')?.replaceWith(removal(row, name, words, changed));
-    }
+    prepareKept(list, words, changed);
     input.ondragover = () => input.classList.add('over');
     input.ondragleave = input.ondrop = () => input.classList.remove('over');
     input.onchange = () => {
@@ -20,14 +18,26 @@ export function prepareUploads(root: Element, words: Words, changed: () => void)
       for (const row of list.querySelectorAll('li:has(.error)')) row.remove();
       for (const file of input.files ?? []) {
         if (input.getAttribute('data-max-files') === '1') list.replaceChildren();
-        const work = upload(input, file, list, words, changed);
-        underWay.add(work);
-        void work.finally(() => underWay.delete(work));
+        track(upload(input, file, list, words, changed));
       }
       // The post must not contain the uploaded files again.
       input.value = '';
     };
   }
+}
+
+/** Turns the boxes that remove the files of a list into buttons. */
+export function prepareKept(list: Element, words: Words, changed: Changed): void {
+  for (const row of list.querySelectorAll('li')) {
+    const name = row.querySelector('.name')?.textContent ?? '';
+    row.querySelector('label')?.replaceWith(removal(row, name, words, changed));
+  }
+}
+
+/** Counts work among the uploads that are under way. */
+export function track(work: Promise<void>): void {
+  underWay.add(work);
+  void work.finally(() => underWay.delete(work));
 }
 
 /** Settles when no upload is under way; undefined if none is. */
@@ -40,9 +50,21 @@ async function upload(
   file: File,
   list: Element,
   words: Words,
-  changed: () => void,
+  changed: Changed,
 ): Promise<void> {
   const row = list.appendChild(document.createElement('li'));
+  const uploaded = await uploadFile({ field: input.name, limits: input, row, words }, file);
+  if (uploaded === undefined) return;
+  keptRow(row, input.name, uploaded);
+  row.append(removal(row, uploaded.filename, words, changed));
+  changed();
+}
+
+/** Uploads a file and shows in `row` how far it is, or why it failed: then there is none. */
+export async function uploadFile(
+  { field, limits, row, words }: Uploading,
+  file: File,
+): Promise<Uploaded | undefined> {
   const text = row.appendChild(document.createElement('span'));
   const bar = row.appendChild(document.createElement('progress'));
   bar.max = 100;
@@ -53,32 +75,36 @@ async function upload(
   };
   show(0);
   try {
-    if (file.size > Number(input.getAttribute('data-max-bytes'))) throw new Error('too_big');
-    const { upload_id: id, filename, size } = await send(input.name, file, show);
-    const name = document.createElement('span');
-    name.className = 'name';
-    name.textContent = filename;
-    const note = document.createElement('span');
-    note.className = 'note';
-    note.textContent = sizeInWords(size);
-    row.replaceChildren(
-      hidden(input.name, id),
-      hidden(`_name.${id}`, filename),
-      name,
-      note,
-      removal(row, filename, words, changed),
-    );
-    changed();
+    if (file.size > Number(limits.getAttribute('data-max-bytes'))) throw new Error('too_big');
+    return await send(field, file, show);
   } catch (error) {
     const code = error instanceof Error ? error.message : '';
     const reason =
-      code === '' ? null : input.getAttribute(code === 'too_big' ? 'data-too-large' : 'data-refused');
+      code === '' ? null : limits.getAttribute(code === 'too_big' ? 'data-too-large' : 'data-refused');
     const why = reason === null ? '' : ` ${reason}`;
     text.className = 'error';
     text.setAttribute('role', 'alert');
     text.textContent = words('upload-failed').replace('{file}', file.name) + why;
     bar.remove();
+    return undefined;
   }
+}
+
+/** Makes a row that of an uploaded file: its name and size, and the inputs that carry it. */
+export function keptRow(row: Element, field: string, { upload_id: id, filename, size }: Uploaded): void {
+  const name = document.createElement('span');
+  name.className = 'name';
+  name.textContent = filename;
+  const note = document.createElement('span');
+  note.className = 'note';
+  note.textContent = fileSizeInWords(size, document.documentElement.lang);
+  row.replaceChildren(
+    hidden(field, id),
+    hidden(`_name.${id}`, filename),
+    hidden(`_size.${id}`, String(size)),
+    name,
+    note,
+  );
 }
 
 /** Uses XMLHttpRequest, since `fetch` does not report the progress of an upload. */
@@ -102,7 +128,7 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
   });
 }
 
-function removal(row: Element, name: string, words: Words, changed: () => void): HTMLElement {
+function removal(row: Element, name: string, words: Words, changed: Changed): HTMLElement {
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'quiet';
@@ -115,13 +141,6 @@ function removal(row: Element, name: string, words: Words, changed: () => void):
   return button;
 }
 
-/** `1.9 MB`, in the language of the page. */
-function sizeInWords(bytes: number): string {
-  const [size, unit] = bytes < 1024 * 1024 ? [Math.ceil(bytes / 1024), 'kB'] : [bytes / 1024 / 1024, 'MB'];
-  const { lang } = document.documentElement;
-  return `${size.toLocaleString(lang, { maximumFractionDigits: 1, numberingSystem: 'latn' })} ${unit}`;
-}
-
 function hidden(name: string, value: string): HTMLInputElement {
   const input = document.createElement('input');
   input.type = 'hidden';
@@ -130,6 +149,12 @@ function hidden(name: string, value: string): HTMLInputElement {
   return input;
 }
 
-type Words = (name: string) => string;
+export type Words = (name: string) => string;
+
+/** Called when the files of the form have changed. */
+export type Changed = () => void;
+
+/** What is uploaded to: the id of a field, the element that carries its limits, and the row that shows it. */
+type Uploading = { field: string; limits: Element; row: Element; words: Words };
 
 type Uploaded = { upload_id: string; filename: string; size: number };

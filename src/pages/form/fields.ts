@@ -97,7 +97,17 @@ function countOf({ type, maxLength = UNSAID_LENGTH }: Field, words: Words) {
 
 /** Whether a field consists of several controls. */
 function isGroup(field: Field): boolean {
-  return ['radios', 'checkboxes', 'yes_no', 'rating', 'scale', 'ranking', 'matrix', 'address'].includes(
-    fieldRules[field.type].control,
-  );
+  return groups.has(fieldRules[field.type].control);
 }
+
+const groups: ReadonlySet<string> = new Set([
+  'radios',
+  'checkboxes',
+  'yes_no',
+  'rating',
+  'scale',
+  'ranking',
+  'matrix',
+  'address',
+  'signature',
+]);

@@ -4,11 +4,14 @@ import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { takesAnswer } from '../../domain/fields/field.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
+import { uploadLimits } from '../../domain/fields/upload-limits.ts';
 import type { Page } from '../../http/reply.ts';
 import { attributes, Html, html } from '../../text/html.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
 import { renderPage } from '../layout.ts';
+import type { KnownFiles } from './controls/control-view.ts';
+import { knownOf } from './controls/files.ts';
 import { renderField } from './fields.ts';
 import { anchorOf, type Problem } from './problems.ts';
 import { REVIEW_STEP, stepsOf, visibleIds } from './steps.ts';
@@ -44,7 +47,7 @@ ${
   html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions} <a href="#${view.revealed.id}.0">${view.revealed.label}</a></p></div>`
 }
 <form method="post" novalidate${attributes({
-    enctype: shown.some(({ type }) => type === 'file') ? 'multipart/form-data' : undefined,
+    enctype: shown.some((field) => uploadLimits(field) !== undefined) ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
   })}>
 ${identity(session, view)}
@@ -58,7 +61,7 @@ ${shown.map((field) =>
     problem: problems.get(field.id)?.text,
     problemPart: problems.get(field.id)?.part,
     visible: visible.has(field.id),
-    fileNames: view.fileNames,
+    files: view.files,
     moved: view.moved?.fieldId === field.id ? view.moved : undefined,
   }),
 )}
@@ -133,16 +136,15 @@ function summary(view: FormView, shown: readonly Field[]): Html {
 }
 
 /** The answers of other steps, with the types of their fields, which the script needs for conditions. */
-function carried({ fields, step, texts, fileNames }: FormView): Html[] {
+function carried({ fields, step, texts, files }: FormView): Html[] {
   return fields.flatMap((field) => {
     if (field.page === step) return [];
     const inputs = inputNames(field).flatMap((name) =>
       (texts.get(name) ?? []).map((value) => ({ name, value })),
     );
     return inputs.map(({ name, value }) => {
-      const file = field.type === 'file' ? fileNames.get(value) : undefined;
       return html`<input${attributes({ type: 'hidden', name, value, 'data-carried': field.type })}>
-${file !== undefined && html`<input${attributes({ type: 'hidden', name: `_name.${value}`, value: file })}>`}`;
+${uploadLimits(field) !== undefined && knownOf(value, files)}`;
     });
   });
 }
@@ -190,7 +192,7 @@ export type FormView = {
   /** The values of the inputs by name, those of other steps too as far as they were answered. */
   texts: ReadonlyMap<string, readonly string[]>;
   /** The names of uploaded files, by upload id. */
-  fileNames: ReadonlyMap<string, string>;
+  files: KnownFiles;
   /** The page to show. */
   step: number;
   /** What is wrong, by field id. */

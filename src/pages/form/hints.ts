@@ -42,6 +42,7 @@ export function hintOf(field: Field, { words, tag }: Language): string {
     case 'address':
     case 'rating':
     case 'scale':
+    case 'signature':
     case 'statement':
       return '';
     default:

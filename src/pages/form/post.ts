@@ -166,7 +166,7 @@ async function showAgain(post: Post, { answers, problems, step, revealed, moved 
     otherProblems: others,
     revealed,
     moved,
-    fileNames: posted.fileNames,
+    files: posted.files,
     issueToken: posted.issueToken || session.issueToken,
     sessionId: post.visit.sessionId(),
   });

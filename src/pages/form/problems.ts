@@ -2,6 +2,7 @@ import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';
 import { MAX_OTHER } from '../../domain/fields/select.ts';
+import { MAX_SIGNATURE_BYTES, MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
@@ -78,6 +79,8 @@ function missing({ type }: Field, words: Words): string {
       return words.needTick;
     case 'file':
       return words.needFile;
+    case 'signature':
+      return words.needSignature;
     case 'text':
     case 'textarea':
     case 'email':
@@ -136,9 +139,12 @@ function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Lan
       return words.needTick;
     case 'file':
       if (code !== 'too_big') return words.fileRefused;
-      if (path.endsWith(OF_A_FILE))
-        return fill(words.fileTooLarge, { size: sizeInWords(field.maxBytes ?? 0, tag) });
+      if (path.endsWith(OF_A_FILE)) return tooLarge(field.maxBytes ?? 0, { words, tag });
       return fill(words.tooManyFiles, { max: field.maxFiles ?? 1 });
+    case 'signature':
+      if (path.endsWith(OF_A_FILE))
+        return code === 'too_big' ? tooLarge(MAX_SIGNATURE_BYTES, { words, tag }) : words.fileRefused;
+      return code === 'too_big' ? fill(words.tooLong, { max: MAX_SIGNATURE_LENGTH }) : words.needSignature;
     case 'address':
     case 'hidden':
     case 'statement':
@@ -146,6 +152,10 @@ function wordsFor(field: Field, { code, path }: ErrorDetail, { words, tag }: Lan
     default:
       return field.type satisfies never;
   }
+}
+
+function tooLarge(maxBytes: number, { words, tag }: Pick<Language, 'words' | 'tag'>): string {
+  return fill(words.fileTooLarge, { size: sizeInWords(maxBytes, tag) });
 }
 
 /** The author's own message, if there is one. */

@@ -2,8 +2,10 @@ import { create } from '@bufbuild/protobuf';
 import { type Input, InputSchema } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { uploadLimits } from '../../domain/fields/upload-limits.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { FormInputs } from '../../http/multipart.ts';
+import type { KnownFile, KnownFiles } from './controls/control-view.ts';
 import type { Move } from './controls/ranking.ts';
 import type { PostedFiles } from './uploads.ts';
 
@@ -17,7 +19,7 @@ export function readPosted(fields: readonly Field[], inputs: FormInputs, files: 
   const texts = new Map<string, readonly string[]>();
   for (const field of fields) {
     const given = inputs.get(field.id);
-    const values = field.type === 'file' ? filesOf(field, given ?? [], files, removed) : given;
+    const values = uploadLimits(field) !== undefined ? filesOf(field, given ?? [], files, removed) : given;
     if (values !== undefined && (values.length > 0 || shown.has(field.id))) texts.set(field.id, values);
     else if (shown.has(field.id)) texts.set(field.id, ['']);
     for (const name of inputNames(field).slice(1)) {
@@ -28,7 +30,7 @@ export function readPosted(fields: readonly Field[], inputs: FormInputs, files: 
   return {
     texts,
     shown,
-    fileNames: fileNamesOf(inputs, files),
+    files: knownFiles(inputs, files),
     problems: files.problems,
     step: Math.max(1, Math.trunc(Number(lastOf(inputs, '_page'))) || 1),
     goal: goalOf(lastOf(inputs, '_go')),
@@ -70,14 +72,18 @@ function filesOf(
   return (field.maxFiles ?? 1) === 1 ? all.slice(-1) : all;
 }
 
-/** The names of files by upload id. They are shown to their sender only, so the page may carry them. */
-function fileNamesOf(inputs: FormInputs, files: PostedFiles): Map<string, string> {
-  const names = new Map(files.stored.map(({ uploadId, filename }) => [uploadId, filename]));
-  for (const [name, values] of inputs) {
-    const id = name.startsWith('_name.') ? name.slice('_name.'.length) : '';
-    if (id !== '' && !names.has(id)) names.set(id, values.at(-1) ?? '');
+/** The names and sizes of files. They are shown to their sender only, so the page may carry them. */
+function knownFiles(inputs: FormInputs, { stored }: PostedFiles): KnownFiles {
+  const known = new Map<string, KnownFile>(
+    stored.map(({ uploadId, filename: name, size }) => [uploadId, { name, size }]),
+  );
+  for (const [input, values] of inputs) {
+    const id = input.startsWith('_name.') ? input.slice('_name.'.length) : '';
+    if (id === '' || known.has(id)) continue;
+    const size = Number.parseInt(lastOf(inputs, `_size.${id}`), 10);
+    known.set(id, { name: values.at(-1) ?? '', ...(size >= 0 && { size }) });
   }
-  return names;
+  return known;
 }
 
 function controlsOf(inputs: FormInputs) {
@@ -112,7 +118,7 @@ export type Posted = {
   texts: Map<string, readonly string[]>;
   /** The fields that the person saw. */
   shown: ReadonlySet<string>;
-  fileNames: ReadonlyMap<string, string>;
+  files: KnownFiles;
   /** What is wrong with the files that came along. */
   problems: readonly ErrorDetail[];
   /** The page it was posted from. */

@@ -5,6 +5,7 @@ import { sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
+import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
 import { type Answers, fieldsOf, stepFor } from './steps.ts';
 import { readOpen } from './visit.ts';
@@ -32,7 +33,7 @@ export function viewOf(
     language: languageOf(request, session.locale),
     root: rootOf(request),
     fields,
-    fileNames: fileNamesOf(state.answers),
+    files: filesOf(state.answers),
     problems: new Map(),
     otherProblems: [],
     revealed: undefined,
@@ -52,13 +53,18 @@ export function textsOf(fields: readonly Field[], answers: Answers): Map<string,
   );
 }
 
-/** The names of uploaded files among the answers, by upload id. */
-function fileNamesOf(answers: Answers): Map<string, string> {
+/** What is known of uploaded files among the answers. */
+function filesOf(answers: Answers): KnownFiles {
   const files = Object.values(answers)
     .flatMap(listOf)
     .filter((answer) => typeof answer === 'object' && answer !== null && 'filename' in answer);
-  const textAt = (file: unknown, name: string) => String(Reflect.get(Object(file), name));
-  return new Map(files.map((file) => [textAt(file, 'upload_id'), textAt(file, 'filename')]));
+  const valueAt = (file: unknown, name: string): unknown => Reflect.get(Object(file), name);
+  return new Map(
+    files.map((file) => [
+      String(valueAt(file, 'upload_id')),
+      { name: String(valueAt(file, 'filename')), size: Number(valueAt(file, 'size')) },
+    ]),
+  );
 }
 
 function listOf(answer: unknown): unknown[] {

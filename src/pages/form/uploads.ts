@@ -1,6 +1,7 @@
 import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
 import type { Field } from '../../domain/definition/definition.ts';
 import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
+import { uploadLimits } from '../../domain/fields/upload-limits.ts';
 import { readParts } from '../../http/body.ts';
 import { type ErrorDetail, httpErrorOf } from '../../http/errors.ts';
 import { fileParts } from '../../http/file-parts.ts';
@@ -53,7 +54,7 @@ function textOf(value: unknown): string {
 
 /** What became of the files of a post. */
 export class PostedFiles {
-  readonly stored: { fieldId: string; uploadId: string; filename: string }[] = [];
+  readonly stored: { fieldId: string; uploadId: string; filename: string; size: number }[] = [];
   readonly problems: ErrorDetail[] = [];
 
   /** Stores a file as soon as it has come. What the field does not take becomes a problem of the field. */
@@ -64,11 +65,12 @@ export class PostedFiles {
     file: ReceivedFile,
   ): Promise<void> {
     const { name } = file;
-    if (!fields.some(({ id, type }) => id === name && type === 'file')) return;
+    if (!fields.some((field) => field.id === name && uploadLimits(field) !== undefined)) return;
     try {
       const upload = await uploadFile(exchange, visit, file);
-      if (upload !== undefined)
-        this.stored.push({ fieldId: name, uploadId: upload.id, filename: upload.filename });
+      if (upload === undefined) return;
+      const { id: uploadId, filename, size } = upload;
+      this.stored.push({ fieldId: name, uploadId, filename, size });
     } catch (error) {
       const { reason, details } = httpErrorOf(error);
       if (reason !== 'invalid' && reason !== 'too_large') throw error;

@@ -3,6 +3,7 @@ import type { Answers } from '../../domain/answers/answers.ts';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { canonicalJson } from '../../domain/canonical.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { uploadLimits } from '../../domain/fields/upload-limits.ts';
 import { isObject } from '../../domain/json.ts';
 import type { Session } from '../../store/session-table.ts';
 import { findSubmission } from '../../store/submissions.ts';
@@ -51,8 +52,8 @@ function isOfThatPage(context: ServiceContext, session: Session, token: string):
 
 /** Answers as one text in which a file is its upload's id, without what else is known of it. */
 function comparable({ fields }: FormDefinition, answers: Answers): string {
-  const files = new Set(fields.flatMap(({ id, type }) => (type === 'file' ? [id] : [])));
-  const bare = (file: unknown) => (isObject(file) ? file.upload_id : file);
+  const files = new Set(fields.flatMap((field) => (uploadLimits(field) === undefined ? [] : [field.id])));
+  const bare = (file: unknown) => (isObject(file) ? (file.upload_id ?? file) : file);
   const entries = Object.entries(answers).map(([id, answer]) => {
     if (!files.has(id)) return [id, answer];
     return [id, Array.isArray(answer) ? answer.map(bare) : bare(answer)];

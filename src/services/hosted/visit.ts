@@ -67,5 +67,5 @@ const settableByAddress = memoize(
 );
 
 function isSettableByAddress({ type, answeredBy }: Field): boolean {
-  return type !== 'file' && (answeredBy ?? 'anyone') === 'anyone';
+  return type !== 'file' && type !== 'signature' && (answeredBy ?? 'anyone') === 'anyone';
 }

@@ -6,7 +6,7 @@ import { isId } from '../../domain/ids.ts';
 import { isObject } from '../../domain/json.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { exportSubmissions as storedPage } from '../../store/submission-pages.ts';
-import { listFieldIds } from '../../store/versions.ts';
+import { type AskedField, listAskedFields } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireOwnForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
@@ -64,7 +64,9 @@ async function formatterOf(
   if (format === ExportFormat.CSV) {
     const { database, secretKey, settings, now } = context;
     const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
-    return csvFormat(await listFieldIds(database, formId), (uploadId) => fileLink(links, formId, uploadId));
+    return csvFormat(await listAskedFields(database, formId), (uploadId) =>
+      fileLink(links, formId, uploadId),
+    );
   }
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }
@@ -93,20 +95,25 @@ export function ndjsonFormat(): ExportFormatter {
  * An export as CSV: byte order mark, CRLF, one column for each field. `linkOf` gives the address by which a file can be
  * read.
  */
-export function csvFormat(fieldIds: string[], linkOf: LinkOf): ExportFormatter {
+export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): ExportFormatter {
   // By itself it quotes only whole record delimiters, but a lone CR or LF ends a record for many readers.
   const write = (records: string[][]) =>
     stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   return {
-    head: `\uFEFF${write([[...ownColumns, ...fieldIds]])}`,
-    lines: (rows) => write(rows.map((row) => recordOf(row, fieldIds, linkOf))),
+    head: `\uFEFF${write([[...ownColumns, ...fields.map(({ id }) => id)]])}`,
+    lines: (rows) => write(rows.map((row) => recordOf(row, fields, linkOf))),
   };
 }
 
-function recordOf(row: SubmissionRow, fieldIds: string[], linkOf: LinkOf): string[] {
+function recordOf(row: SubmissionRow, fields: readonly AskedField[], linkOf: LinkOf): string[] {
   const own = [row.id, row.createdAt.toISOString(), row.status, guarded(row.source), row.sessionId ?? ''];
   const answerTo = (id: string) => (Object.hasOwn(row.answers, id) ? row.answers[id] : null);
-  return [...own, ...fieldIds.map((id) => cellOf(answerTo(id), linkOf))];
+  return [
+    ...own,
+    ...fields.map(({ id, type }) =>
+      cellOf(type === 'signature' ? textSigned(answerTo(id)) : answerTo(id), linkOf),
+    ),
+  ];
 }
 
 function cellOf(answer: unknown, linkOf: LinkOf): string {
@@ -118,6 +125,11 @@ function cellOf(answer: unknown, linkOf: LinkOf): string {
       .map((each) => textOf(each, linkOf))
       .join('|'),
   );
+}
+
+/** A signature that was typed is the text alone. */
+function textSigned(answer: unknown): unknown {
+  return isObject(answer) && typeof answer.text === 'string' ? answer.text : answer;
 }
 
 /** A file is written as a link to it, an answer of several parts as `part=value|part=value`. */

@@ -1,5 +1,6 @@
 import type { Answers } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { uploadLimits } from '../../domain/fields/upload-limits.ts';
 import { isObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
@@ -64,8 +65,9 @@ async function knownUploads(
 
 function claimsIn(definition: FormDefinition, answers: Answers, root: string): Claim[] {
   const claims: Claim[] = [];
-  for (const { id: fieldId, type } of definition.fields) {
-    if (type !== 'file' || !Object.hasOwn(answers, fieldId)) continue;
+  for (const field of definition.fields) {
+    const { id: fieldId } = field;
+    if (uploadLimits(field) === undefined || !Object.hasOwn(answers, fieldId)) continue;
     const answer = answers[fieldId];
     const files = Array.isArray(answer) ? answer : [answer];
     for (const [index, file] of files.entries()) {
@@ -88,9 +90,10 @@ function describeUploads(
     return upload === undefined ? file : fileAnswer(upload, baseUrl);
   };
   const described = { ...answers };
-  for (const { id, type } of definition.fields) {
+  for (const field of definition.fields) {
+    const { id } = field;
     const answer = Object.hasOwn(answers, id) ? answers[id] : undefined;
-    if (type !== 'file' || answer === undefined) continue;
+    if (uploadLimits(field) === undefined || answer === undefined) continue;
     described[id] = Array.isArray(answer) ? answer.map(describe) : describe(answer);
   }
   return described;

@@ -5,9 +5,9 @@ import type {
   UploadFileRequest,
   UploadsService,
 } from '../../../gen/forms/v1/uploads_pb.js';
-import type { Field } from '../../domain/definition/definition.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
+import { type UploadLimits, uploadLimits } from '../../domain/fields/upload-limits.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -42,7 +42,7 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   await using file = context.spool.open(newId('upl', createdAt.getTime()));
   using opened = new DisposableStack();
   let target: OpenTarget | undefined;
-  let field: Field | undefined;
+  let field: FileField | undefined;
   let sentName = '';
   let key = '';
   for await (const part of parts) {
@@ -61,7 +61,7 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   const { id, path, size } = file;
   const filename = safeFilename(sentName);
   const contentType = await mediaTypeOf(file.start, filename);
-  const violations = fileProblems(field, { filename, contentType, size });
+  const violations = fileProblems(field.limits, { filename, contentType, size });
   if (violations.length > 0) throw invalid(violations);
 
   const sha256 = file.finish();
@@ -120,16 +120,17 @@ async function openTarget(
   return { ...target, room };
 }
 
-function fileField({ version, byHuman }: Target, fieldId: string): Field {
-  const field = version.definition.fields.find(({ id, type }) => id === fieldId && type === 'file');
-  if (field !== undefined && (!byHuman || isShown(field))) return field;
+function fileField({ version, byHuman }: Target, fieldId: string): FileField {
+  const field = version.definition.fields.find(({ id }) => id === fieldId);
+  const limits = field && uploadLimits(field);
+  if (field && limits && (!byHuman || isShown(field))) return { id: field.id, limits };
   throw invalid([refused('field_id', 'There is no such file field')]);
 }
 
 /** Ends a file that is too large before the rest of it has come. */
-function refuseTooLarge(size: number, field: Field | undefined): void {
+function refuseTooLarge(size: number, field: FileField | undefined): void {
   if (size > MAX_FILE_BYTES) throw failed(Reason.TOO_LARGE, 'A file has at most 10 MiB');
-  const maxBytes = field?.maxBytes ?? MAX_FILE_BYTES;
+  const maxBytes = field?.limits.maxBytes ?? MAX_FILE_BYTES;
   if (size <= maxBytes) return;
   throw invalid([{ path: 'content', code: 'too_big', message: `Must be at most ${maxBytes} bytes` }]);
 }
@@ -153,7 +154,7 @@ async function targetOf(context: ServiceContext, { target }: Part, call: Handler
   }
 }
 
-function fileProblems({ accept }: Field, file: FileFacts): Violation[] {
+function fileProblems({ accept }: UploadLimits, file: FileFacts): Violation[] {
   if (file.size === 0) return [{ path: 'content', code: 'too_small', message: 'The file is empty' }];
   if (acceptsFile(accept, file.contentType, file.filename)) return [];
   return [refused('content', `Expected ${accept?.join(', ')}; this is ${file.contentType}`)];
@@ -168,4 +169,5 @@ type Part = CreateUploadRequest | UploadFileRequest;
 type Target = { form: PublishedForm; version: LiveVersion; byHuman: boolean };
 /** `room` is for what comes without a key of the project; what is refused gives it back. */
 type OpenTarget = Target & { room: Reservation | undefined };
+type FileField = { id: string; limits: UploadLimits };
 type FileFacts = { filename: string; contentType: string; size: number };

@@ -31,9 +31,14 @@ export type FieldView = {
   /** Where a button has just moved an option of a ranking. */
   moved?: { to: number; by: -1 | 1 } | undefined;
   visible: boolean;
-  /** The names of uploaded files, by upload id. */
-  fileNames: ReadonlyMap<string, string>;
+  /** What is known of uploaded files, by upload id. */
+  files: KnownFiles;
 };
+
+/** The name and the size in bytes, as far as they are known, of uploaded files by upload id. */
+export type KnownFiles = ReadonlyMap<string, KnownFile>;
+
+export type KnownFile = { name: string; size?: number };
 
 /** `describedBy` are the ids of the texts about the field. */
 export type ControlView = FieldView & { describedBy: string | undefined };

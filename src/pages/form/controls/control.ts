@@ -8,6 +8,7 @@ import { files } from './files.ts';
 import { matrix } from './matrix.ts';
 import { points } from './points.ts';
 import { ranking } from './ranking.ts';
+import { signature } from './signature.ts';
 
 /** The native control that takes a field's answer, with what was answered before. */
 export function controlOf(field: Field, view: ControlView): Html {
@@ -57,6 +58,8 @@ ${last}</textarea>`;
       return matrix(field, view);
     case 'address':
       return address(field, view);
+    case 'signature':
+      return signature(field, view);
     case 'statement':
       return html``;
     case 'line':
