@@ -97,7 +97,7 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   function checkStreams(): void {
     for (const [stream, stalled] of streams) {
       const waiting = stream.bufferSize;
-      stalled.checks = waiting > 0 && waiting === stalled.waiting ? stalled.checks + 1 : 0;
+      stalled.checks = waiting > 0 && waiting === stalled.waiting ? stalled.checks + STREAM_CHECK : 0;
       stalled.waiting = waiting;
       if (stalled.checks > checksIn(timeOuts.stalledMs)) stream.close(constants.NGHTTP2_CANCEL);
     }
@@ -111,10 +111,13 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
       else if (session.destroyed) return;
       checkIdle();
       checkSilent();
-      checkStreams();
+      if (age.checks % STREAM_CHECK === 0) checkStreams();
     },
   };
 }
+
+/** Streams are looked at with every eighth check of their connection: thousands may wait for hours. */
+const STREAM_CHECK = 8;
 
 /** Of one connection: what clients such as browsers and those of gRPC take for granted. */
 const MAX_STREAMS = 100;

@@ -10,7 +10,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 export function createMetrics({ version, database }: BuildFacts): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry });
+  // Every ten milliseconds, the default, keeps an idle process at six times the work.
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 50 });
 
   const counter = <L extends string>(name: string, help: string, labelNames: readonly L[]) =>
     new Counter({ name, help, labelNames, registers });
