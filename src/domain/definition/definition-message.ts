@@ -115,6 +115,8 @@ function settingsToMessage({ closesAt, theme, spam, ...same }: Settings): pb.Set
   const nanos = Math.round(((spam.minSeconds ?? 0) - seconds) * NANOS);
   return create(pb.SettingsSchema, {
     ...same,
+    // Absent in what was published before the setting was there.
+    publicPage: same.publicPage ?? true,
     closesAt: closesAt === undefined ? undefined : timestampFromMs(Date.parse(closesAt)),
     theme: create(pb.ThemeSchema, { ...theme, mode: themeModes[theme.mode] }),
     spam: create(pb.SpamSettingsSchema, {

@@ -48,7 +48,8 @@ export const fieldToMessage = memoize((field: Field): pb.Field => {
   return create(pb.FieldSchema, {
     ...same,
     type: fieldTypes[type],
-    answeredBy: answerers[answeredBy],
+    // Absent in what was published before the attribute was there.
+    answeredBy: answerers[answeredBy ?? 'anyone'],
     defaultValue: valueFromJson(defaultValue),
     min: valueFromJson(min),
     max: valueFromJson(max),
