@@ -3,11 +3,11 @@ import { Migration } from '@mikro-orm/migrations';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/store/database/engine.ts';
-import { entities } from '../../src/store/database/entities.ts';
 import { openPglite } from '../../src/store/database/pglite.ts';
 import { openPostgres } from '../../src/store/database/postgres.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { createServerDatabase, type EngineName, engines } from '../support/database.ts';
+import { makeEarlierTables } from '../support/earlier-tables.ts';
 import { runOn } from '../support/postgres.ts';
 import { preparedPglite } from '../support/prepared.ts';
 
@@ -44,7 +44,7 @@ it.each(engines)('puts the retention time of current versions on older forms on 
 it.each(engines)('takes deliveries of every state into the queue and the log on %s', async (name) => {
   await using cleanup = new AsyncDisposableStack();
   const engine = await openEngine(name, cleanup);
-  await goBackTo(engine, '2026-11-22-delivery-queue');
+  await makeEarlierTables(runOnEngine(engine), '2026-11-22-mail-allowances');
   await engine.query(
     `insert into webhooks (id, project_id, form_id, url, events, secret, keyless, from_definition, active, created_at)
      values ('wh_1', 'prj_1', null, 'https://one.example/', '{submission.created}', 's', false, false, true, now()),
@@ -207,11 +207,10 @@ describe('a migration that takes long', () => {
   });
 });
 
-/** Makes the empty tables as they were before a migration. */
 it.each(engines)('leaves it open where older answers come from on %s', async (name) => {
   await using cleanup = new AsyncDisposableStack();
   const engine = await openEngine(name, cleanup);
-  await goBackTo(engine, '2026-11-22-provenance');
+  await makeEarlierTables(runOnEngine(engine), '2026-11-22-idempotency-keys');
   await engine.query(
     `insert into submissions (id, project_id, form_id, version_id, source, answers, metadata, status, created_at)
      values ('sub_1', 'prj_1', 'form_1', 'ver_1', 'api', '{"a":"x"}', '{}', 'accepted', now())`,
@@ -234,17 +233,8 @@ it.each(engines)('leaves it open where older answers come from on %s', async (na
   ]);
 });
 
-async function goBackTo(engine: Engine, name: string): Promise<void> {
-  await engine.query(`drop table ${entities.map(({ meta }) => meta.tableName).join()} cascade`, []);
-  const at = migrations.findIndex((each) => each.name === name);
-  const statements: string[] = [];
-  const addSql = (sql: string) => statements.push(sql);
-  for (const { class: migration } of migrations.slice(0, at)) {
-    await Object.assign(Object.create(migration.prototype) as Migration, { addSql }).up();
-  }
-  for (const statement of statements) await engine.query(statement, []);
-  const later = migrations.slice(at).map((each) => each.name);
-  await engine.query('delete from migrations where name = any($1)', [later]);
+function runOnEngine(engine: Engine) {
+  return (sql: string, params: unknown[] = []) => engine.query(sql, params);
 }
 
 class Slow extends Migration {

@@ -9,19 +9,25 @@ import {
 import { pino } from 'pino';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
-import { type EngineName, openTestDatabase, type TestDatabase } from './database.ts';
+import type { Database } from '../../src/store/database/database.ts';
+import { type EngineName, openTestDatabase } from './database.ts';
 import { checkReply } from './openapi.ts';
 import { freePort, temporaryFolder } from './spawn.ts';
 
 /**
  * Starts the whole service in this process, on free ports of loopback and an empty database of its
- * own. `env` holds settings as the environment would; rates are not limited, private webhooks are
+ * own, unless one is given. `env` holds settings as the environment would; rates are not limited, private webhooks are
  * allowed and the level of the log is `warn` unless it says otherwise.
  */
-export async function startService({ engine = 'pglite', env = {}, now = Date.now }: ServiceOptions = {}) {
+export async function startService({
+  engine = 'pglite',
+  env = {},
+  now = Date.now,
+  ...given
+}: ServiceOptions = {}) {
   await using opened = new AsyncDisposableStack();
   const folder = opened.use(temporaryFolder());
-  const database = opened.use(await openTestDatabase(engine));
+  const database = given.database ?? opened.use(await openTestDatabase(engine));
   const [port, grpcPort] = await Promise.all([freePort(), freePort()]);
   const config = readConfig({
     HOST: '127.0.0.1',
@@ -48,7 +54,7 @@ export async function startService({ engine = 'pglite', env = {}, now = Date.now
     url: app.url,
     grpcUrl: app.grpcUrl,
     metricsUrl: app.metricsUrl ?? '',
-    key: app.firstKey ?? '',
+    key: app.firstKey ?? env.BOOTSTRAP_API_KEY ?? '',
     database,
     owned,
     folder: folder.path,
@@ -62,9 +68,9 @@ export class TestService implements AsyncDisposable {
   readonly grpcUrl: string;
   /** Empty without METRICS_PORT. */
   readonly metricsUrl: string;
-  /** A `*` key of the default project. */
+  /** A `*` key of the default project: the one that the start made, or `BOOTSTRAP_API_KEY`. */
   readonly key: string;
-  readonly database: TestDatabase;
+  readonly database: Database;
   /** What the service logged, line by line. */
   readonly logged: readonly string[];
   readonly #owned: AsyncDisposableStack;
@@ -221,7 +227,13 @@ function isPlain(body: unknown): boolean {
   return body !== undefined && (Object.getPrototypeOf(body) === Object.prototype || Array.isArray(body));
 }
 
-export type ServiceOptions = { engine?: EngineName; env?: Record<string, string>; now?: () => number };
+export type ServiceOptions = {
+  engine?: EngineName;
+  env?: Record<string, string>;
+  now?: () => number;
+  /** Instead of an empty one; it stays open. */
+  database?: Database;
+};
 /** Connect and gRPC-Web over HTTP/1.1; gRPC, and Connect again, over HTTP/2. */
 export const protocols = ['connect', 'connect-http2', 'grpc-web', 'grpc'] as const;
 

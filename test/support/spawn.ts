@@ -8,11 +8,15 @@ import { join } from 'node:path';
 
 /**
  * Runs `src/main.ts` as a process of its own, as `npm start` does, with these variables and no
- * others of the service. Waits for nothing: see `started` and `ended`.
+ * others of the service; that of another working tree, if one is given. Waits for nothing: see `started` and `ended`.
  */
-export function spawnService(env: Record<string, string>, args: string[] = []): SpawnedService {
+export function spawnService(
+  env: Record<string, string>,
+  args: string[] = [],
+  folder = join(import.meta.dirname, '../..'),
+): SpawnedService {
   const child = spawn(process.execPath, ['--max-semi-space-size=16', 'src/main.ts', ...args], {
-    cwd: join(import.meta.dirname, '../..'),
+    cwd: folder,
     env: { PATH: process.env.PATH, LOG_LEVEL: 'warn', METRICS_PORT: 'off', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
