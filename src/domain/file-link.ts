@@ -22,7 +22,8 @@ export function readFileLink(keys: readonly SecretKey[], token: string, now: num
 
 const PURPOSE = 'file';
 
-const FILE_LINK_MS = 30 * 24 * 60 * 60 * 1000;
+/** How long a link works. */
+export const FILE_LINK_MS = 30 * 24 * 60 * 60 * 1000;
 
 const claims = z.tuple([z.string(), z.string()]);
 

@@ -37,7 +37,7 @@ describe.each(engines)('limits of mails on %s', (engine) => {
     await expectStatuses(database, { 'notice delivered': 1, 'owner pending': 5 });
 
     expect(notice?.subject).toBe('Answers wait for you to confirm this address');
-    expect(notice?.text).toContain('5 answers to the form "Win https evil example" wait for you.');
+    expect(notice?.text).toContain('Answers to the form “Win https evil example” that wait for you: 5.');
     expect(notice?.source).not.toMatch(/Stranger|Evil|evil\.example/);
     expect(linksIn(notice)).toEqual(['confirm-owner', 'stop']);
     expect(mailServer.mails).toHaveLength(1);

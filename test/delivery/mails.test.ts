@@ -4,8 +4,9 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
+import type { Database } from '../../src/store/database/database.ts';
 import { releaseWaitingMail } from '../../src/store/delivery-removal.ts';
-import { confirmRecipient, stopMail } from '../../src/store/mail.ts';
+import { addRecipient as addFormRecipient, confirmRecipient, stopMail } from '../../src/store/mail.ts';
 import { VersionEntity } from '../../src/store/versions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
@@ -37,6 +38,7 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(mail?.recipients).toEqual(['owner@example.com']);
     expect(mail?.subject).toBe('New submission: Contact');
     expect(mail?.replyTo).toEqual([{ name: '', address: 'ada@example.com' }]);
+    expect(mail?.from).toEqual({ name: 'Contact', address: 'forms@example.com' });
     expect(mail?.messageId).toBe(`<${logged?.delivery.id}@example.com>`);
     expect(mail?.text).toMatch(/Your name:\s+Ada <b>&\s+Your e-mail:\s+ada@example.com/);
     expect(mail?.html).toContain('Ada &lt;b&gt;&amp;');
@@ -126,6 +128,43 @@ describe.each(engines)('mails on %s', (engine) => {
       'a@example.com': 'Confirm that you want submissions: Contact',
       'b@example.com': 'New submission: Contact',
     });
+  });
+
+  it('says to each reader who gets it and why, in the form’s language, and which answer of the day it is', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const delivery = { type: 'email' as const, to: ['owner@example.com', 'named@example.com'] };
+    const settings = { ...plainDefinition.settings, locale: 'de' };
+    const form = await givenForm(database, { definition: { delivery, settings } });
+    await confirmRecipient(database, { formId: form.id, address: 'named@example.com' });
+    await addRecipient(database, { formId: form.id, address: 'added@example.com' });
+    await givenSubmissions(database, form, [{ name: 'Ada' }, { name: 'Bob', email: 'bob@example.com' }]);
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const mails = await mailServer.expectMails(6);
+
+    const textsTo = (address: string) =>
+      mails
+        .filter(({ recipients }) => recipients.includes(address))
+        .map(({ text }) => text ?? '')
+        .sort((left, right) => Number(left.includes('Bob')) - Number(right.includes('Bob')));
+    for (const [address, why] of [
+      ['owner@example.com', 'weil das Formular „Contact“ Ihnen gehört'],
+      ['named@example.com', 'weil das Formular „Contact“ diese Adresse als Empfänger nennt'],
+      [
+        'added@example.com',
+        'weil der Inhaber des Formulars „Contact“ diese Adresse als Empfänger hinzugefügt hat',
+      ],
+    ] as const) {
+      const [first, second] = textsTo(address);
+      expect(first).toContain(why);
+      expect(first).toMatch(/^Eingegangen am .* UTC, als Einsendung Nr\. 1 an diesem Tag\./);
+      expect(second).toMatch(/^Eingegangen am .* UTC, als Einsendung Nr\. 2 an diesem Tag\./);
+    }
+    expect(new Set(mails.map(({ subject }) => subject))).toEqual(new Set(['Neue Einsendung: Contact']));
+    expect(mails.flatMap(({ replyTo = [] }) => replyTo.map(({ address }) => address))).toEqual(
+      Array.from({ length: 3 }, () => 'bob@example.com'),
+    );
   });
 
   it('writes answers by the version that was answered, and sends them where the form delivers now', async () => {
@@ -331,6 +370,15 @@ it('writes mails to files that only their owner reads, and names neither address
   expect(lines.join()).toContain(file);
   expect(lines.join()).not.toMatch(/owner@example\.com|New submission/);
 });
+
+/** A recipient that the form's owner has added and that has confirmed. */
+async function addRecipient(
+  database: Database,
+  { formId, address }: { formId: string; address: string },
+): Promise<void> {
+  await database.transaction((tx) => addFormRecipient(tx, { formId, address, max: 10 }));
+  await confirmRecipient(database, { formId, address });
+}
 
 function headerOf(mail: ReceivedMail | undefined, name: string): string {
   return mail?.headers.find(({ key }) => key === name)?.value ?? '';

@@ -1,47 +1,90 @@
 import { describe, expect, it } from 'vitest';
-import { answeredVersion, submissionMail } from '../../src/delivery/mail/submission-mails.ts';
+import { answeredVersion, type Reader, submissionMail } from '../../src/delivery/mail/submission-mails.ts';
+import { readFileLink } from '../../src/domain/file-link.ts';
+import { newId } from '../../src/domain/ids.ts';
 import { newSecretKey, parseSecretKey } from '../../src/domain/secrets.ts';
 import { languages } from '../../src/text/words/language.ts';
+import { chooseMailLanguage } from '../../src/text/words/mails/index.ts';
 import { givenDefinition } from '../domain/given.ts';
 
-const context = {
-  secretKey: parseSecretKey(newSecretKey()),
-  baseUrl: 'https://api.test',
-  formId: 'form_1',
-  to: 'owner@example.com',
-};
-const fields = ['name', 'city', 'plan'].map((id) => ({ id, type: 'text' }));
+const secretKey = parseSecretKey(newSecretKey());
+const now = Date.parse('2026-11-22T10:00:05.000Z');
+const texts = ['name', 'city', 'plan'].map((id) => ({ id, type: 'text' }));
+const textAnswers = { name: 'Jo', city: 'Bern', plan: 'free' };
 
-function mailOf(provenance?: Record<string, { by: string }>, settings: object = {}, isOwner = true) {
-  const answers = { name: 'Jo', city: 'Bern', plan: 'free' };
+function mailOf(given: Given = {}) {
+  const { provenance, settings = {}, reader = 'owner', ofDay, fields = texts, answers = textAnswers } = given;
   const created = { submissionId: 'sub_1', formVersionId: 'ver_1', createdAt: '2026-11-22T10:00:00.000Z' };
   const body = JSON.stringify({ data: { ...created, answers, ...(provenance && { provenance }) } });
-  const definition = givenDefinition({ fields, settings });
+  const definition = givenDefinition({ fields, settings, ...given.definition });
   const answered = { definition, ...answeredVersion(body).data };
-  return submissionMail(context, answered, { delivery: { type: 'email' }, confirmed: true, isOwner });
+  const context = {
+    secretKey,
+    baseUrl: 'https://api.test',
+    formId: 'form_1',
+    to: 'owner@example.com',
+    language: chooseMailLanguage(definition.settings.locale),
+    senderName: definition.name,
+  };
+  const delivery = { type: 'email' as const, ...given.delivery };
+  return submissionMail(context, answered, { delivery, reader, ofDay, now });
 }
 
 describe('the mail to an owner', () => {
   it('says of each answer where it comes from', () => {
-    const mail = mailOf({ name: { by: 'human' }, city: { by: 'api' }, plan: { by: 'prefill' } });
+    const provenance = { name: { by: 'human' }, city: { by: 'api' }, plan: { by: 'prefill' } };
+    const mail = mailOf({ provenance });
 
     expect(mail.text).toContain('Name (Filled in by a person):\nJo');
     expect(mail.text).toContain('City (By API):\nBern');
-    expect(mail.html).toMatch(/City<br><span[^>]*>By API<\/span>/);
+    expect(mail.html).toMatch(/City <span[^>]*>\(By API\)<\/span>/);
   });
 
   it('says it once if all come from there', () => {
-    const mail = mailOf({ name: { by: 'api' }, city: { by: 'api' }, plan: { by: 'api' } });
+    const mail = mailOf({ provenance: { name: { by: 'api' }, city: { by: 'api' }, plan: { by: 'api' } } });
 
-    expect(mail.text).toMatch(/^By API\n\nName:\nJo/);
+    expect(mail.text).toMatch(/^Received on [^\n]*\n\nBy API\n\nName:\nJo/);
     expect(mail.text.match(/By API/g)).toHaveLength(1);
   });
 
-  it.each(Object.entries(languages))('says it in the form’s language, %s', (locale, words) => {
-    const mail = mailOf({ name: { by: 'human' }, city: { by: 'default' } }, { locale });
+  it.each(Object.entries(languages))('is in the form’s language, %s', (locale, words) => {
+    const provenance = { name: { by: 'human' }, city: { by: 'default' } };
+    const mail = mailOf({ provenance, settings: { locale }, ofDay: 3 });
+    const { mail: own, direction } = chooseMailLanguage(locale);
 
     expect(mail.text).toContain(`Name (${words.answeredByPerson})`);
     expect(mail.text).toContain(`City (${words.answeredByDefault})`);
+    expect(mail.html).toContain(`<html lang="${locale}" dir="${direction}">`);
+    expect(mail.text).toContain(`\n${own.stop}: https://api.test/mail/stop.`);
+    expect(mail.text).toContain(`\n${own.open}:\n`);
+    expect(mail.text).toMatch(/^[^\n]*(2026|٢٠٢٦)[^\n]*UTC[^\n]*[3٣]/);
+    for (const text of [mail.subject, mail.text, mail.html]) expect(text).not.toMatch(/\{\w+\}/);
+  });
+
+  it('says when the answers came, as people write that, and which they were of their day', () => {
+    const german = mailOf({ settings: { locale: 'de' }, ofDay: 1200 });
+
+    expect(mailOf({ ofDay: 3 }).text).toContain(
+      'Received on November 22, 2026 at 10:00 AM UTC. It was submission 3 of that day.',
+    );
+    expect(mailOf().text).toContain('Received on November 22, 2026 at 10:00 AM UTC.\n');
+    expect(german.text).toContain(
+      'Eingegangen am 22. November 2026 um 10:00 UTC, als Einsendung Nr. 1.200 an diesem Tag.',
+    );
+  });
+
+  it.each([
+    ['owner', 'because you own the form “Contact”'],
+    ['unconfirmed', 'You have not confirmed that yet'],
+    ['named', 'the form “Contact” names this address as a recipient'],
+    ['added', 'the owner of the form “Contact” added this address'],
+    ['operator', 'somebody tried its demo form'],
+  ] as const)('says who gets it and why: %s', (reader, why) => {
+    const { text, html } = mailOf({ reader });
+
+    expect(text).toContain(why);
+    expect(html).toContain(why);
+    expect(text).toContain('Submission sub_1');
   });
 
   it('links to the submission on the owner’s page, for the owner alone', () => {
@@ -49,10 +92,79 @@ describe('the mail to an owner', () => {
 
     expect(mailOf().text).toContain(`Open this submission:\n${link}`);
     expect(mailOf().html).toContain(`href="${link}"`);
-    expect(mailOf(undefined, {}, false).html).not.toContain('/owner/');
+    expect(mailOf({ reader: 'named' }).html).not.toContain('/owner/');
+    expect(mailOf({ reader: 'added' }).html).not.toContain('/owner/');
   });
 
   it('says nothing of answers that are older than the record', () => {
-    expect(mailOf().text).toMatch(/^Name:\nJo/);
+    expect(mailOf().text).toMatch(/UTC\.\n\nName:\nJo/);
+  });
+
+  it('has a link for each file, for 30 days, and names alone for who has not confirmed', () => {
+    const [cv, photo] = [newId('upl', 0), newId('upl', 0)];
+    const fields = [
+      { id: 'cv', type: 'file' },
+      { id: 'photos', type: 'file', maxFiles: 2 },
+    ];
+    const fileOf = (id: string, filename: string, size: number) => ({ upload_id: id, filename, size });
+    const answers = {
+      cv: fileOf(cv, 'cv.pdf', 1_500_000),
+      photos: [fileOf(photo, 'a <b>.png', 300), fileOf(photo, 'b.png', 2048)],
+    };
+
+    const mail = mailOf({ fields, answers });
+    const unconfirmed = mailOf({ fields, answers, reader: 'unconfirmed' });
+
+    const [link = ''] = mail.text.match(/https:\S+\/files\/\S+/g) ?? [];
+    const token = link.split('/').at(-1) ?? '';
+    expect(mail.text).toMatch(/Cv:\ncv\.pdf \(1\.4 MB\)\nhttps:/);
+    expect(mail.text).toMatch(/Photos:\na <b>\.png \(1 kB\)\nhttps:\S+\nb\.png \(2 kB\)\nhttps:/);
+    expect(mail.html).toContain(`<a href="${link}"`);
+    expect(mail.html).toContain('>a &lt;b&gt;.png (1 kB)</a>');
+    expect(mail.text).toContain(
+      'The links to files work until December 22, 2026, for everybody who has them.',
+    );
+    expect(readFileLink([secretKey], token, now + 30 * 86_400_000 - 1)).toMatchObject({ uploadId: cv });
+    expect(readFileLink([secretKey], token, now + 30 * 86_400_000)).toMatchObject({ reason: 'expired' });
+    expect(unconfirmed.text).toContain('Cv:\ncv[.]pdf');
+    expect(unconfirmed.text).toContain('once you have confirmed your address');
+    expect(unconfirmed.html).not.toContain('/files/');
+  });
+
+  it('is from the form by name, unless that could be taken for an address', () => {
+    const named = (name: string) => mailOf({ definition: { name } }).senderName;
+
+    expect(named('Bewerbung: “Design”, 2026')).toBe('Bewerbung: “Design”, 2026');
+    expect(named('Line\r\nBcc: all\u202e')).toBe('Line Bcc: all');
+    expect(named('ceo@bank.example')).toBeUndefined();
+    expect(named('Support of bank.example')).toBeUndefined();
+  });
+
+  it('is replied to whoever answered, by the field that the form names, else by the first that people see', () => {
+    const fields = [
+      { id: 'agent', type: 'email', hidden: true },
+      { id: 'first', type: 'email' },
+      { id: 'second', type: 'email' },
+    ];
+    const answers = { agent: 'a@example.com', first: 'b@example.com', second: 'c@example.com' };
+    const { agent: _, first: __, ...second } = answers;
+
+    expect(mailOf({ fields, answers }).replyTo).toBe('b@example.com');
+    expect(mailOf({ fields, answers: second }).replyTo).toBe('c@example.com');
+    expect(mailOf({ fields, answers, delivery: { replyTo: 'agent' } }).replyTo).toBe('a@example.com');
+    expect(mailOf({ fields, answers: second, delivery: { replyTo: 'first' } }).replyTo).toBeUndefined();
+    expect(mailOf({ fields, answers: { first: 'x@y.example, z@y.example' } }).replyTo).toBeUndefined();
+    expect(mailOf().replyTo).toBeUndefined();
   });
 });
+
+type Given = {
+  provenance?: Record<string, { by: string }>;
+  settings?: object;
+  reader?: Reader;
+  ofDay?: number;
+  fields?: object[];
+  answers?: object;
+  definition?: object;
+  delivery?: { replyTo?: string };
+};

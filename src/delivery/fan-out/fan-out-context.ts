@@ -3,7 +3,9 @@ import { effectsOf } from '../../domain/events/index.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms.ts';
 import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail.ts';
+import { numbersOfDay } from '../../store/submission-numbers.ts';
 import { findVersion, type Version } from '../../store/versions.ts';
+import { answeredVersion } from '../mail/submission-mails.ts';
 import type { DeliveryOptions } from '../options.ts';
 
 /**
@@ -29,10 +31,17 @@ export function createContextReader({
     const context = { forms: new Map(forms.map((form) => [form.id, form])), versions };
 
     const mailing = events.filter((event) => mayCauseMail(event, context));
-    for (const event of mailing) await addVersion(answeredVersionId(event));
+    const answered = mailing.filter(({ type }) => effectsOf(type).mails === 'submission');
+    const submissions: SubmissionFacts[] = [];
+    for (const event of answered) {
+      const { versionId, data } = answeredVersion(event.body);
+      await addVersion(versionId);
+      const { submissionId: id, createdAt } = data;
+      submissions.push({ formId: event.formId, id, createdAt: new Date(createdAt) });
+    }
     const mailedForms = [...new Set(mailing.map(({ formId }) => formId))];
     const recipients = mailedForms.length === 0 ? [] : await listConfirmedRecipients(database, mailedForms);
-    return { ...context, recipients };
+    return { ...context, recipients, numbers: await numbersOfDay(database, submissions) };
   };
 }
 
@@ -63,12 +72,6 @@ function mayCauseMail({ type, formId }: StoredEvent, context: KnownForms): boole
   return mails === 'submission' ? currentDelivery(formId, context)?.type === 'email' : mails !== 'none';
 }
 
-function answeredVersionId(event: StoredEvent): string | undefined {
-  if (effectsOf(event.type).mails !== 'submission') return undefined;
-  const { data } = JSON.parse(event.body);
-  return typeof data?.formVersionId === 'string' ? data.formVersionId : undefined;
-}
-
 /** What fan-out needs. */
 export type FanOutOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'secretKey' | 'now' | 'log'>;
 
@@ -79,6 +82,10 @@ export type FanOutContext = {
   versions: Map<string, Version>;
   /** The further addresses that have confirmed. */
   recipients: ConfirmedRecipient[];
+  /** The number of each submission on its day, by its id. */
+  numbers: Map<string, number>;
 };
+
+type SubmissionFacts = { formId: string; id: string; createdAt: Date };
 
 type KnownForms = Pick<FanOutContext, 'forms' | 'versions'>;

@@ -9,6 +9,7 @@ import { demoFormId, newId } from '../../domain/ids.ts';
 import type { NewMail } from '../../store/delivery-inserts.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import type { Form } from '../../store/forms.ts';
+import { chooseMailLanguage } from '../../text/words/mails/index.ts';
 import type { DeferredMail } from '../mail/deferred-mails.ts';
 import type { MailMessage } from '../mail/message.ts';
 import { type RequestKind, requestMail } from '../mail/request-mails.ts';
@@ -16,6 +17,7 @@ import {
   type AnsweredForm,
   answeredVersion,
   autoresponseMail,
+  type Reader,
   submissionMail,
 } from '../mail/submission-mails.ts';
 import { currentDelivery, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
@@ -47,7 +49,7 @@ export function mailsFor(options: FanOutOptions, event: StoredEvent, context: Fa
 }
 
 function submissionMails(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
-  const { secretKey, settings } = options;
+  const { secretKey, settings, now } = options;
   const delivery = currentDelivery(event.formId, context);
   if (delivery?.type !== 'email') return [];
   const form = context.forms.get(event.formId);
@@ -56,16 +58,25 @@ function submissionMails(options: FanOutOptions, event: StoredEvent, context: Fa
   const answered = answeredForm(event, context);
   if (answered === undefined) return [];
 
-  const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId };
+  const mailContext = {
+    secretKey,
+    baseUrl: settings.baseUrl,
+    formId: event.formId,
+    language: chooseMailLanguage(answered.definition.settings.locale),
+    senderName: answered.definition.name,
+  };
   const kind = event.formId === demoFormId ? 'demo' : 'owner';
+  const ofDay = context.numbers.get(answered.submissionId);
   const toOwners = recipientsOf(options, event, context, delivery).map((to) => {
-    const confirmed = hasConfirmed(event.formId, context, to);
-    const mail = submissionMail({ ...mailContext, to }, answered, {
-      delivery,
-      confirmed,
-      isOwner: isOwner(form, to),
-    });
-    return mailDelivery(options, event, context, kind, mail);
+    const reader = readerOf(event.formId, context, delivery, to);
+    const about = { delivery, reader, ofDay, now: now() };
+    return mailDelivery(
+      options,
+      event,
+      context,
+      kind,
+      submissionMail({ ...mailContext, to }, answered, about),
+    );
   });
   const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
   return reply ? [...toOwners, oncePerDay(options, event, context, 'autoresponse', reply)] : toOwners;
@@ -81,11 +92,16 @@ function waitingMails(options: FanOutOptions, event: StoredEvent, context: FanOu
   ];
 }
 
-/** All but an owner who has not yet confirmed. */
-function hasConfirmed(formId: string, context: FanOutContext, to: string): boolean {
+function readerOf(formId: string, context: FanOutContext, delivery: EmailDelivery, to: string): Reader {
+  if (formId === demoFormId) return 'operator';
   const form = context.forms.get(formId);
-  if (!isOwner(form, to) || form?.ownerConfirmedAt !== null) return true;
-  return confirmedOf(formId, context).map(addressKey).includes(addressKey(to));
+  if (isOwner(form, to)) {
+    const isConfirmed =
+      form?.ownerConfirmedAt !== null ||
+      confirmedOf(formId, context).map(addressKey).includes(addressKey(to));
+    return isConfirmed ? 'owner' : 'unconfirmed';
+  }
+  return delivery.to?.some((named) => addressKey(named) === addressKey(to)) === true ? 'named' : 'added';
 }
 
 function isOwner(form: Form | undefined, to: string): boolean {
@@ -139,17 +155,23 @@ function requestMails(
   const formName = form?.name ?? '';
   const definition = context.versions.get(form?.currentVersionId ?? '')?.definition;
   // A stranger's form could say anything on its page, to an address that never asked for it.
-  const namesPage = kind === 'confirmation' && definition !== undefined && form?.createdBy !== 'public';
+  const isKeyless = form?.createdBy === 'public';
+  const namesPage = kind === 'confirmation' && definition !== undefined && !isKeyless;
   const pageUrl = namesPage ? publicPageUrl(event.formId, definition, settings.hostedUrl) : undefined;
+  // A sender's name that a stranger chose would go to addresses that never asked for it, too.
+  const hasOwnName = !isKeyless || form.ownerConfirmedAt !== null;
+  const usesWebhook = definition?.delivery.type === 'webhook';
   return addresses.map((to) => {
-    const mailContext = { secretKey, baseUrl: settings.baseUrl, formId: event.formId, to };
-    return mailDelivery(
-      options,
-      event,
-      context,
-      kind,
-      requestMail(mailContext, { kind, formName, pageUrl, now: now() }),
-    );
+    const mailContext = {
+      secretKey,
+      baseUrl: settings.baseUrl,
+      formId: event.formId,
+      to,
+      language: chooseMailLanguage(definition?.settings.locale),
+      ...(hasOwnName && { senderName: formName }),
+    };
+    const request = { kind, formName, pageUrl, usesWebhook, now: now() };
+    return mailDelivery(options, event, context, kind, requestMail(mailContext, request));
   });
 }
 

@@ -1,9 +1,11 @@
 import { z } from 'zod';
 import { listEventsById } from '../../store/events.ts';
 import { findAnyForm, findFormState } from '../../store/forms.ts';
+import { numbersOfDay } from '../../store/submission-numbers.ts';
 import { findVersion } from '../../store/versions.ts';
+import { chooseMailLanguage } from '../../text/words/mails/index.ts';
 import type { DeliveryOptions } from '../options.ts';
-import { type MailMessage, mailMessageSchema } from './message.ts';
+import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
 import { noticeMail, signInMail } from './request-mails.ts';
 import { answeredVersion, submissionMail } from './submission-mails.ts';
 
@@ -22,10 +24,10 @@ export async function readMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(stored);
   if (whole.success) return whole.data;
-  const { to, eventId, signIn } = deferredMailSchema.parse(stored);
-  const { secretKey, settings } = options;
+  const { to, eventId, signIn, languages } = deferredMailSchema.parse(stored);
+  const { secretKey, settings, now } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
-  if (signIn === true) return signInMail(context, options.now());
+  if (signIn === true) return signInMail({ ...context, language: chooseMailLanguage('', languages) }, now());
   if (eventId === undefined) return writeNotice(options, context);
 
   const { database } = options;
@@ -41,24 +43,34 @@ export async function readMail(
   ]);
   if (answered === null || current === null) return null;
   const { delivery } = current.definition;
+  const { submissionId: id, createdAt } = data;
+  const numbers = await numbersOfDay(database, [{ formId, id, createdAt: new Date(createdAt) }]);
+  const language = chooseMailLanguage(answered.definition.settings.locale);
   return submissionMail(
-    context,
+    { ...context, language, senderName: answered.definition.name },
     { ...data, definition: answered.definition },
     // Only an owner who has confirmed gets it.
-    { delivery: delivery.type === 'email' ? delivery : { type: 'email' }, confirmed: true, isOwner: true },
+    {
+      delivery: delivery.type === 'email' ? delivery : { type: 'email' },
+      reader: 'owner',
+      ofDay: numbers.get(id),
+      now: now(),
+    },
   );
 }
 
 async function writeNotice(
   { database, now }: DeferredMailOptions,
-  context: Parameters<typeof noticeMail>[0],
+  context: Omit<MailContext, 'language'>,
 ): Promise<MailMessage | null> {
   const [form, state] = await Promise.all([
     findAnyForm(database, context.formId),
     findFormState(database, context.formId),
   ]);
   if (form === null || state === null) return null;
-  return noticeMail(context, { formName: form.name, waiting: state.accepted, now: now() });
+  const version = await findVersion(database, form.currentVersionId ?? '');
+  const language = chooseMailLanguage(version?.definition.settings.locale);
+  return noticeMail({ ...context, language }, { formName: form.name, waiting: state.accepted, now: now() });
 }
 
 /** Without an event it is a notice, or with `signIn` the mail with a link by which an owner signs in. */
@@ -66,6 +78,8 @@ const deferredMailSchema = z.object({
   to: z.string(),
   eventId: z.string().exactOptional(),
   signIn: z.boolean().exactOptional(),
+  /** The languages that whoever asked to sign in prefers, as in `Accept-Language`. */
+  languages: z.string().exactOptional(),
 });
 
 export type DeferredMailOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now'>;

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { mailLinkToken, mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import type { SecretKey } from '../../domain/secrets.ts';
-import { html } from '../../text/html.ts';
-import { oneLine } from '../../text/untrusted.ts';
+import { Html, html } from '../../text/html.ts';
+import { oneLine, withoutLinks } from '../../text/untrusted.ts';
+import type { MailLanguage } from '../../text/words/mails/index.ts';
 
 /** The shape of a mail as a delivery holds it: everything that differs from mail to mail. */
 export const mailMessageSchema = z.object({
@@ -11,6 +12,8 @@ export const mailMessageSchema = z.object({
   text: z.string(),
   html: z.string(),
   replyTo: z.string().exactOptional(),
+  /** The name beside the sender's address. */
+  senderName: z.string().exactOptional(),
   /** The token with which the reader stops such mails. */
   stopToken: z.string(),
 });
@@ -19,77 +22,123 @@ export type MailMessage = z.output<typeof mailMessageSchema>;
 
 /**
  * Writes a mail as plain text and as HTML with the same content, and adds the link that stops mails of this
- * form to its reader.
+ * form to its reader, and starts them again.
  */
 export function writeMail(context: MailContext, content: MailContent): MailMessage {
-  const { secretKey, baseUrl, formId, to } = context;
+  const { secretKey, baseUrl, formId, to, language } = context;
   const { subject, replyTo, ...rest } = content;
   const stopToken = mailLinkToken(secretKey, { purpose: 'stop', formId, address: to }, null);
   const body = {
     ...rest,
+    language,
     title: oneLine(rest.title),
-    footer: oneLine(rest.footer, MAX_FOOTER_CHARS),
+    footer: rest.footer.map((line) => oneLine(line, MAX_FOOTER_CHARS)),
     stopUrl: mailLinkUrl(baseUrl, stopToken),
   };
+  const senderName = senderNameOf(context);
   return {
     to,
     subject: oneLine(subject),
     text: textOf(body),
     html: htmlOf(body),
     ...(replyTo !== undefined && { replyTo }),
+    ...(senderName !== '' && { senderName }),
     stopToken,
   };
 }
 
 const MAX_FOOTER_CHARS = 400;
 
-function textOf({ paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
+/** What looks like an address would stand beside the true one of the sender; so it is left out. */
+function senderNameOf({ senderName = '' }: MailContext): string {
+  const name = withoutLinks(senderName);
+  return name.includes('[…]') ? '' : name;
+}
+
+function textOf({ language, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
   const parts = [
     ...paragraphs,
-    ...rows.map(({ label, text, note }) => `${label}${note === undefined ? '' : ` (${note})`}:\n${text}`),
+    ...rows.map(({ label, text, note, files }) => {
+      const answer = files?.map(({ name, url }) => `${name}\n${url}`).join('\n') ?? text;
+      return `${label}${note === undefined ? '' : ` (${note})`}:\n${answer}`;
+    }),
     ...(button === undefined ? [] : [`${button.label}:\n${button.url}`]),
-    `-- \n${footer}\nTo get no more of these mails: ${stopUrl}`,
+    `-- \n${footer.join('\n')}\n${language.mail.stop}: ${stopUrl}`,
   ];
   return `${parts.join('\n\n')}\n`;
 }
 
-function htmlOf({ title, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
-  const cells = rows.map(
-    ({ label, text, note }) => html`<tr>
-<th align="left" valign="top" style="${styles.cell};color:#555;font-weight:600">${label}${note !== undefined && html`<br><span style="${styles.note}">${note}</span>`}</th>
-<td valign="top" style="${styles.cell};white-space:pre-wrap">${text}</td>
-</tr>`,
-  );
+function htmlOf({ language, title, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
+  const { tag, direction, mail } = language;
   return html`<!doctype html>
-<html>
-<head><meta charset="utf-8"><meta name="format-detection" content="${noDetection}"><title>${title}</title></head>
-<body style="${styles.page}">
-<h1 style="font-size:20px;margin:0 0 16px">${title}</h1>
-${paragraphs.map((text) => html`<p style="white-space:pre-wrap">${text}</p>`)}
-${cells.length > 0 && html`<table cellspacing="0" style="border-collapse:collapse;width:100%">${cells}</table>`}
-${button && html`<p><a href="${button.url}" style="${styles.button}">${button.label}</a></p>`}
-<p style="margin-top:32px;font-size:13px;color:#666">${footer}<br>
-<a href="${stopUrl}" style="color:#666">Get no more of these mails</a></p>
+<html lang="${tag}" dir="${direction}">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><meta name="supported-color-schemes" content="light dark">
+<meta name="format-detection" content="${noDetection}"><title>${title}</title>
+<style>${inTheDark}</style></head>
+<body style="${styles.body}">
+<div class="page" dir="${direction}" style="${styles.page}">
+<h1 style="${styles.title}">${title}</h1>
+${paragraphs.map((text) => html`<p style="${styles.text}">${text}</p>`)}
+${rows.length > 0 && html`<table role="presentation" width="100%" cellspacing="0" cellpadding="0" style="${styles.rows}">${rows.map(rowOf)}</table>`}
+${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}" style="${styles.button}">${button.label}</a></p>`}
+<p class="muted" style="${styles.footer}">${footer.map((line) => html`${line}<br>`)}
+<a class="muted" href="${stopUrl}" style="color:#5b6270">${mail.stop}</a></p>
+</div>
 </body>
 </html>`.text;
+}
+
+/** The label stands above its answer, so that both have the width of a phone. */
+function rowOf({ label, text, note, files }: MailRow): Html {
+  const answer =
+    files?.map(({ name, url }) => html`<a href="${url}" style="color:#1a56db">${name}</a><br>`) ?? text;
+  return html`<tr><td class="row" style="${styles.row}">
+<div class="muted" dir="auto" style="${styles.label}">${label}${note !== undefined && html` <span style="font-weight:400">(${note})</span>`}</div>
+<div dir="auto" style="${styles.answer}">${answer}</div></td></tr>
+`;
 }
 
 /** Programs that know this make no links of numbers, days and addresses. */
 const noDetection = 'telephone=no, date=no, address=no, email=no, url=no';
 
-/** Mail programs read styles only in attributes. */
+/** Many mail programs read styles only in attributes. */
 const styles = {
+  body: 'margin:0;padding:0;background:#ffffff;color:#1a1c20',
   page:
-    'font-family:system-ui,-apple-system,Segoe UI,Roboto,sans-serif;font-size:15px;line-height:1.5;color:#1a1a1a;' +
-    'max-width:600px;margin:0 auto;padding:24px',
-  cell: 'padding:8px 12px 8px 0;border-top:1px solid #ddd',
-  note: 'font-size:13px;font-weight:400;color:#666',
+    'font-family:system-ui,-apple-system,Segoe UI,Roboto,sans-serif;font-size:16px;line-height:1.5;' +
+    'max-width:600px;margin:0 auto;padding:24px;overflow-wrap:anywhere',
+  title: 'font-size:22px;line-height:1.3;margin:0 0 16px',
+  text: 'margin:0 0 12px;white-space:pre-wrap',
+  rows: 'border-collapse:collapse;width:100%;margin:20px 0 0',
+  row: 'padding:10px 0;border-top:1px solid #dfe2e7',
+  label: 'font-size:14px;font-weight:600;color:#5b6270',
+  answer: 'white-space:pre-wrap;overflow-wrap:anywhere',
   button:
     'display:inline-block;padding:10px 18px;background:#1a56db;color:#ffffff;text-decoration:none;border-radius:6px',
+  footer: 'margin:32px 0 0;padding:16px 0 0;border-top:1px solid #dfe2e7;font-size:13px;color:#5b6270',
 };
 
-/** To whom a mail goes, about which form, and what links need. */
-export type MailContext = { secretKey: SecretKey; baseUrl: string; formId: string; to: string };
+/** What has no meaning to a program that shows mails in the dark by its own rules. */
+const inTheDark = new Html(`:root{color-scheme:light dark;supported-color-schemes:light dark}
+@media (prefers-color-scheme:dark){
+body,.page{background:#16181d!important;color:#e8eaed!important}
+.muted{color:#a9b0bc!important}
+.row,p.muted{border-color:#3b414c!important}
+a{color:#8fb5ff!important}
+a.button{background:#8fb5ff!important;color:#10131a!important}
+}`);
+
+/** To whom a mail goes, about which form, in its language, and what links need. */
+export type MailContext = {
+  secretKey: SecretKey;
+  baseUrl: string;
+  formId: string;
+  to: string;
+  language: MailLanguage;
+  /** The name beside the sender's address: the form's. */
+  senderName?: string;
+};
 
 /** What a mail says. All of it is plain text. */
 export type MailContent = {
@@ -97,11 +146,13 @@ export type MailContent = {
   replyTo?: string;
   title: string;
   paragraphs: string[];
-  /** `note` says something about the answer, such as where it comes from. */
-  rows?: { label: string; text: string; note?: string }[];
+  rows?: MailRow[];
   button?: { label: string; url: string };
-  /** Why the reader gets it. */
-  footer: string;
+  /** Why the reader gets it, line by line. */
+  footer: string[];
 };
 
-type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string };
+/** An answer. `note` says something about it, such as where it comes from; `files` stand in place of the text. */
+export type MailRow = { label: string; text: string; note?: string; files?: { name: string; url: string }[] };
+
+type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string; language: MailLanguage };

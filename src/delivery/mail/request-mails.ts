@@ -5,7 +5,10 @@ import {
   SIGN_IN_MAILS,
 } from '../../domain/delivery/mail-link.ts';
 import { signInToken, signInUrl } from '../../domain/sign-in-link.ts';
+import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
+import { fill } from '../../text/words/language.ts';
+import type { MailWords } from '../../text/words/mails/en.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
 
 /**
@@ -17,20 +20,21 @@ import { type MailContext, type MailMessage, writeMail } from './message.ts';
  */
 export function requestMail(
   context: MailContext,
-  { kind, formName, pageUrl, now }: RequestedMail,
+  { kind, formName, pageUrl, usesWebhook, now }: RequestedMail,
 ): MailMessage {
-  const name = withoutLinks(formName);
-  const { subject, ask } = requests[kind];
+  const { mail } = context.language;
+  const form = withoutLinks(formName);
+  const { title, text } = requestWords(kind, mail, usesWebhook);
   return writeMail(context, {
-    subject: `${subject}: ${name}`,
-    title: subject,
+    subject: `${title}: ${form}`,
+    title,
     paragraphs: [
-      ask(name),
-      ...(pageUrl === undefined ? [] : [`Its page, for you to share: ${pageUrl}`]),
-      'If you did not expect this, do nothing.',
+      fill(text, { form }),
+      ...(pageUrl === undefined ? [] : [fill(mail.page, { url: pageUrl })]),
+      mail.ignore,
     ],
     button: confirmButton(context, kind, now),
-    footer: footerOf(context),
+    footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
 
@@ -44,75 +48,78 @@ export function noticeMail(
   context: MailContext,
   { formName, waiting, now }: { formName: string; waiting: number; now: number },
 ): MailMessage {
-  const name = lettersAndDigits(formName);
-  const form = name === '' ? 'a form' : `the form "${name}"`;
+  const { mail, tag } = context.language;
+  const form = lettersAndDigits(formName);
   return writeMail(context, {
-    subject: 'Answers wait for you to confirm this address',
-    title: 'Answers wait for you',
+    subject: mail.noticeSubject,
+    title: mail.noticeTitle,
     paragraphs: [
-      `${waiting === 1 ? '1 answer' : `${waiting} answers`} to ${form} ${waiting === 1 ? 'waits' : 'wait'} for you.`,
-      'Somebody made the form without an API key and named this address as its owner. The answers are sent once you have confirmed that.',
-      'If you did not expect this, do nothing.',
+      fill(form === '' ? mail.noticeTextNameless : mail.noticeText, { form, n: inDigits(waiting, tag) }),
+      mail.noticeMore,
+      mail.ignore,
     ],
     button: confirmButton(context, 'confirmation', now),
-    footer: footerOf(context),
+    footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
 
 /** The mail with the link by which an owner signs in, for 15 minutes from `now`, in milliseconds. */
 export function signInMail(context: Omit<MailContext, 'formId'>, now: number): MailMessage {
-  const { secretKey, baseUrl, to } = context;
-  const url = signInUrl(baseUrl, signInToken(secretKey, to, now));
+  const { secretKey, baseUrl, to, language } = context;
+  const { mail } = language;
   return writeMail(
     { ...context, formId: SIGN_IN_MAILS },
     {
-      subject: 'Sign in to your forms',
-      title: 'Sign in to your forms',
-      paragraphs: [
-        'This link opens the page of the forms that this address owns. It works once, for 15 minutes.',
-        'If you did not ask for it, do nothing: without the link nobody can sign in.',
-      ],
-      button: { label: 'Sign in', url },
-      footer: footerOf(context),
+      subject: mail.signInTitle,
+      title: mail.signInTitle,
+      paragraphs: [mail.signInText, mail.signInIgnore],
+      button: { label: mail.signInButton, url: signInUrl(baseUrl, signInToken(secretKey, to, now)) },
+      footer: [fill(mail.whySignIn, { email: to })],
     },
   );
 }
 
-function confirmButton({ secretKey, baseUrl, formId, to }: MailContext, kind: RequestKind, now: number) {
-  const { purpose, button } = requests[kind];
-  const token = mailLinkToken(secretKey, { purpose, formId, address: to }, now + LINK_MS);
+function confirmButton(context: MailContext, kind: RequestKind, now: number) {
+  const { secretKey, baseUrl, formId, to, language } = context;
+  const token = mailLinkToken(secretKey, { purpose: purposes[kind], formId, address: to }, now + LINK_MS);
+  const { button } = requestWords(kind, language.mail, false);
   return { label: button, url: mailLinkUrl(baseUrl, token) };
 }
 
-function footerOf({ to }: Pick<MailContext, 'to'>): string {
-  return `Sent to ${to} because somebody gave this address to the form service.`;
+function requestWords(kind: RequestKind, mail: MailWords, usesWebhook: boolean): RequestWords {
+  switch (kind) {
+    case 'confirmation':
+      return {
+        title: mail.confirmTitle,
+        text: usesWebhook ? mail.confirmWebhookText : mail.confirmText,
+        button: mail.confirmButton,
+      };
+    case 'recipient_confirmation':
+      return { title: mail.recipientTitle, text: mail.recipientText, button: mail.recipientButton };
+    case 'owner_change':
+      return { title: mail.takeOverTitle, text: mail.takeOverText, button: mail.takeOverButton };
+    default:
+      return kind satisfies never;
+  }
 }
 
 const LINK_MS = 30 * 24 * 60 * 60 * 1000;
 
-const requests: Record<RequestKind, Request> = {
-  confirmation: {
-    purpose: 'confirm-owner',
-    subject: 'Confirm your form',
-    ask: (name) => `The form "${name}" is published, and this address is to get its submissions.`,
-    button: 'Confirm this address',
-  },
-  recipient_confirmation: {
-    purpose: 'confirm-recipient',
-    subject: 'Confirm that you want submissions',
-    ask: (name) => `The owner of the form "${name}" wants its submissions sent to this address.`,
-    button: 'Get these mails',
-  },
-  owner_change: {
-    purpose: 'change-owner',
-    subject: 'Take over a form',
-    ask: (name) => `This address was named as the owner of the form "${name}".`,
-    button: 'Become the owner',
-  },
+const purposes: Record<RequestKind, MailLinkPurpose> = {
+  confirmation: 'confirm-owner',
+  recipient_confirmation: 'confirm-recipient',
+  owner_change: 'change-owner',
 };
 
-type RequestedMail = { kind: RequestKind; formName: string; pageUrl?: string | undefined; now: number };
+type RequestedMail = {
+  kind: RequestKind;
+  formName: string;
+  pageUrl?: string | undefined;
+  /** Whether the form's submissions go to a webhook. */
+  usesWebhook: boolean;
+  now: number;
+};
 
 export type RequestKind = 'confirmation' | 'recipient_confirmation' | 'owner_change';
 
-type Request = { purpose: MailLinkPurpose; subject: string; ask: (name: string) => string; button: string };
+type RequestWords = { title: string; text: string; button: string };

@@ -50,7 +50,7 @@ function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: 
   const { mailFrom, baseUrl } = settings;
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1);
   return {
-    from: { name: '', address: mailFrom },
+    from: { name: mail.senderName ?? '', address: mailFrom },
     to: { name: '', address: mail.to },
     subject: mail.subject,
     ...(mail.replyTo !== undefined && { replyTo: { name: '', address: mail.replyTo } }),

@@ -1,13 +1,16 @@
+import type { MailRow } from './message.ts';
+
 /**
  * Cuts long answers and leaves out the last ones of very many, so that a mail stays small in both of its
  * parts. Bytes are counted as in HTML, where some characters take six.
  */
-export function shortenRows(rows: Row[]): { rows: Row[]; shortened: boolean } {
-  const kept: Row[] = [];
+export function shortenRows(rows: MailRow[]): { rows: MailRow[]; shortened: boolean } {
+  const kept: MailRow[] = [];
   let left = MAX_MAIL_BYTES;
   let shortened = false;
   for (const { text, ...row } of rows) {
     left -= bytesOf(row.label, left);
+    for (const { name, url } of row.files ?? []) left -= bytesOf(name, left) + bytesOf(url, left);
     if (left <= 0) return { rows: kept, shortened: true };
     const short = shorten(text, Math.min(left, MAX_ANSWER_BYTES));
     left -= bytesOf(short, left);
@@ -67,6 +70,3 @@ const LONGEST_CHARACTER = 64;
 
 /** As `html` escapes them. */
 const escapedBytes: Record<string, number> = { '&': 5, '<': 4, '>': 4, '"': 6, "'": 5 };
-
-/** An answer in words. */
-export type Row = { label: string; text: string };

@@ -5,47 +5,120 @@ import { type AnswerChannel, answerChannels } from '../../domain/answers/provena
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
+import { uploadsIn } from '../../domain/fields/file.ts';
+import { FILE_LINK_MS, fileLink } from '../../domain/file-link.ts';
+import { fileSizeInWords } from '../../text/file-size.ts';
+import { dayInWords, inDigits, timeInWords } from '../../text/quantities.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
-import { chooseLanguage } from '../../text/words/language.ts';
-import { type MailContext, type MailMessage, writeMail } from './message.ts';
+import { chooseLanguage, fill } from '../../text/words/language.ts';
+import { type MailContext, type MailMessage, type MailRow, writeMail } from './message.ts';
 import { shortenRows } from './shorten.ts';
 
 /**
- * The mail to an owner about a submission: the answers in the order of the fields, hidden ones too, long ones
- * cut. `definition` is the one that was answered; subject and `Reply-To` are as `delivery` has it now. An owner gets a link
- * to the submission; others can not open it.
+ * The mail about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden ones
+ * too, long ones cut, files as links. `definition` is the one that was answered; subject and `Reply-To` are as `delivery`
+ * has it now. An owner gets a link to the submission; others can not open it.
  *
- * An owner who has confirmed gets all words as they are. Before that no program makes a link of any.
+ * Who has confirmed gets all words as they are. Before that no program makes a link of any, and files are names.
  */
 export function submissionMail(
   context: MailContext,
   submission: AnsweredForm,
-  { delivery, confirmed, isOwner }: { delivery: EmailDelivery; confirmed: boolean; isOwner: boolean },
+  about: AboutSubmissionMail,
 ): MailMessage {
-  const { definition, answers, submissionId, createdAt } = submission;
-  const safe = (text: string) => (confirmed ? text : withBrokenLinks(text));
-  const replyTo = delivery.replyTo === undefined ? undefined : addressIn(answers, delivery.replyTo);
+  const { definition, submissionId } = submission;
+  const { delivery, reader } = about;
+  const { mail } = context.language;
+  const safe = safeWords(reader);
+  const replyTo = answererOf(submission, delivery);
   const origins = originsInWords(submission);
   const together = new Set(origins.values()).size === 1;
-  const { rows, shortened } = shortenRows(
-    answersInWords(definition, answers, { hiddenToo: true }).map(({ fieldId, label, text }) => {
-      const note = together ? undefined : origins.get(fieldId);
-      return { label: safe(oneLine(label)), text: safe(text), ...(note !== undefined && { note }) };
-    }),
-  );
+  const { rows, shortened } = shortenRows(rowsOf(context, submission, about, together ? new Map() : origins));
+  const isOwner = reader === 'owner' || reader === 'unconfirmed';
   return writeMail(context, {
-    subject: safe(delivery.subject ?? `New submission: ${definition.name}`),
+    subject: safe(delivery.subject ?? fill(mail.newSubmission, { form: definition.name })),
     title: safe(definition.name),
     paragraphs: [
-      ...(rows.length === 0 ? ['Somebody submitted the form without an answer.'] : []),
+      receivedInWords(context, submission, about),
+      ...(rows.length === 0 ? [mail.noAnswers] : []),
       ...(together ? [...origins.values()].slice(0, 1) : []),
       ...(shortened ? [howToReadWhole(context, submissionId, isOwner)] : []),
+      ...filesInWords(context, submission, about),
     ],
     rows,
-    ...(isOwner && { button: { label: 'Open this submission', url: submissionUrl(context, submissionId) } }),
-    footer: `Submission ${submissionId} of ${createdAt}, sent to you as an owner of this form.`,
+    ...(isOwner && { button: { label: mail.open, url: submissionUrl(context, submissionId) } }),
+    footer: [
+      fill(mail[whys[reader]], { form: safe(definition.name) }),
+      fill(mail.submission, { id: submissionId }),
+    ],
     ...(replyTo !== undefined && { replyTo }),
   });
+}
+
+const whys = {
+  owner: 'whyOwner',
+  unconfirmed: 'whyUnconfirmed',
+  named: 'whyNamed',
+  added: 'whyAdded',
+  operator: 'whyOperator',
+} as const;
+
+function rowsOf(
+  context: MailContext,
+  { definition, answers }: AnsweredForm,
+  { reader, now }: AboutSubmissionMail,
+  notes: ReadonlyMap<string, string>,
+): MailRow[] {
+  const { secretKey, baseUrl, formId, language } = context;
+  const safe = safeWords(reader);
+  return answersInWords(definition, answers, { hiddenToo: true }).map(({ fieldId, label, text }) => {
+    const note = notes.get(fieldId);
+    const uploads = reader === 'unconfirmed' ? [] : uploadsIn(answers[fieldId]);
+    const files = uploads.map(({ id, filename, size }) => ({
+      name: `${filename} (${fileSizeInWords(size, language.tag)})`,
+      url: fileLink({ secretKey, baseUrl, now }, formId, id),
+    }));
+    return {
+      label: safe(oneLine(label)),
+      text: safe(text),
+      ...(note !== undefined && { note }),
+      ...(files.length > 0 && { files }),
+    };
+  });
+}
+
+/** Whoever has not confirmed may never have asked for the mail. */
+function safeWords(reader: Reader): (text: string) => string {
+  return reader === 'unconfirmed' ? withBrokenLinks : (text) => text;
+}
+
+function receivedInWords(
+  { language }: MailContext,
+  { createdAt }: AnsweredForm,
+  { ofDay }: AboutSubmissionMail,
+): string {
+  const { mail, tag } = language;
+  const time = timeInWords(new Date(createdAt), tag);
+  if (ofDay === undefined) return fill(mail.received, { time });
+  return fill(mail.receivedNth, { time, n: inDigits(ofDay, tag) });
+}
+
+function filesInWords(
+  { language }: MailContext,
+  { answers }: AnsweredForm,
+  { reader, now }: AboutSubmissionMail,
+): string[] {
+  const { mail, tag } = language;
+  if (!Object.values(answers).some((answer) => uploadsIn(answer).length > 0)) return [];
+  if (reader === 'unconfirmed') return [mail.filesLater];
+  return [fill(mail.filesUntil, { day: dayInWords(new Date(now + FILE_LINK_MS), tag) })];
+}
+
+/** Whom a reply goes to: the field that the form names, else the first that people see, if it has an address. */
+function answererOf({ definition, answers }: AnsweredForm, { replyTo }: EmailDelivery): string | undefined {
+  if (replyTo !== undefined) return addressIn(answers, replyTo);
+  const fields = definition.fields.filter(({ type, hidden }) => type === 'email' && !hidden);
+  return fields.flatMap(({ id }) => addressIn(answers, id) ?? [])[0];
 }
 
 /** Where each answer comes from, by field id, in the language of the form. */
@@ -60,13 +133,10 @@ function originsInWords({ definition, provenance = {} }: AnsweredForm): Map<stri
   return new Map(Object.entries(provenance).map(([id, { by }]) => [id, texts[by]]));
 }
 
-function howToReadWhole({ baseUrl }: MailContext, submissionId: string, isOwner: boolean): string {
-  const leftOut = 'The answers are too long for a mail, so a part of them is left out.';
-  if (isOwner) return `${leftOut} The link below shows them whole.`;
-  return (
-    `${leftOut} Submission ${submissionId} is kept whole; ` +
-    `read it with an API key of the form's project: GET ${baseUrl}/v1/submissions/${submissionId}`
-  );
+function howToReadWhole({ baseUrl, language }: MailContext, submissionId: string, isOwner: boolean): string {
+  const { mail } = language;
+  const url = `${baseUrl}/v1/submissions/${submissionId}`;
+  return `${mail.leftOut} ${isOwner ? mail.wholeForOwner : fill(mail.wholeForOthers, { url })}`;
 }
 
 /** Where the owner of the form, once signed in, sees the submission. */
@@ -91,7 +161,7 @@ export function autoresponseMail(
       subject: autoresponse.subject,
       title: autoresponse.subject,
       paragraphs: [autoresponse.message],
-      footer: `You get this once, because your address was given in the form "${submission.definition.name}".`,
+      footer: [fill(context.language.mail.whyAnswered, { form: submission.definition.name })],
     },
   );
 }
@@ -118,6 +188,21 @@ function addressIn(answers: Answers, fieldId: string): string | undefined {
   const answer = Object.hasOwn(answers, fieldId) ? answers[fieldId] : undefined;
   return typeof answer === 'string' && isEmailAddress(answer) ? answer : undefined;
 }
+
+/**
+ * Who reads a mail about a submission: its form's owner, one who has not confirmed, a recipient that the definition names
+ * or that the owner has added, or the operator, who gets what comes to the demo form.
+ */
+export type Reader = 'owner' | 'unconfirmed' | 'named' | 'added' | 'operator';
+
+type AboutSubmissionMail = {
+  delivery: EmailDelivery;
+  reader: Reader;
+  /** Its number among the submissions of its day (UTC); undefined if that is not known. */
+  ofDay?: number | undefined;
+  /** Milliseconds. */
+  now: number;
+};
 
 /** A submission and the definition that it answers. */
 export type AnsweredForm = {

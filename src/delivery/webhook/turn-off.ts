@@ -1,7 +1,12 @@
 import { newId } from '../../domain/ids.ts';
+import type { Database } from '../../store/database/database.ts';
 import { queueMails } from '../../store/delivery-inserts.ts';
+import { findAnyForm } from '../../store/forms.ts';
 import { listOwners } from '../../store/owners.ts';
+import { findVersion } from '../../store/versions.ts';
 import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks.ts';
+import { fill } from '../../text/words/language.ts';
+import { chooseMailLanguage } from '../../text/words/mails/index.ts';
 import { type MailContext, type MailMessage, writeMail } from '../mail/message.ts';
 import type { DeliveryOptions } from '../options.ts';
 
@@ -17,7 +22,7 @@ export async function turnOff(options: TurnOffOptions, id: string, cause: TurnOf
     if (webhook === null) return;
     metrics?.onTurnedOff(cause);
     log.warn({ webhook: id, reason }, 'Turned a webhook off.');
-    if (cause === 'too_long') await mailOwners(options, webhook, reason);
+    if (cause === 'too_long') await mailOwners(options, webhook);
   } catch (error) {
     log.error({ err: error, webhook: id }, 'Could not turn a webhook off; its deliveries go on.');
   }
@@ -32,37 +37,50 @@ const reasons: Record<TurnOffCause, string> = {
 /** A project can have thousands of forms, but few people own them. */
 const MAX_OWNERS = 20;
 
-async function mailOwners(options: TurnOffOptions, webhook: TurnedOffWebhook, reason: string): Promise<void> {
+async function mailOwners(options: TurnOffOptions, webhook: TurnedOffWebhook): Promise<void> {
   const { database, secretKey, settings, now } = options;
   const { projectId } = webhook;
   const owners = await listOwners(database, { projectId, formId: webhook.formId, limit: MAX_OWNERS });
-  await queueMails(
-    database,
-    owners.map(({ formId, address }) => ({
+  const mails = owners.map(async ({ formId, formName, address: to }) => {
+    const language = chooseMailLanguage(await localeOf(database, formId));
+    const context = {
+      secretKey,
+      baseUrl: settings.baseUrl,
+      formId,
+      to,
+      language,
+      senderName: formName,
+    };
+    return {
       id: newId('dlv', now()),
       eventId: null,
       projectId,
       formId,
       keyless: false,
       kind: 'webhook_off',
-      receiver: address.toLowerCase(),
-      mail: webhookOffMail({ secretKey, baseUrl: settings.baseUrl, formId, to: address }, webhook, reason),
+      receiver: to.toLowerCase(),
+      mail: webhookOffMail(context, webhook),
       delaySeconds: 0,
-    })),
-  );
+    };
+  });
+  await queueMails(database, await Promise.all(mails));
+}
+
+async function localeOf(database: Database, formId: string): Promise<string | undefined> {
+  const form = await findAnyForm(database, formId);
+  const version = await findVersion(database, form?.currentVersionId ?? '');
+  return version?.definition.settings.locale;
 }
 
 /** Of the webhook's URL only the host is named: the rest can be secret. */
-function webhookOffMail(context: MailContext, webhook: TurnedOffWebhook, reason: string): MailMessage {
+function webhookOffMail(context: MailContext, webhook: TurnedOffWebhook): MailMessage {
+  const { mail } = context.language;
   const { host } = new URL(webhook.url);
   return writeMail(context, {
-    subject: `A webhook was turned off: ${host}`,
-    title: 'A webhook was turned off',
-    paragraphs: [
-      `Nothing is sent to ${host} any more (webhook ${webhook.id}). ${reason}`,
-      'Submissions are kept. Once the receiver works again, turn the webhook on and replay what failed.',
-    ],
-    footer: 'Sent to you as an owner of a form that this webhook serves.',
+    subject: `${mail.webhookTitle}: ${host}`,
+    title: mail.webhookTitle,
+    paragraphs: [fill(mail.webhookText, { host, id: webhook.id }), mail.webhookMore],
+    footer: [mail.whyWebhook],
   });
 }
 

@@ -94,6 +94,18 @@ export function acceptsFile(
   });
 }
 
+/** The files that an answer names, as they are stored with it. */
+export function uploadsIn(answer: unknown): { id: string; filename: string; size: number }[] {
+  return [answer].flat().flatMap((each) => {
+    if (!isObject(each)) return [];
+    const { upload_id: id, filename, size } = each;
+    const isUpload = typeof id === 'string' && isId('upl', id);
+    return isUpload && typeof filename === 'string' && typeof size === 'number'
+      ? [{ id, filename, size }]
+      : [];
+  });
+}
+
 function checkFiles({ maxFiles = 1 }: FileField): AnswerCheck {
   return (answer, path, violations) => {
     if (maxFiles === 1) {

@@ -6,12 +6,12 @@ import {
 } from '../../../gen/forms/v1/owners_pb.js';
 import { sendPage } from '../../http/reply.ts';
 import { type Html, html } from '../../text/html.ts';
+import { dayInWords, inDigits } from '../../text/quantities.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
-import { inDigits } from './filter.ts';
 import { formHead, formIn } from './form-view.ts';
 import type { HandleOwner } from './handler.ts';
-import { dataTable, dayInWords, renderOwnerPage } from './layout.ts';
+import { dataTable, renderOwnerPage } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -27,7 +27,7 @@ export const showCharts: HandleOwner = async (exchange) => {
 <h2>${owner.byDay}</h2>
 ${daysOf(counted, language)}
 ${counted.choices.map((choice) => choiceOf(choice, language))}
-<p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language) })}</p>`;
+<p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`;
   const title = `${owner.charts}: ${form.name}`;
   const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
   await sendPage(request, response, 200, page);
@@ -40,10 +40,10 @@ function daysOf({ days }: GetOwnedFormStatisticsResponse, language: OwnerLanguag
     ({
       date,
       count,
-    }) => html`<tr><th scope="row">${dayInWords(new Date(date), language)}</th><td>${inDigits(count, language)}</td></tr>
+    }) => html`<tr><th scope="row">${dayInWords(new Date(date), language.tag)}</th><td>${inDigits(count, language.tag)}</td></tr>
 `,
   );
-  return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language) })}</p>
+  return html`<p class="note">${fill(owner.byDayText, { max: inDigits(max, language.tag) })}</p>
 ${dayBars(days, max, owner.byDay)}
 <details><summary>${owner.asTable}</summary>${dataTable(owner.byDay, [owner.day, owner.answers], rows)}</details>`;
 }
@@ -67,12 +67,12 @@ function choiceOf(
   const all = [...options, ...(otherCount > 0 ? [{ label: owner.other, count: otherCount }] : [])];
   const rows = all.map(({ label: option, count }) => {
     const width = answeredCount === 0 ? 0 : Math.min(100, Math.round((count / answeredCount) * 100));
-    return html`<tr><th scope="row">${option}</th><td>${inDigits(count, language)} <span class="note">${width} %</span>
+    return html`<tr><th scope="row">${option}</th><td>${inDigits(count, language.tag)} <span class="note">${width} %</span>
 <svg class="bar" aria-hidden="true" viewBox="0 0 100 6" preserveAspectRatio="none"><rect width="${width}" height="6"/></svg></td></tr>
 `;
   });
   return html`<h2>${label}</h2>
-<p class="note">${fill(owner.answeredBy, { count: inDigits(answeredCount, language) })}</p>
+<p class="note">${fill(owner.answeredBy, { count: inDigits(answeredCount, language.tag) })}</p>
 ${dataTable(label, [owner.option, owner.number], rows)}`;
 }
 

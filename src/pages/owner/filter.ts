@@ -3,6 +3,7 @@ import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { OwnedSubmissionFilterSchema } from '../../../gen/forms/v1/owners_pb.js';
 import { SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
 import { attributes, type Html, html } from '../../text/html.ts';
+import { inDigits } from '../../text/quantities.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { csrfInput } from './layout.ts';
@@ -64,7 +65,7 @@ ${problem !== undefined && html`<p class="error" id="text.error"><span class="sr
 <div class="field"><label for="until">${owner.until}</label>
 <input class="control" id="until" name="until" type="date"${attributes({ value: until })}></div>
 <div class="field"><button>${owner.filter}</button></div>
-<p class="note" id="filter.note">${fill(owner.searchNote, { count: inDigits(MAX_SEARCHED, language) })}</p>
+<p class="note" id="filter.note">${fill(owner.searchNote, { count: inDigits(MAX_SEARCHED, language.tag) })}</p>
 </form>`;
 }
 
@@ -78,11 +79,6 @@ export function nextPageForm(
   return html`<form class="inline" method="post" action="${action}">${csrfInput(csrf)}${inputs.map(
     ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
   )}<button class="quiet">${language.owner.more}</button></form>`;
-}
-
-/** A number with the separators of the language. */
-export function inDigits(count: number, { tag }: OwnerLanguage): string {
-  return new Intl.NumberFormat(tag).format(count);
 }
 
 function isDay(text: string): boolean {

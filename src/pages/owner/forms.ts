@@ -4,11 +4,12 @@ import { type OwnedForm, OwnersService } from '../../../gen/forms/v1/owners_pb.j
 import { sendPage } from '../../http/reply.ts';
 import { present } from '../../http/values.ts';
 import { type Html, html } from '../../text/html.ts';
+import { dayInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { rootOf } from '../layout.ts';
 import type { HandleOwner } from './handler.ts';
-import { buttonForm, dayInWords, renderOwnerPage } from './layout.ts';
+import { buttonForm, renderOwnerPage } from './layout.ts';
 import { idIn, queryOf } from './request.ts';
 
 const { method: rpcs } = OwnersService;
@@ -54,7 +55,7 @@ function formOf(form: OwnedForm, { root, csrf, language }: View): Html {
   const { owner } = language;
   const status = html`<span class="tag">${statusOf(form, language)}</span>`;
   const created = fill(owner.created, {
-    date: dayInWords(timestampDate(present(form.createTime)), language),
+    date: dayInWords(timestampDate(present(form.createTime)), language.tag),
   });
   if (!form.confirmed) {
     return html`<h2>${form.name} ${status}</h2>

@@ -46,16 +46,6 @@ export function dataTable(name: string, columns: readonly Content[], rows: reado
 </table></div>`;
 }
 
-/** A time as people read it, in UTC, and saying so. */
-export function timeInWords(time: Date, { tag }: OwnerLanguage): string {
-  return `${new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(time)} UTC`;
-}
-
-/** A day as people read it. */
-export function dayInWords(time: Date, { tag }: OwnerLanguage): string {
-  return new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeZone: 'UTC' }).format(time);
-}
-
 type ButtonForm = { action: string; csrf: string; label: string; quiet?: boolean; more?: Content };
 
 type SignedIn = { address: string; csrf: string };

@@ -11,13 +11,14 @@ import { type Delivery, DeliveryStatus } from '../../../gen/forms/v1/webhooks_pb
 import { sendPage } from '../../http/reply.ts';
 import { sendFile } from '../../http/send-file.ts';
 import { present } from '../../http/values.ts';
+import { fileSizeInWords } from '../../text/file-size.ts';
 import { type Html, html } from '../../text/html.ts';
+import { timeInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { rootOf } from '../layout.ts';
-import { inDigits } from './filter.ts';
 import type { HandleOwner } from './handler.ts';
-import { buttonForm, dataTable, renderOwnerPage, timeInWords } from './layout.ts';
+import { buttonForm, dataTable, renderOwnerPage } from './layout.ts';
 import { idIn } from './request.ts';
 
 const { method: rpcs } = OwnersService;
@@ -76,7 +77,7 @@ function submissionIn({ submission }: GetOwnedSubmissionResponse): Submission {
 
 function titleOf({ createTime }: Submission, language: OwnerLanguage): string {
   return fill(language.owner.answerTitle, {
-    date: timeInWords(timestampDate(present(createTime)), language),
+    date: timeInWords(timestampDate(present(createTime)), language.tag),
   });
 }
 
@@ -110,15 +111,9 @@ function filesOf(files: Upload[], base: string, language: OwnerLanguage): Html {
   return html`<h2>${language.owner.files}</h2>
 <ul class="files">${files.map(
     ({ id, filename, size }) =>
-      html`<li><a href="${base}/files/${id}" download>${filename}</a> <span class="note">${sizeInWords(size, language)}</span></li>
+      html`<li><a href="${base}/files/${id}" download>${filename}</a> <span class="note">${fileSizeInWords(size, language.tag)}</span></li>
 `,
   )}</ul>`;
-}
-
-function sizeInWords(bytes: number, language: OwnerLanguage): string {
-  if (bytes < 1024) return `${inDigits(bytes, language)} B`;
-  if (bytes < 1024 ** 2) return `${inDigits(Math.round(bytes / 1024), language)} KiB`;
-  return `${inDigits(Math.round((bytes / 1024 ** 2) * 10) / 10, language)} MiB`;
 }
 
 function deliveriesOf(deliveries: Delivery[], language: OwnerLanguage): Html {
@@ -131,7 +126,7 @@ function deliveriesOf(deliveries: Delivery[], language: OwnerLanguage): Html {
       const { address, status, attemptCount, error, deliverTime } = delivery;
       const time = deliverTime && timestampDate(deliverTime);
       return html`<tr><th scope="row">${address === '' ? owner.webhook : address}</th>
-<td>${resultOf(status, language)}${time !== undefined && html`, ${timeInWords(time, language)}`}${error !== '' && html`<br><span class="note">${error}</span>`}</td>
+<td>${resultOf(status, language)}${time !== undefined && html`, ${timeInWords(time, language.tag)}`}${error !== '' && html`<br><span class="note">${error}</span>`}</td>
 <td>${attemptCount}</td></tr>
 `;
     }),

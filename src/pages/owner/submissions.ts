@@ -6,6 +6,7 @@ import { httpErrorOf } from '../../http/errors.ts';
 import { sendMessages, sendPage } from '../../http/reply.ts';
 import { present } from '../../http/values.ts';
 import { type Html, html } from '../../text/html.ts';
+import { inDigits, timeInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { rootOf } from '../layout.ts';
@@ -13,14 +14,13 @@ import {
   type Filter,
   filterForm,
   filterToMessage,
-  inDigits,
   nextPageForm,
   queryOfFilter,
   readFilter,
 } from './filter.ts';
 import { formHead, formIn, formUrl } from './form-view.ts';
 import type { HandleOwner, OwnerExchange } from './handler.ts';
-import { csrfInput, dataTable, renderOwnerPage, timeInWords } from './layout.ts';
+import { csrfInput, dataTable, renderOwnerPage } from './layout.ts';
 import { idIn, inputOf, queryOf } from './request.ts';
 
 const { method: rpcs } = OwnersService;
@@ -94,7 +94,7 @@ async function sendTable(exchange: OwnerExchange, shown: Shown): Promise<void> {
   const body = html`${formHead(form, 'answers', request, language)}
 ${filterForm(filter, { action, csrf, language, ...(problem !== undefined && { problem }) })}
 ${submissions.length === 0 ? html`<p class="lead">${isEmpty(form, filter) ? owner.noAnswers : owner.nothingFound}</p>` : tableOf(form, submissions, base, language)}
-${searched !== undefined && html`<p class="note" role="status">${fill(searched.truncated ? owner.searchedNewest : owner.searchedAll, { count: inDigits(searched.searchedCount, language) })}</p>`}
+${searched !== undefined && html`<p class="note" role="status">${fill(searched.truncated ? owner.searchedNewest : owner.searchedAll, { count: inDigits(searched.searchedCount, language.tag) })}</p>`}
 <div class="actions">${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
 ${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}`;
   const page = renderOwnerPage({ request, language, title: form.name, body, signedIn: { address, csrf } });
@@ -115,7 +115,7 @@ function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, languag
       const { id, createTime } = present(submission);
       const time = timestampDate(present(createTime));
       const byField = new Map(texts.map(({ fieldId, text }) => [fieldId, text]));
-      return html`<tr><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}">${timeInWords(time, language)}</time></a></th>
+      return html`<tr><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}">${timeInWords(time, language.tag)}</time></a></th>
 ${fields.map((field) => html`<td><div class="cut">${byField.get(field.id) ?? ''}</div></td>`)}</tr>
 `;
     }),

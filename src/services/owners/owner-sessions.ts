@@ -2,6 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { preferredLanguages } from '../../domain/accept-language.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { newId } from '../../domain/ids.ts';
 import { hashSecret, newToken, type SecretKey, signLink, verifyLink } from '../../domain/secrets.ts';
@@ -42,9 +43,10 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
   const { database, secretKey, now, notifyWorkers } = context;
   return {
     /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
-    async requestSignIn({ email }) {
+    async requestSignIn({ email }, { requestHeader }) {
       requireEmail(email);
-      await queueMails(database, [signInMail(email, now())]);
+      const languages = preferredLanguages(requestHeader.get('accept-language') ?? '').join();
+      await queueMails(database, [signInMail(email, languages, now())]);
       notifyWorkers();
       return {};
     },
@@ -82,7 +84,7 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
 }
 
 /** Strangers ask for these mails, so that they wait behind those of forms with a key. */
-function signInMail(email: string, time: number) {
+function signInMail(email: string, languages: string, time: number) {
   return {
     id: newId('dlv', time),
     eventId: null,
@@ -91,7 +93,7 @@ function signInMail(email: string, time: number) {
     keyless: true,
     kind: 'sign_in',
     receiver: addressKey(email),
-    mail: { to: email, signIn: true },
+    mail: { to: email, signIn: true, languages },
     delaySeconds: 0,
   };
 }

@@ -9,7 +9,7 @@ import { pt } from './pt.ts';
 import { zh } from './zh.ts';
 
 /** The words of each language, by its BCP 47 language subtag. */
-export const languages: Record<string, Words> = { en, de, fr, es, pt, ja, zh, ar };
+export const languages = { en, de, fr, es, pt, ja, zh, ar } satisfies Record<string, Words>;
 
 /**
  * The language of a page: the form's, else the first of the person's preferred languages that we have, else
@@ -21,14 +21,20 @@ export const languages: Record<string, Words> = { en, de, fr, es, pt, ja, zh, ar
 export function chooseLanguage(locale: string, acceptLanguage = ''): Language {
   const preferred = preferredLanguages(acceptLanguage);
   const wanted = locale === '' ? preferred : [locale, ...preferred];
-  const spoken = wanted.find((tag) => Object.hasOwn(languages, languageOfTag(tag))) ?? 'en';
-  const tag = locale === '' ? spoken : locale;
+  const chosen = wanted.find((tag) => isSpoken(languageOfTag(tag))) ?? 'en';
+  const subtag = languageOfTag(chosen);
+  const spoken = isSpoken(subtag) ? subtag : 'en';
+  const tag = locale === '' ? chosen : locale;
   return {
     tag,
-    spoken: languageOfTag(spoken),
+    spoken,
     direction: rightToLeft.has(languageOfTag(tag)) ? 'rtl' : 'ltr',
-    words: languages[languageOfTag(spoken)] ?? en,
+    words: languages[spoken],
   };
+}
+
+function isSpoken(subtag: string): subtag is Spoken {
+  return Object.hasOwn(languages, subtag);
 }
 
 /** Fills in the placeholders of a text: `fill('At most {max}', { max: 3 })`. */
@@ -39,5 +45,8 @@ export function fill(text: string, values: Record<string, string | number>): str
 /** Languages whose usual script runs from right to left. */
 const rightToLeft = new Set(['ar', 'ckb', 'dv', 'fa', 'he', 'ks', 'ps', 'sd', 'ug', 'ur', 'yi']);
 
+/** A language that there are words in. */
+export type Spoken = keyof typeof languages;
+
 /** The language tag and the direction of a page. `spoken` is the language of our own words on it. */
-export type Language = { tag: string; spoken: string; direction: 'ltr' | 'rtl'; words: Words };
+export type Language = { tag: string; spoken: Spoken; direction: 'ltr' | 'rtl'; words: Words };

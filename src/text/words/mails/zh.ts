@@ -1,0 +1,55 @@
+import type { MailWords } from './en.ts';
+
+export const zh: MailWords = {
+  stop: '停止或重新接收这些邮件',
+  ignore: '如果您不知情，无需任何操作。',
+
+  newSubmission: '新的答复：{form}',
+  received: '收到时间：{time}。',
+  receivedNth: '收到时间：{time}。这是当天的第 {n} 份答复。',
+  noAnswers: '有人提交了表单，但没有填写任何内容。',
+  leftOut: '答复太长，邮件中省略了一部分。',
+  wholeForOwner: '下面的链接可查看全文。',
+  wholeForOthers: '表单所有者可查看全文，其项目的 API 密钥也可以：GET {url}',
+  filesUntil: '文件链接在 {day} 之前对任何持有者有效。',
+  filesLater: '确认您的地址后即可打开文件。',
+  open: '打开此答复',
+  submission: '答复 {id}',
+  whyOwner: '您收到此邮件，因为表单“{form}”是您的。',
+  whyUnconfirmed: '您收到此邮件，因为表单“{form}”发布时将此地址设为所有者的地址。您尚未确认。',
+  whyNamed: '您收到此邮件，因为表单“{form}”将此地址列为收件人，且您已确认。',
+  whyAdded: '您收到此邮件，因为表单“{form}”的所有者将此地址添加为收件人，且您已确认。',
+  whyOperator: '您收到此邮件，因为这是本服务的地址，有人试用了演示表单。',
+  whyAnswered: '您仅收到这一次，因为有人在表单“{form}”中填写了您的地址。',
+
+  confirmTitle: '确认您的表单',
+  confirmText: '表单“{form}”已发布，答复将发送到此地址。',
+  confirmWebhookText:
+    '表单“{form}”已发布，此地址将成为其所有者。答复会发送给程序（webhook），而不是通过邮件。',
+  confirmButton: '确认此地址',
+  page: '供您分享的页面：{url}',
+  recipientTitle: '确认您要接收答复',
+  recipientText: '表单“{form}”的所有者希望将答复发送到此地址。',
+  recipientButton: '接收这些邮件',
+  takeOverTitle: '接管表单',
+  takeOverText: '此地址被指定为表单“{form}”的新所有者。',
+  takeOverButton: '成为所有者',
+  whyAsked: '发送到 {email}，因为有人向表单服务提供了此地址。',
+
+  noticeSubject: '答复正等待您确认此地址',
+  noticeTitle: '有答复在等您',
+  noticeText: '表单“{form}”等待您的答复数：{n}。',
+  noticeTextNameless: '一份表单等待您的答复数：{n}。',
+  noticeMore: '有人在没有 API 密钥的情况下创建了该表单，并将此地址设为所有者。您确认后，答复将会发送。',
+
+  signInTitle: '登录您的表单',
+  signInText: '此链接打开此地址所拥有表单的页面。15 分钟内有效，只能使用一次。',
+  signInIgnore: '如果您没有请求，无需任何操作：没有此链接，任何人都无法登录。',
+  signInButton: '登录',
+  whySignIn: '发送到 {email}，因为有人用此地址请求了登录链接。',
+
+  webhookTitle: '一个 webhook 已被关闭',
+  webhookText: '不再向 {host} 发送任何内容（webhook {id}）。它已连续五天失败，没有一次成功。',
+  webhookMore: '答复均已保存。接收方恢复后，请开启 webhook 并重新发送失败的内容。',
+  whyWebhook: '您收到此邮件，因为此 webhook 所服务的一份表单是您的。',
+};
