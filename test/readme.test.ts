@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { described } from '../src/config.ts';
 import { signWebhook } from '../src/domain/delivery/signature.ts';
 import { newWebhookSecret } from '../src/domain/secrets.ts';
 import { routes } from '../src/gateway/router.ts';
+import { documents, readDocument as read } from './support/documents.ts';
 import { temporaryFolder } from './support/spawn.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -74,19 +75,6 @@ describe('the documents', () => {
     expect(documents().filter((document) => !reached.has(document))).toEqual([]);
   });
 });
-
-/** The Markdown files that people read, by their path from the root. */
-function documents(): string[] {
-  const inFolder = (folder: string) =>
-    readdirSync(join(root, folder))
-      .filter((name) => name.endsWith('.md'))
-      .map((name) => join(folder, name));
-  return [...inFolder('.'), ...inFolder('docs'), ...inFolder('examples')];
-}
-
-function read(document: string): string {
-  return readFileSync(join(root, document), 'utf8');
-}
 
 /** What a document links to within the repository. */
 function linksIn(document: string): string[] {

@@ -1,0 +1,163 @@
+import { cpSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { signWebhook } from '../src/domain/delivery/signature.ts';
+import { documents, type FencedBlock, fencedBlocks, readDocument } from './support/documents.ts';
+import { freePort, temporaryFolder } from './support/spawn.ts';
+import { openTerminal, type Terminal } from './support/terminal.ts';
+import { until } from './support/until.ts';
+
+/*
+ * Runs every command of the documents, in their order, in a folder that looks like a clone of this repository. A
+ * comment in the line before a block says how:
+ *
+ *   <!-- not run: why -->       it can't run on the machine of whoever changes this
+ *   <!-- run until: text -->    it goes on, as a server does: until it has said the text, and then beside the others
+ *   <!-- output -->             before a block of JSON: the commands before it answer with these properties
+ */
+
+const root = join(import.meta.dirname, '..');
+
+/** The README sets the variables that the others use, and webhooks.md one that metrics.md does. */
+const first = ['README.md', 'docs/rest.md', 'docs/webhooks.md'];
+const inOrder = [...first, ...documents().filter((document) => !first.includes(document))];
+
+describe('the commands in the documents', { timeout: 180_000 }, () => {
+  const opened = new AsyncDisposableStack();
+  const folder = opened.use(temporaryFolder()).path;
+  const ended: Block[] = [];
+  const going: GoingBlock[] = [];
+  let terminal: Terminal;
+  let rewrites: [from: string, to: string][];
+
+  beforeAll(async () => {
+    const left = ['node_modules', 'data', '.git'];
+    for (const name of readdirSync(root).filter((name) => !left.includes(name))) {
+      cpSync(join(root, name), join(folder, name), { recursive: true });
+    }
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+    const ports = await Promise.all([freePort(), freePort(), freePort(), freePort()]);
+    const [PORT, GRPC_PORT, METRICS_PORT, receiver] = ports.map(String);
+    rewrites = [
+      // The dependencies are there: `.ci/run` installs them in a fresh clone.
+      ['npm ci && ', ''],
+      ['localhost:8080', `localhost:${PORT}`],
+      ['localhost:8081', `localhost:${GRPC_PORT}`],
+      ['127.0.0.1:9464', `127.0.0.1:${METRICS_PORT}`],
+      ['localhost:3000', `localhost:${receiver}`],
+      ['listen(3000', `listen(${receiver}`],
+      ['/srv/forms', join(folder, 'srv-forms')],
+    ];
+    const { PATH, HOME } = process.env;
+    // HEADER, SECRET and body.json are what docs/webhooks.md checks a signature with.
+    const body = '{"id":"evt_1"}';
+    const signed = signWebhook({ id: 'evt_1', body, at: Date.now(), secret: 'a-secret' });
+    writeFileSync(join(folder, 'body.json'), body);
+    const given = { SECRET: 'a-secret', HEADER: signed['X-Service-Signature'] };
+    // The disk of a machine for tests may be fuller than a service should accept.
+    const settings = { PORT, GRPC_PORT, METRICS_PORT, MIN_FREE_DISK_MIB: '0' };
+    terminal = opened.use(openTerminal(folder, { PATH, HOME, ...given, ...settings }));
+  });
+  afterAll(() => opened.disposeAsync());
+
+  it('are run, or say why not', () => {
+    const blocks = documents().flatMap(blocksOf);
+    const withoutReason = blocks.filter(
+      ({ marker }) => marker.startsWith('not run') && !/^not run: .{10}/.test(marker),
+    );
+    const unknown = blocks.filter(
+      ({ marker }) => marker !== '' && !/^(not run|run until|output)\b/.test(marker),
+    );
+    const byAnotherName = blocks.filter(({ language }) =>
+      ['bash', 'shell', 'console', 'zsh'].includes(language),
+    );
+
+    expect(blocks.filter(isRun).length).toBeGreaterThan(30);
+    expect([withoutReason, unknown, byAnotherName].flat().map(({ place }) => place)).toEqual([]);
+  });
+
+  it.each(inOrder)('work as they stand: %s', async (document) => {
+    const blocks = blocksOf(document);
+
+    for (const [index, block] of blocks.entries()) {
+      if (!isRun(block)) continue;
+      const output = await run(block);
+      const documented = blocks[index + 1];
+      if (documented?.marker === 'output')
+        expectShape(JSON.parse(output), JSON.parse(documented.text), block);
+      else expect({ place: block.place, refused: refusal(output) }).toEqual({ place: block.place });
+    }
+  });
+
+  it('lead from the first form to a receiver that checks signatures and gets what is documented', async () => {
+    const receiver = going.find(({ text }) => text.includes('receiver.mjs'));
+    const [, event = ''] = await until(() => /^(\{"id":"evt_.*)$/m.exec(receiver?.said() ?? ''));
+    const documented = blocksOf('docs/webhooks.md').find(({ language }) => language === 'json');
+
+    expectShape(JSON.parse(event), JSON.parse(documented?.text ?? ''), documented);
+  });
+
+  it('say that a good signature is good', () => {
+    expect(ended.find(({ text }) => text.includes('openssl dgst'))?.output).toBe('good\n');
+  });
+
+  async function run(block: Block): Promise<string> {
+    const text = rewritten(block.text);
+    const [, untilText] = /^run until: (.*)$/.exec(block.marker) ?? [];
+    if (untilText !== undefined) {
+      const said = await terminal.runUntil(text, rewritten(untilText));
+      going.push({ ...block, said });
+      return '';
+    }
+    const { code, output, errors } = await terminal.run(text);
+    expect({ place: block.place, code, output, errors }).toMatchObject({ code: 0 });
+    ended.push({ ...block, output });
+    return output;
+  }
+
+  /** A text of a document, with the ports of this run and the key that the service has printed. */
+  function rewritten(text: string): string {
+    const key = /hfs_\w{20,}/.exec(going[0]?.said() ?? '')?.[0];
+    const all: typeof rewrites = key === undefined ? rewrites : [...rewrites, ['hfs_…', key]];
+    return all.reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
+  }
+});
+
+function blocksOf(document: string): Block[] {
+  return fencedBlocks(readDocument(document)).map((block) => ({
+    ...block,
+    place: `${document}:${block.line}`,
+    output: '',
+  }));
+}
+
+function isRun({ language, marker }: FencedBlock): boolean {
+  return language === 'sh' && !marker.startsWith('not run');
+}
+
+/** The refusal that REST, MCP or Connect answered with: curl ends well with it. */
+function refusal(output: string): string | undefined {
+  return /^.*("error": *\{|"isError": *true|^\{"code":").*$/m.exec(output)?.[0];
+}
+
+/** Expects the same properties with the same types, and the same value where that is a word. */
+function expectShape(actual: unknown, documented: unknown, block: Block | undefined): void {
+  expect({ place: block?.place, shape: shapeOf(actual) }).toEqual({
+    place: block?.place,
+    shape: shapeOf(documented),
+  });
+}
+
+function shapeOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(shapeOf);
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, shapeOf(inner)]));
+  }
+  return typeof value === 'string' && /^[a-z_.]+$/.test(value) ? value : typeof value;
+}
+
+/** `place` is the document and the line; `output` what it said when it was run. */
+type Block = FencedBlock & { place: string; output: string };
+
+/** One that goes on, and what it has said so far. */
+type GoingBlock = Block & { said: () => string };
