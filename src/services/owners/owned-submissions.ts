@@ -25,6 +25,7 @@ import { submissionToMessage } from '../submissions/submission-message.ts';
 import { submissionStatusOf } from '../submissions/watch.ts';
 import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
 import { deliveryToMessage } from '../webhooks/webhook-message.ts';
+import { limitCallsAtOnce } from './calls-at-once.ts';
 import { logAction } from './log-action.ts';
 import { confirmedForm, requireConfirmed } from './owned-form.ts';
 import type { Scan } from './scan.ts';
@@ -33,6 +34,7 @@ import { searchSubmissions } from './search.ts';
 /** The RPCs by which owners read and delete submissions. */
 export function submissionMethods(context: ServiceContext, scan: Scan): SubmissionMethods {
   const { database } = context;
+  const enterDownload = limitCallsAtOnce(DOWNLOADS);
   return {
     async listOwnedSubmissions(request, call) {
       const owner = ownerOf(call);
@@ -46,7 +48,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
     async searchOwnedSubmissions(request, call) {
       const owner = ownerOf(call);
       const form = await confirmedForm(database, owner, request.formId);
-      const range = { form, filter: filterOf(request.filter), owner };
+      const range = { form, filter: filterOf(request.filter), call };
       const found = await searchSubmissions(context, scan, request, range);
       logAction(context, call, owner, 'search submissions', { formId: form.id });
       return { ...found, submissions: await summaries(context, found.submissions, call) };
@@ -79,6 +81,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
     async *exportOwnedSubmissions({ formId, format }, call) {
       const owner = ownerOf(call);
       const { id } = await confirmedForm(database, owner, formId);
+      using _ = enterDownload(call);
       logAction(context, call, owner, `export ${ExportFormat[format] ?? ''}`, { formId: id });
       yield* exportForm(context, { formId: id, format }, call.signal);
     },
@@ -89,6 +92,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
       const form = upload && (await findOwnedForm(database, owner.address, upload.formId));
       if (upload === null || form === null) throw notFound('upload');
       requireConfirmed(form);
+      using _ = enterDownload(call);
       logAction(context, call, owner, 'read file', { formId: upload.formId, uploadId });
       yield* readClaimed(context, upload);
     },
@@ -147,6 +151,9 @@ function filterOf(filter: OwnedSubmissionFilter | undefined): SubmissionFilter {
 const MAX_LISTED_CHARS = 300;
 
 const MAX_DELIVERIES = 100;
+
+/** Exports and files that are read at once. One whose reader takes nothing holds some MiB for two minutes. */
+const DOWNLOADS = { perOwner: 6, perClient: 12, total: 60 };
 
 type InWords = { submission: MessageInitShape<typeof SubmissionSchema>; texts: AnswerInWords[] };
 

@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { Owner } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
+import type { HandlerContext } from '@connectrpc/connect';
 import type { Database } from '../../store/database/database.ts';
 import { listSubmissions, type SubmissionFilter } from '../../store/submission-pages.ts';
 import type { Submission } from '../../store/submissions.ts';
+import { limitCallsAtOnce } from './calls-at-once.ts';
 
 /**
  * Goes through the newest submissions of a form that fit a filter, newest first, until `visit` returns false or as
@@ -15,8 +14,7 @@ import type { Submission } from '../../store/submissions.ts';
  */
 export function createScanner(database: Database): Scan {
   let last: Promise<unknown> = Promise.resolve();
-  const waiting = new Map<string, number>();
-  let total = 0;
+  const enter = limitCallsAtOnce(WAITING);
 
   async function scan({ formId, filter, before, already = 0 }: ScanRange, visit: Visit): Promise<ScanResult> {
     let scanned = already;
@@ -37,23 +35,11 @@ export function createScanner(database: Database): Scan {
     return { scanned, truncated: true };
   }
 
-  return async (range, { address }, visit) => {
-    const own = waiting.get(address) ?? 0;
-    if (own >= MAX_WAITING_OF_OWNER || total >= MAX_WAITING) {
-      throw failed(Reason.RATE_LIMITED, 'Too many searches at once: try again soon', { retryAfter: 2 });
-    }
-    waiting.set(address, own + 1);
-    total += 1;
+  return async (range, call, visit) => {
+    using _ = enter(call);
     const reading = last.then(() => scan(range, visit));
     last = reading.catch(() => undefined);
-    try {
-      return await reading;
-    } finally {
-      total -= 1;
-      const left = (waiting.get(address) ?? 1) - 1;
-      if (left === 0) waiting.delete(address);
-      else waiting.set(address, left);
-    }
+    return await reading;
   };
 }
 
@@ -67,11 +53,10 @@ const MAX_SCANNED_BYTES = 32 * 1024 * 1024;
 const PAGE_ROWS = 150;
 const PAGE_BYTES = 256 * 1024;
 
-/** Calls that wait for their turn, and read; of one owner, and of all. */
-const MAX_WAITING_OF_OWNER = 2;
-const MAX_WAITING = 20;
+/** Calls that wait for their turn, and read. */
+const WAITING = { perOwner: 2, perClient: 4, total: 20 };
 
-export type Scan = (range: ScanRange, owner: Owner, visit: Visit) => Promise<ScanResult>;
+export type Scan = (range: ScanRange, call: HandlerContext, visit: Visit) => Promise<ScanResult>;
 
 /** `before` is the id from which on to read; `already` how many were read on pages before this one. */
 type ScanRange = { formId: string; filter: SubmissionFilter; before?: string | undefined; already?: number };

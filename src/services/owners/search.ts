@@ -1,9 +1,9 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import type { SearchOwnedSubmissionsRequest } from '../../../gen/forms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Json } from '../../domain/json.ts';
 import { textProblem } from '../../domain/text.ts';
-import type { Owner } from '../../rpc/context.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { OwnedForm } from '../../store/owners.ts';
 import type { SubmissionFilter } from '../../store/submission-pages.ts';
@@ -20,7 +20,7 @@ export async function searchSubmissions(
   { forms }: Pick<ServiceContext, 'forms'>,
   scan: Scan,
   request: SearchOwnedSubmissionsRequest,
-  { form, filter, owner }: SearchRange,
+  { form, filter, call }: SearchRange,
 ): Promise<Found> {
   const text = wantedText(request.text);
   const { before, already } = positionIn(request.pageToken);
@@ -33,7 +33,7 @@ export async function searchSubmissions(
   let positionOfLast = already;
   let more = false;
   const range = { formId: form.id, filter, before, already };
-  const { scanned, truncated } = await scan(range, owner, (submission) => {
+  const { scanned, truncated } = await scan(range, call, (submission) => {
     position += 1;
     if (!matches(submission, text, labelled)) return true;
     more = submissions.length === limit;
@@ -103,7 +103,7 @@ function valuesIn(answer: Json): string[] {
 
 const MAX_TEXT_LENGTH = 200;
 
-type SearchRange = { form: OwnedForm; filter: SubmissionFilter; owner: Owner };
+type SearchRange = { form: OwnedForm; filter: SubmissionFilter; call: HandlerContext };
 
 type Found = {
   submissions: Submission[];
