@@ -108,10 +108,13 @@ const keys: AccessTable<typeof KeysService> = {
   deleteKey: needs('keys:write'),
 };
 
+/** Saving answers and submitting. Anybody can begin sessions, so that all of a client's are counted together. */
+const inSession: Access = { key: 'none', limit: { name: 'session', calls: 600, per: 'minute' } };
+
 const hosted: AccessTable<typeof HostedService> = {
   getHostedSession: open,
-  saveHostedAnswers: open,
-  submitHostedSession: open,
+  saveHostedAnswers: inSession,
+  submitHostedSession: inSession,
   getHostedForm: open,
   // Each opens a session that is kept for a week.
   openHostedSession: { key: 'none', limit: { name: 'visit', calls: 100, per: 'hour', each: 'form' } },

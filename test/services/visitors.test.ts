@@ -264,6 +264,23 @@ describe.each(engines)('Visitors on %s', (engine) => {
 
     expect(new Set(opened.map((one) => one.sessionId)).size).toBe(100);
   });
+
+  it('save and submit so often from one network, in all their sessions together', async () => {
+    await using services = await startServices(engine, { settings: { rateLimit: true } });
+    const formId = await services.givenFormOf([{ id: 'text', type: 'text' }], { allowPartial: true });
+    const { openHostedSession, saveHostedAnswers, submitHostedSession } = services.hosted;
+    const [first, second] = [await openHostedSession({ formId }), await openHostedSession({ formId })];
+    const save = ({ sessionId } = first) => saveHostedAnswers({ sessionId }, from('192.0.2.1'));
+
+    for (let count = 0; count < 600; count += 20) await Promise.all(Array.from({ length: 20 }, () => save()));
+
+    for (const session of [first, second]) await expectFailure(save(session), Reason.RATE_LIMITED);
+    await expectFailure(
+      submitHostedSession({ sessionId: second.sessionId }, from('192.0.2.1')),
+      Reason.RATE_LIMITED,
+    );
+    await submitHostedSession({ sessionId: second.sessionId }, from('192.0.2.2'));
+  });
 });
 
 const settings = { schedule: [0] } as never;
