@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { addressKey } from './email-address.ts';
 import { newToken, type SecretKey, signLink, verifyLink } from './secrets.ts';
 
 /**
@@ -26,9 +27,28 @@ export function signInUrl(baseUrl: string, token: string): string {
   return `${baseUrl}/owner/sign-in/${token}`;
 }
 
+/**
+ * Proves, for a year from `now` in milliseconds, that somebody has signed in with an address and may ask for further
+ * links to it. It opens nothing.
+ */
+export function deviceToken(key: SecretKey, address: string, now: number): string {
+  return signLink(key, DEVICE_PURPOSE, addressKey(address), now + DEVICE_MS);
+}
+
+/** Whether a token of `deviceToken` is one for an address. */
+export function isDeviceOf(
+  keys: readonly SecretKey[],
+  { token, address, now }: { token: string; address: string; now: number },
+): boolean {
+  const result = verifyLink(keys, DEVICE_PURPOSE, token, now);
+  return result.ok && result.value === addressKey(address);
+}
+
 /** How long a link works. */
 export const SIGN_IN_LINK_MS = 15 * 60 * 1000;
 
 const PURPOSE = 'owner-sign-in';
+const DEVICE_PURPOSE = 'owner-device';
+const DEVICE_MS = 365 * 24 * 60 * 60 * 1000;
 
 const claims = z.tuple([z.string(), z.string()]);

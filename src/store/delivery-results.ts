@@ -6,7 +6,8 @@ import { shareOf } from './delivery-queue-table.ts';
 /**
  * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the
  * log, the rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each failed attempt gets a row (the successful one is in the log), and
- * webhooks note their successes and failures. A result whose lease was lost changes nothing.
+ * webhooks note their successes and failures. A result whose lease was lost changes nothing. A mail to sign in with
+ * that was not sent leaves no trace: anybody can ask for any number, to any address.
  *
  * Returns what has changed for webhooks.
  */
@@ -35,6 +36,7 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
          case when f.status = 'delivered' then r.duration_ms end,
          case when f.status = 'delivered' then r.response_body end
        from finished f join result r on r.id = f.id
+       where f.kind <> 'sign_in' or r.tried
      ),
      untried as materialized (
        select r.id, w.open_until from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id

@@ -277,8 +277,11 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     const used = await send('POST', `/sign-in/${link}`, { origin: service.url });
 
     expect([shown.status, again.status, opened.status, used.status]).toEqual([200, 200, 303, 401]);
-    const [cookie] = opened.headers.getSetCookie();
+    const [cookie, device] = opened.headers.getSetCookie();
     expect(cookie).toMatch(/^owner=own_[^;]+; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/);
+    expect(device).toMatch(
+      /^owner-device=[^;]+; Max-Age=31536000; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
+    );
     for (const reply of [shown, opened, used]) expect(reply.headers.get('cache-control')).toBe('no-store');
     const policy = shown.headers.get('content-security-policy');
     expect(policy).toContain("default-src 'none'; style-src 'self'; script-src 'self'");

@@ -168,6 +168,14 @@ export declare type RequestSignInRequest = Message<"forms.v1.RequestSignInReques
    * @generated from field: string email = 1;
    */
   email: string;
+
+  /**
+   * The `device_token` that signing in with this address has given before, so that the mails that others ask for in
+   * its name don't use up those for this device. One that is wrong or expired is as good as none.
+   *
+   * @generated from field: string device_token = 2;
+   */
+  deviceToken: string;
 };
 
 /**
@@ -276,6 +284,13 @@ export declare type SignInResponse = Message<"forms.v1.SignInResponse"> & {
    * @generated from field: string address = 3;
    */
   address: string;
+
+  /**
+   * For `RequestSignIn`, for a year. It opens nothing.
+   *
+   * @generated from field: string device_token = 4;
+   */
+  deviceToken: string;
 };
 
 /**
@@ -1345,8 +1360,8 @@ export declare const OwnersService: GenService<{
    * Mails a link to sign in with, if the address owns a form. The answer and the work are the same
    * whether it does. Needs no credential.
    *
-   * A client address may ask 20 times an hour; a mailbox gets at most 10 such mails a day, and
-   * 3 until it has confirmed that it owns a form.
+   * A client address may ask 20 times an hour. A mailbox gets at most 10 such mails a day, half of them caused by
+   * one client, and 3 until it has confirmed that it owns a form; a device that has signed in has 10 of its own.
    *
    * @generated from rpc forms.v1.OwnersService.RequestSignIn
    */

@@ -74,12 +74,15 @@ async function writeNotice(
 }
 
 /** Without an event it is a notice, or with `signIn` the mail with a link by which an owner signs in. */
-const deferredMailSchema = z.object({
+export const deferredMailSchema = z.object({
   to: z.string(),
   eventId: z.string().exactOptional(),
   signIn: z.boolean().exactOptional(),
   /** The languages that whoever asked to sign in prefers, as in `Accept-Language`. */
   languages: z.string().exactOptional(),
+  /** Of mails to sign in with: a device that has signed in asked, or somebody in a network of this pseudonym. */
+  isKnown: z.boolean().exactOptional(),
+  askedFrom: z.string().exactOptional(),
 });
 
 export type DeferredMailOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now'>;

@@ -10,6 +10,7 @@ import { type MailAllowance, takeMailAllowances } from '../../store/mail-allowan
 import { findOwnerStanding } from '../../store/owners.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
+import { deferredMailSchema } from './deferred-mails.ts';
 
 /**
  * Decides whether a mail may go to an address now, and counts it if so; retries are not counted again.
@@ -124,10 +125,19 @@ async function refuseSignIn(
   }
   if (claim.step > 0) return null;
   const limit = unasked ? REQUESTS_A_DAY : SIGN_INS_A_DAY;
-  const usedUp = await takeMailAllowances(database, claim.id, [
-    { holder: mailboxOf(to), kind: 'sign_in', limit },
-  ]);
+  const usedUp = await takeMailAllowances(database, claim.id, signInAllowances(claim, mailboxOf(to), limit));
   return usedUp && dropped('Not sent: there were enough of these mails today.');
+}
+
+/** What others ask for doesn't use up the mails for a device that has signed in, nor one client all of the others. */
+function signInAllowances({ content }: Claim, holder: string, limit: number): MailAllowance[] {
+  const { isKnown, askedFrom } = deferredMailSchema.parse(
+    content.channel === 'mail' ? content.mail : undefined,
+  );
+  if (isKnown === true) return [{ holder, kind: 'sign_in_known', limit }];
+  const all = { holder, kind: 'sign_in', limit };
+  if (askedFrom === undefined) return [all];
+  return [all, { holder, kind: `sign_in ${askedFrom}`, limit: Math.ceil(limit / 2) }];
 }
 
 function ofCreator({ createdFrom }: Form, allowance: Omit<MailAllowance, 'holder'>): MailAllowance[] {
@@ -178,7 +188,7 @@ const NOTICES_A_DAY_FROM_CREATOR = 20;
 /** Of forms made with a key: enough to see that a form works before confirming. */
 const UNCONFIRMED_A_DAY = 20;
 
-/** To one mailbox, of owners who have confirmed: more than one every twelve hours, on some devices. */
+/** To one mailbox, of owners who have confirmed, and as many for their devices. */
 const SIGN_INS_A_DAY = 10;
 
 /** Whoever asked has gone. */

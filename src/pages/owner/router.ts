@@ -25,7 +25,10 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   });
 
   router.route('/owner').get(page(showForms)).all(refuseMethod);
-  router.route('/owner/sign-in').post(openPage(options, askForLink)).all(refuseMethod);
+  router
+    .route('/owner/sign-in')
+    .post(openPage(options, askForLink(options)))
+    .all(refuseMethod);
   router
     .route('/owner/sign-in/:token')
     .get(openPage(options, showSignInLink))

@@ -34,6 +34,22 @@ export function takePage(request: Request, response: Response, options: CookieOp
   return withinOwner.exec(page)?.[1] ?? '';
 }
 
+/** What proves that an owner has signed in with this browser before; empty if none has. */
+export function deviceTokenOf(request: Request, options: CookieOptions): string {
+  return cookieOf(request, deviceCookieName(request, options)) ?? '';
+}
+
+/** Lets the browser prove from now on that an owner has signed in with it. */
+export function setDeviceToken(
+  request: Request,
+  response: Response,
+  options: CookieOptions,
+  token: string,
+): void {
+  const name = deviceCookieName(request, options);
+  response.cookie(name, token, { ...cookieOptions(request, options), maxAge: DEVICE_MS });
+}
+
 /** What a page puts into its forms, which no other site can know: it proves that the page was read in this session. */
 export function csrfToken(session: string): string {
   return createHmac('sha256', session).update('csrf').digest('base64url');
@@ -67,6 +83,10 @@ function hostIn(origin: string): string | undefined {
 /** Browsers take a cookie of this name over https alone, so that nobody on the way can set it. */
 function cookieName(request: Request, options: CookieOptions): string {
   return isSecure(request, options) ? '__Secure-owner' : 'owner';
+}
+
+function deviceCookieName(request: Request, options: CookieOptions): string {
+  return `${cookieName(request, options)}-device`;
 }
 
 function cookieOptions(request: Request, options: CookieOptions) {
@@ -104,6 +124,9 @@ const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
 
 const PAGE_COOKIE = 'owner-page';
 const PAGE_MS = 60 * 60 * 1000;
+
+/** As long as the token works. */
+const DEVICE_MS = 365 * 24 * 60 * 60 * 1000;
 
 export type CookieOptions = {
   /** The public address of the service, without a slash at the end. */

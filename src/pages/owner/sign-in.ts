@@ -8,24 +8,26 @@ import { fill } from '../../text/words/language.ts';
 import { rootOf } from '../layout.ts';
 import type { HandleOpen, HandleOwner, OwnerPageOptions } from './handler.ts';
 import { renderOwnerPage } from './layout.ts';
-import { setSession, takePage } from './session.ts';
+import { deviceTokenOf, setDeviceToken, setSession, takePage } from './session.ts';
 import { renderSignIn } from './sign-in-page.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Mails a link to the address that was entered, if it owns a form; the answer is the same if it does not. */
-export const askForLink: HandleOpen = async ({ request, response, call, language, inputs }) => {
-  const email = (inputs?.get('email')?.at(-1) ?? '').trim();
-  try {
-    await call(rpcs.requestSignIn, { email });
-  } catch (error) {
-    if (httpErrorOf(error).reason !== 'invalid') throw error;
-    return sendPage(request, response, 422, renderSignIn(request, language, email));
-  }
-  const { sentTitle: title, sentText } = language.owner;
-  const body = message(title, fill(sentText, { email }), false);
-  await sendPage(request, response, 200, renderOwnerPage({ request, language, title, body }));
-};
+export function askForLink(options: OwnerPageOptions): HandleOpen {
+  return async ({ request, response, call, language, inputs }) => {
+    const email = (inputs?.get('email')?.at(-1) ?? '').trim();
+    try {
+      await call(rpcs.requestSignIn, { email, deviceToken: deviceTokenOf(request, options) });
+    } catch (error) {
+      if (httpErrorOf(error).reason !== 'invalid') throw error;
+      return sendPage(request, response, 422, renderSignIn(request, language, email));
+    }
+    const { sentTitle: title, sentText } = language.owner;
+    const body = message(title, fill(sentText, { email }), false);
+    await sendPage(request, response, 200, renderOwnerPage({ request, language, title, body }));
+  };
+}
 
 /** Shows whom a mailed link signs in; its button posts to the same address. Mail scanners open links, too. */
 export const showSignInLink: HandleOpen = async (exchange) => {
@@ -44,8 +46,9 @@ export function followSignInLink(options: OwnerPageOptions): HandleOpen {
     const { request, response, call } = exchange;
     const opened = await call(rpcs.signIn, { token: tokenIn(request.params) }).catch(unusable);
     if (opened === undefined) return sendUnusable(exchange);
-    const { sessionToken: token, expireTime } = opened;
+    const { sessionToken: token, expireTime, deviceToken } = opened;
     setSession(request, response, options, { token, expires: timestampDate(present(expireTime)) });
+    setDeviceToken(request, response, options, deviceToken);
     const page = takePage(request, response, options);
     response.redirect(303, `${rootOf(request)}owner${page === '' ? '' : `/${page}`}`);
   };

@@ -3,11 +3,19 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { preferredLanguages } from '../../domain/accept-language.ts';
+import { networkOf } from '../../domain/client-network.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { newId } from '../../domain/ids.ts';
-import { hashSecret, newToken, type SecretKey, signLink, verifyLink } from '../../domain/secrets.ts';
-import { readSignInToken, SIGN_IN_LINK_MS } from '../../domain/sign-in-link.ts';
-import { type Owner, ownerOf } from '../../rpc/context.ts';
+import {
+  hashSecret,
+  newToken,
+  pseudonymOf,
+  type SecretKey,
+  signLink,
+  verifyLink,
+} from '../../domain/secrets.ts';
+import { deviceToken, isDeviceOf, readSignInToken, SIGN_IN_LINK_MS } from '../../domain/sign-in-link.ts';
+import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
 import { queueMails } from '../../store/delivery-inserts.ts';
@@ -40,13 +48,15 @@ export function createOwnerReader({ database, verifyingKeys, now }: OwnerReaderO
 
 /** The RPCs by which owners sign in and out. */
 export function sessionMethods(context: ServiceContext): SessionMethods {
-  const { database, secretKey, now, notifyWorkers } = context;
+  const { database, secretKey, verifyingKeys, now, notifyWorkers } = context;
   return {
     /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
-    async requestSignIn({ email }, { requestHeader }) {
+    async requestSignIn({ email, deviceToken: token }, call) {
       requireEmail(email);
-      const languages = preferredLanguages(requestHeader.get('accept-language') ?? '').join();
-      await queueMails(database, [signInMail(email, languages, now())]);
+      const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
+      const isKnown = isDeviceOf(verifyingKeys, { token, address: email, now: now() });
+      const askedFrom = pseudonymOf(secretKey, 'asked-from', networkOf(clientAddressOf(call)));
+      await queueMails(database, [signInMail({ email, languages, time: now(), isKnown, askedFrom })]);
       notifyWorkers();
       return {};
     },
@@ -66,7 +76,8 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
       const session = { tokenHash: hashSecret(sessionToken), address, createdAt, expiresAt };
       if (!(await database.transaction((tx) => openOwnerSession(tx, link, session)))) throw used();
       logAction(context, call, { address }, 'sign in');
-      return { sessionToken, expireTime: timestampFromDate(expiresAt), address };
+      const device = deviceToken(secretKey, address, now());
+      return { sessionToken, expireTime: timestampFromDate(expiresAt), address, deviceToken: device };
     },
 
     async signOut({ everywhere }, call) {
@@ -83,17 +94,17 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
   };
 }
 
-/** Strangers ask for these mails, so that they wait behind those of forms with a key. */
-function signInMail(email: string, languages: string, time: number) {
+/** Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't. */
+function signInMail({ email, languages, time, isKnown, askedFrom }: AskedMail) {
   return {
     id: newId('dlv', time),
     eventId: null,
     projectId: '',
     formId: '',
-    keyless: true,
+    keyless: !isKnown,
     kind: 'sign_in',
     receiver: addressKey(email),
-    mail: { to: email, signIn: true, languages },
+    mail: { to: email, signIn: true, languages, ...(isKnown ? { isKnown } : { askedFrom }) },
     delaySeconds: 0,
   };
 }
@@ -123,6 +134,17 @@ const MAX_TOKEN_LENGTH = 256;
 
 /** How long an owner stays signed in. */
 const SESSION_MS = 12 * 60 * 60 * 1000;
+
+type AskedMail = {
+  email: string;
+  /** As in `Accept-Language`. */
+  languages: string;
+  time: number;
+  /** Whether a device that has signed in with the address asks. */
+  isKnown: boolean;
+  /** A pseudonym of the client's network. */
+  askedFrom: string;
+};
 
 export type OwnerReader = {
   /** Whose session this is; undefined if nobody's, ended or expired. */

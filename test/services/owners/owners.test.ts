@@ -85,8 +85,13 @@ describe.each(engines)('OwnersService on %s', (engine) => {
 
       expect(answers[0]).toEqual(answers[1]);
       expect((await mails()).slice(before)).toEqual([
-        { to: address, signIn: true },
-        { to: 'nobody@example.com', signIn: true },
+        { to: address, signIn: true, languages: expect.any(String), askedFrom: expect.any(String) },
+        {
+          to: 'nobody@example.com',
+          signIn: true,
+          languages: expect.any(String),
+          askedFrom: expect.any(String),
+        },
       ]);
       for (const email of ['', 'nobody', 'a@example.com, b@example.com'])
         expect(await failureOf(owners().requestSignIn({ email }))).toMatchObject({ reason: 'INVALID' });
@@ -140,6 +145,35 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       rpc.clock.ms = started + 12 * 60 * 60_000;
       expect(await failureOf(other.getOwner({}))).toMatchObject(ended);
       rpc.clock.ms = started;
+    });
+
+    it('knows a device that has signed in by its token, for that address and a year', async () => {
+      const address = `${crypto.randomUUID()}@example.com`;
+      const { deviceToken } = await owners().signIn({ token: linkFor(address) });
+      const started = rpc.clock.ms;
+      const isKnown = async (email: string, token: string) => {
+        rpc.clock.ms += 1;
+        await owners().requestSignIn({ email, deviceToken: token });
+        const rows = await rpc.database.select(
+          "select mail->>'isKnown' as known, share from delivery_queue where receiver = $1 order by id desc limit 1",
+          [email.toLowerCase()],
+        );
+        return [rows[0]?.known ?? '', rows[0]?.share];
+      };
+
+      expect(await isKnown(address, deviceToken)).toEqual(['true', '']);
+      expect(await isKnown(address.toUpperCase(), deviceToken)).toEqual(['true', '']);
+      for (const [email, token] of [
+        ['other@example.com', deviceToken],
+        [address, `${deviceToken}x`],
+        [address, linkFor(address)],
+        [address, ''],
+      ] as const)
+        expect(await isKnown(email, token)).toEqual(['', ' keyless']);
+      rpc.clock.ms = started + 366 * 24 * 60 * 60_000;
+      expect(await isKnown(address, deviceToken)).toEqual(['', ' keyless']);
+      rpc.clock.ms = started;
+      expect(await failureOf(owners(deviceToken).getOwner({}))).toMatchObject({ reason: 'INVALID_KEY' });
     });
 
     it('stores neither links nor sessions in a form that opens anything', async () => {
