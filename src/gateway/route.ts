@@ -9,7 +9,7 @@ import type {
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
 import type { Ending } from '../../gen/forms/internal/v1/hosted_pb.js';
-import type { FormShare } from '../../gen/forms/v1/forms_pb.js';
+import type { ConfirmationState, FormShare } from '../../gen/forms/v1/forms_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
@@ -174,6 +174,8 @@ type Activated = {
   formName: string;
   email: string;
   webhookSecret: string;
+  /** What becomes of the mail that asks the owner to confirm. */
+  confirmation: ConfirmationState;
   answersWait: boolean;
   /** Absent if there is nothing to share. */
   share: FormShare | undefined;

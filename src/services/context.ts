@@ -58,6 +58,8 @@ export type ServiceSettings = {
   baseUrl: string;
   /** The address of the hosted pages, without a slash at the end. */
   hostedUrl: string;
+  /** The mail server. Undefined: mails are written to files. */
+  smtpUrl?: string | undefined;
   /** Lifts the rules that webhooks are https and public. */
   allowPrivateWebhooks: boolean;
   /** The most webhooks of a project, and of its forms made without a key. */

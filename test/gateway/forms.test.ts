@@ -121,7 +121,8 @@ describe('POST /api/forms/:id/activate', () => {
       replies.push(await service.post(activate_url, { email: 'owner@example.com' }, { key: null }));
     }
 
-    const published = 'The form is published. A confirmation was sent to owner@example.com.';
+    const published =
+      'The form is published. The confirmation to owner@example.com is written to a file, because SMTP_URL is not set.';
     const waits = 'Until that address has confirmed, it gets at most 3 notices a day that answers wait;';
     expect(replies.map(({ json }) => json.message)).toEqual([
       `${published} ${waits} the answers follow after that.`,

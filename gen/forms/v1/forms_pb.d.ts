@@ -453,6 +453,20 @@ export declare type ActivateFormResponse = Message<"forms.v1.ActivateFormRespons
    * @generated from field: string webhook_secret = 2;
    */
   webhookSecret: string;
+
+  /**
+   * What becomes of the mail that asks the address to confirm.
+   *
+   * @generated from field: forms.v1.ConfirmationState confirmation = 3;
+   */
+  confirmation: ConfirmationState;
+
+  /**
+   * The same, and what follows from it, in words for people.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
 };
 
 /**
@@ -1000,6 +1014,53 @@ export enum FormStatus {
 export declare const FormStatusSchema: GenEnum<FormStatus>;
 
 /**
+ * What becomes of the mail that asks an address to confirm.
+ *
+ * @generated from enum forms.v1.ConfirmationState
+ */
+export enum ConfirmationState {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: CONFIRMATION_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It is on its way.
+   *
+   * @generated from enum value: CONFIRMATION_STATE_ON_ITS_WAY = 1;
+   */
+  ON_ITS_WAY = 1,
+
+  /**
+   * It waits for another day: the address, or the network that the form was made from, has had enough of them today.
+   *
+   * @generated from enum value: CONFIRMATION_STATE_LATER = 2;
+   */
+  LATER = 2,
+
+  /**
+   * It is not sent: mail to the address was stopped.
+   *
+   * @generated from enum value: CONFIRMATION_STATE_STOPPED = 3;
+   */
+  STOPPED = 3,
+
+  /**
+   * It is written to a file on the server, which has no `SMTP_URL`.
+   *
+   * @generated from enum value: CONFIRMATION_STATE_WRITTEN = 4;
+   */
+  WRITTEN = 4,
+}
+
+/**
+ * Describes the enum forms.v1.ConfirmationState.
+ */
+export declare const ConfirmationStateSchema: GenEnum<ConfirmationState>;
+
+/**
  * Makes forms, publishes them, and tells what they ask.
  *
  * A form starts as a draft and is published by the person who follows its activation link and
@@ -1046,7 +1107,7 @@ export declare const FormsService: GenService<{
     output: typeof GetActivationResponseSchema;
   },
   /**
-   * Publishes a draft and sends a confirmation to the address, which becomes the form's owner.
+   * Publishes a draft and asks the address, which becomes the form's owner, to confirm by mail, if it can be mailed.
    *
    * The token is the credential, and works once. Fails with `UNAUTHENTICATED` if it is wrong,
    * expired or used, and with `INVALID_ARGUMENT` at `email` if that is no address.

@@ -190,6 +190,12 @@ export declare const RequestSignInRequestSchema: GenMessage<RequestSignInRequest
  * @generated from message forms.v1.RequestSignInResponse
  */
 export declare type RequestSignInResponse = Message<"forms.v1.RequestSignInResponse"> & {
+  /**
+   * Whether mails are written to files on the server, which has no `SMTP_URL`.
+   *
+   * @generated from field: bool mail_written = 1;
+   */
+  mailWritten: boolean;
 };
 
 /**

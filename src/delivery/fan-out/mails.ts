@@ -171,7 +171,8 @@ function requestMails(
       ...(hasOwnName && { senderName: formName }),
     };
     const request = { kind, formName, pageUrl, usesWebhook, now: now() };
-    return mailDelivery(options, event, context, kind, requestMail(mailContext, request));
+    const mail = { ...requestMail(mailContext, request), countedAs: event.id };
+    return mailDelivery(options, event, context, kind, mail);
   });
 }
 

@@ -1,5 +1,6 @@
 import { SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
 import { mailboxOf } from '../../domain/delivery/mailbox.ts';
+import { REQUESTS_A_DAY, requestAllowances } from '../../domain/delivery/request-allowance.ts';
 import { addressKey } from '../../domain/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
@@ -21,8 +22,9 @@ import { deferredMailSchema } from './deferred-mails.ts';
 export async function findMailRefusal(
   options: MailLimitOptions,
   claim: Claim,
-  to: string,
+  addressee: Addressee,
 ): Promise<Refusal | null> {
+  const { to } = addressee;
   if (claim.kind === 'sign_in') return refuseSignIn(options, claim, to);
   const form = isLimited(claim) ? await findAnyForm(options.database, claim.formId) : undefined;
   if (form === null) return dropped('The form was deleted.');
@@ -38,7 +40,7 @@ export async function findMailRefusal(
   if (claim.kind === 'owner') return refuseOwnerMail(options, claim, form, to);
   return claim.kind === 'notice'
     ? refuseNotice(options, claim, form, to)
-    : refuseRequest(options, claim, form, to);
+    : refuseRequest(options, claim, form, addressee);
 }
 
 /**
@@ -89,20 +91,16 @@ async function refuseNotice(
   return usedUp && dropped('Not sent: there were enough notices today.');
 }
 
-/** What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask. */
+/** A request that was counted when it was made is not counted again. */
 async function refuseRequest(
   { database, now }: MailLimitOptions,
   claim: Claim,
   form: Form,
-  to: string,
+  { to, countedAs = claim.id }: Addressee,
 ): Promise<Refusal | null> {
   if (claim.step > 0) return null;
   if (isOlder(claim, REQUEST_DAYS, now())) return dropped('Not sent: the address was asked too often.');
-  const kind = isKeyless(form) ? 'request_keyless' : 'request';
-  const usedUp = await takeMailAllowances(database, claim.id, [
-    { holder: mailboxOf(to), kind, limit: REQUESTS_A_DAY },
-    ...ofCreator(form, { kind, limit: REQUESTS_A_DAY_FROM_CREATOR }),
-  ]);
+  const usedUp = await takeMailAllowances(database, countedAs, requestAllowances(form, to));
   const error = 'Waits: the address was asked to confirm often today.';
   return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
 }
@@ -177,12 +175,10 @@ const UNCONFIRMED = 'Waits: the owner has not confirmed the address.';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** To one mailbox over the whole service, so that nobody can flood a stranger by making many forms. */
-const REQUESTS_A_DAY = 3;
+/** To one mailbox over the whole service. */
 const NOTICES_A_DAY = 3;
 
-/** Caused by forms made without a key from one network. Less than what one client may make in an hour. */
-const REQUESTS_A_DAY_FROM_CREATOR = 100;
+/** Caused by forms made without a key from one network. */
 const NOTICES_A_DAY_FROM_CREATOR = 20;
 
 /** Of forms made with a key: enough to see that a form works before confirming. */
@@ -198,5 +194,8 @@ const SIGN_IN_WAIT_MS = 60 * 60 * 1000;
 const REQUEST_DAYS = 7;
 
 export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now'>;
+
+/** `countedAs` is what the mail was counted as before, if it was. */
+type Addressee = { to: string; countedAs?: string };
 
 type Refusal = Extract<Outcome, { outcome: 'waits' | 'dropped' }>;

@@ -14,6 +14,8 @@ export const mailMessageSchema = z.object({
   replyTo: z.string().exactOptional(),
   /** The name beside the sender's address. */
   senderName: z.string().exactOptional(),
+  /** What the mail was counted as, if it was counted when it was made. */
+  countedAs: z.string().exactOptional(),
   /** The token with which the reader stops such mails. */
   stopToken: z.string(),
 });

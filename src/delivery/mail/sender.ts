@@ -16,9 +16,10 @@ export function createMailSender(options: MailSenderOptions): MailSender {
   return {
     async send(claim, stored, signal) {
       signal.throwIfAborted();
-      const { to } = recipientSchema.parse(stored);
+      const addressee = recipientSchema.parse(stored);
+      const { to } = addressee;
       if (!isEmailAddress(to)) return { outcome: 'dropped', error: 'Not an address.' };
-      const refusal = await findMailRefusal(options, claim, to);
+      const refusal = await findMailRefusal(options, claim, addressee);
       if (refusal !== null) return refusal;
 
       const mail = await readMail(options, claim.formId, stored);
@@ -43,7 +44,7 @@ export function createMailSender(options: MailSenderOptions): MailSender {
   };
 }
 
-const recipientSchema = mailMessageSchema.pick({ to: true });
+const recipientSchema = mailMessageSchema.pick({ to: true, countedAs: true });
 
 /** Addresses are passed as objects, so that nodemailer parses no text for them. */
 function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: MailMessage) {

@@ -28,14 +28,14 @@ const activatedReply = z.object({
     current_version_id: z.string(),
     share: share.exactOptional(),
   }),
-  message: z.string(),
+  message: z.string().describe('What becomes of the mail that asks to confirm, and of answers until then.'),
   webhook_secret: webhookSecret,
 });
 
 /** The route that publishes a draft. */
 export const activationRoutes: Route[] = tagged('Forms', [
   customRoute('post', ACTIVATION_PATH, rpcs.activateForm, {
-    summary: 'Publish a draft; the address becomes its owner and gets a confirmation',
+    summary: 'Publish a draft; the address becomes its owner and is asked by mail to confirm',
     query: tokenQuery,
     body: emailBody,
     forms: formTypes,
@@ -56,7 +56,7 @@ async function activate(exchange: Exchange): Promise<void> {
     await refuseStrangers(exchange, draft);
     throw error;
   });
-  const { form, webhookSecret } = await call(rpcs.activateForm, { ...draft, email });
+  const { form, webhookSecret, confirmation, message } = await call(rpcs.activateForm, { ...draft, email });
   const published = present(form);
   const { id, name, slug, status, currentVersionId, createdBy, definition } = published;
   const answersWait =
@@ -67,6 +67,7 @@ async function activate(exchange: Exchange): Promise<void> {
       formName: name,
       email,
       webhookSecret,
+      confirmation,
       answersWait,
       share: published.share,
     };
@@ -81,14 +82,10 @@ async function activate(exchange: Exchange): Promise<void> {
       current_version_id: currentVersionId,
       ...sharedOf(published),
     },
-    message: `The form is published. A confirmation was sent to ${email}.${answersWait ? ` ${WAITS}` : ''}`,
+    message,
     ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
   });
 }
-
-/** Said of forms made without a key that are delivered by mail. */
-const WAITS =
-  'Until that address has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
 
 /** Throws unless the token can publish the draft: whoever has none learns nothing about the body. */
 async function refuseStrangers({ call, admit }: Exchange, draft: Draft): Promise<void> {

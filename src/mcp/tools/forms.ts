@@ -123,7 +123,7 @@ export const formTools: Tool[] = [
     name: 'activate_form',
     title: 'Publish a draft',
     description:
-      'Publishes a draft with its activation_token. The address becomes its owner and gets a confirmation by mail, ' +
+      'Publishes a draft with its activation_token. The address becomes its owner and is asked by mail to confirm, ' +
       'so give one that belongs to the person you work for.',
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false },
     rpcs: [[rpcs.activateForm]],
@@ -134,7 +134,7 @@ export const formTools: Tool[] = [
     }),
     output: z.looseObject({ form: formShape, webhook_secret: z.string().optional() }),
     async run({ form_id, activation_token, email }, { call }) {
-      const { form, webhookSecret } = await call(rpcs.activateForm, {
+      const { form, webhookSecret, message } = await call(rpcs.activateForm, {
         formId: form_id,
         token: activation_token,
         email,
@@ -144,7 +144,10 @@ export const formTools: Tool[] = [
           form: formOf(present(form)),
           ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
         },
-        next: ['The form takes answers now: submit_answers for your own, ask_person for those of a person.'],
+        next: [
+          message,
+          'The form takes answers now: submit_answers for your own, ask_person for those of a person.',
+        ],
       };
     },
   }),

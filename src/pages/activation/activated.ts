@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import type { FormShare } from '../../../gen/forms/v1/forms_pb.js';
+import { ConfirmationState, type FormShare } from '../../../gen/forms/v1/forms_pb.js';
 import type { Page } from '../../http/reply.ts';
 import { html } from '../../text/html.ts';
 import { withoutLinks } from '../../text/untrusted.ts';
+import type { Words } from '../../text/words/en.ts';
 import { fill } from '../../text/words/language.ts';
 import { languageOf, renderMessage } from '../messages.ts';
 import { renderShare } from '../share.ts';
@@ -14,15 +15,12 @@ import { renderShare } from '../share.ts';
 export function renderActivated(activated: Activated, request: IncomingMessage): Page {
   const language = languageOf(request);
   const { words } = language;
-  const { formName, email, webhookSecret, answersWait, share } = activated;
+  const { formName, email, webhookSecret, share } = activated;
   return renderMessage({
     request,
     language,
     title: words.activatedTitle,
-    text: fill(answersWait ? words.activatedWaitText : words.activatedText, {
-      form: withoutLinks(formName),
-      email,
-    }),
+    text: fill(sentencesOf(activated, words).join(' '), { form: withoutLinks(formName), email }),
     more: html`${
       webhookSecret !== '' &&
       html`<h2>${words.secretTitle}</h2>
@@ -34,10 +32,37 @@ ${share !== undefined && renderShare(share, words)}`,
   });
 }
 
+function sentencesOf({ confirmation, answersWait }: Activated, words: Words): string[] {
+  const isStopped = confirmation === ConfirmationState.STOPPED;
+  return [
+    words.activatedText,
+    confirmationText(confirmation, words),
+    ...(answersWait ? [isStopped ? words.activatedWaitQuietly : words.activatedWaitText] : []),
+  ];
+}
+
+function confirmationText(state: ConfirmationState, words: Words): string {
+  switch (state) {
+    case ConfirmationState.ON_ITS_WAY:
+      return words.confirmationSent;
+    case ConfirmationState.LATER:
+      return words.confirmationLater;
+    case ConfirmationState.STOPPED:
+      return words.confirmationStopped;
+    case ConfirmationState.WRITTEN:
+      return words.confirmationWritten;
+    case ConfirmationState.UNSPECIFIED:
+      return '';
+    default:
+      return state satisfies never;
+  }
+}
+
 type Activated = {
   formName: string;
   email: string;
   webhookSecret: string;
+  confirmation: ConfirmationState;
   answersWait: boolean;
   share: FormShare | undefined;
 };

@@ -18,14 +18,16 @@ export function askForLink(options: OwnerPageOptions): HandleOpen {
   return async ({ request, response, call, language, inputs }) => {
     const email = (inputs?.get('email')?.at(-1) ?? '').trim();
     try {
-      await call(rpcs.requestSignIn, { email, deviceToken: deviceTokenOf(request, options) });
+      const asked = { email, deviceToken: deviceTokenOf(request, options) };
+      const { mailWritten } = await call(rpcs.requestSignIn, asked);
+      const { sentTitle: title, sentText, writtenText, sentNote } = language.owner;
+      const note = html`<p class="note">${sentNote}</p>`;
+      const body = message(title, fill(mailWritten ? writtenText : sentText, { email }), note);
+      await sendPage(request, response, 200, renderOwnerPage({ request, language, title, body }));
     } catch (error) {
       if (httpErrorOf(error).reason !== 'invalid') throw error;
-      return sendPage(request, response, 422, renderSignIn(request, language, email));
+      await sendPage(request, response, 422, renderSignIn(request, language, email));
     }
-    const { sentTitle: title, sentText } = language.owner;
-    const body = message(title, fill(sentText, { email }), false);
-    await sendPage(request, response, 200, renderOwnerPage({ request, language, title, body }));
   };
 }
 

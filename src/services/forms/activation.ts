@@ -6,11 +6,12 @@ import { isId, newId } from '../../domain/ids.ts';
 import { hashSecret } from '../../domain/secrets.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
-import { insertEvents } from '../../store/events.ts';
+import { insertEvents, type NewEvent } from '../../store/events.ts';
 import { type Form, findAnyForm } from '../../store/forms.ts';
 import { type ActivationOutcome, activateForm } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
+import { confirmationInWords, foreseeConfirmation } from './confirmation-mail.ts';
 import { formEvents } from './form-events.ts';
 import { requireEmail } from './form-request.ts';
 import { sharedFormToMessage } from './share-message.ts';
@@ -25,16 +26,26 @@ export function activationMethods(context: ServiceContext): ActivationMethods {
     },
 
     async activateForm(request) {
-      const { formId } = request;
-      const { draftDefinition } = await draftOf(database, formId, request.token);
-      requireEmail(request.email);
-      const webhookSecret = await database.transaction((tx) => publishDraft(tx, context, request, now()));
+      const { formId, email } = request;
+      const draft = await draftOf(database, formId, request.token);
+      requireEmail(email);
+      const activated = formEvents.activated(draft, new Date(now()), email);
+      const sent = { address: email, countedAs: activated.id };
+      const confirmation = await foreseeConfirmation(context, draft, sent);
+      const webhookSecret = await database.transaction((tx) => publishDraft(tx, context, request, activated));
       context.forms.forget(formId);
       context.notifyWorkers();
       const form = await findAnyForm(database, formId);
       if (form === null) throw notFound('form');
+      const { draftDefinition, createdBy } = draft;
       if (draftDefinition === null) throw new TypeError(`The draft ${formId} has no definition`);
-      return { form: await sharedFormToMessage(context, form, draftDefinition), webhookSecret };
+      const answersWait = createdBy === 'public' && draftDefinition.delivery.type === 'email';
+      return {
+        form: await sharedFormToMessage(context, form, draftDefinition),
+        webhookSecret,
+        confirmation,
+        message: confirmationInWords(confirmation, email, answersWait),
+      };
     },
   };
 }
@@ -61,13 +72,18 @@ async function publishDraft(
   tx: Transaction,
   { secrets, settings: { maxWebhooks } }: ServiceContext,
   { formId, token, email }: ActivateFormRequest,
-  now: number,
+  activated: NewEvent,
 ): Promise<string> {
   const form = await findAnyForm(tx, formId);
   const definition = form?.draftDefinition;
   if (!form || !definition) throw refusal('used');
-  const at = new Date(now);
-  const version = { id: newId('ver', now), definition, checksum: checksum(definition), createdAt: at };
+  const { createdAt: at } = activated;
+  const version = {
+    id: newId('ver', at.getTime()),
+    definition,
+    checksum: checksum(definition),
+    createdAt: at,
+  };
   const outcome = await activateForm(tx, {
     formId,
     tokenHash: hashSecret(token),
@@ -79,7 +95,7 @@ async function publishDraft(
   const { delivery } = definition;
   const further = delivery.type === 'email' ? (delivery.to ?? []) : [];
   await insertEvents(tx, [
-    formEvents.activated(form, at, email),
+    activated,
     ...(further.length > 0 ? [formEvents.recipientsAdded(form, at, further)] : []),
   ]);
   const secret = form.draftSecret === null ? undefined : secrets.open(form.draftSecret);

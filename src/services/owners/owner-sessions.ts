@@ -58,7 +58,7 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
       const askedFrom = pseudonymOf(secretKey, 'asked-from', networkOf(clientAddressOf(call)));
       await queueMails(database, [signInMail({ email, languages, time: now(), isKnown, askedFrom })]);
       notifyWorkers();
-      return {};
+      return { mailWritten: context.settings.smtpUrl === undefined };
     },
 
     async getSignInLink({ token }) {

@@ -137,14 +137,21 @@ export const de: Words = {
   problemsText: 'Es wurde noch nichts abgesendet. Gehen Sie zurück zum Formular und korrigieren Sie:',
 
   activateTitle: '„{form}“ aktivieren',
-  activateText:
-    'Geben Sie die E-Mail-Adresse an, der dieses Formular gehören soll. Dorthin geht eine Bestätigung.',
+  activateText: 'Geben Sie die E-Mail-Adresse an, der dieses Formular gehören soll.',
   activateLabel: 'E-Mail-Adresse',
   activateButton: 'Aktivieren',
   activatedTitle: 'Das Formular ist aktiv',
-  activatedText: '„{form}“ nimmt jetzt Antworten an. Eine Bestätigung ist unterwegs an {email}.',
+  activatedText: '„{form}“ nimmt jetzt Antworten an.',
   activatedWaitText:
-    '„{form}“ nimmt jetzt Antworten an. Eine Bestätigung ist unterwegs an {email}. Bis sie bestätigt ist, erfährt diese Adresse nur, dass Antworten warten, höchstens dreimal am Tag; danach folgen die Antworten.',
+    'Bis sie bestätigt ist, erfährt diese Adresse nur, dass Antworten warten, höchstens dreimal am Tag; danach folgen die Antworten.',
+  activatedWaitQuietly: 'Bis sie bestätigt ist, warten die Antworten.',
+  confirmationSent: 'Eine Bestätigung ist unterwegs an {email}.',
+  confirmationLater:
+    'Die Bestätigung an {email} wartet auf einen anderen Tag: Diese Adresse wurde heute schon oft um Bestätigung gebeten.',
+  confirmationStopped:
+    '{email} erhält keine Bestätigung, weil die Mails dieses Dienstes an diese Adresse abbestellt sind. Mit dem Link am Ende jeder solchen Mail kommen sie wieder.',
+  confirmationWritten:
+    'Die Bestätigung an {email} wird in eine Datei auf dem Server geschrieben, weil dieser Dienst keinen Mailserver hat.',
   secretTitle: 'Der Signaturschlüssel seines Webhooks',
   secretText: 'Er wird nur jetzt gezeigt. Bewahren Sie ihn dort auf, wo Ihr Empfänger ihn lesen kann.',
   shareTitle: 'Teilen',

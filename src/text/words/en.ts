@@ -133,13 +133,21 @@ export const en = {
   problemsText: 'Nothing has been sent yet. Go back to the form and correct this:',
 
   activateTitle: 'Activate “{form}”',
-  activateText: 'Give the email address that is to own this form. A confirmation goes there.',
+  activateText: 'Give the email address that is to own this form.',
   activateLabel: 'Email address',
   activateButton: 'Activate',
   activatedTitle: 'The form is active',
-  activatedText: '“{form}” takes answers now. A confirmation is on its way to {email}.',
+  activatedText: '“{form}” takes answers now.',
   activatedWaitText:
-    '“{form}” takes answers now. A confirmation is on its way to {email}. Until it is confirmed, that address is only told that answers wait, at most three times a day; then the answers follow.',
+    'Until it is confirmed, that address is only told that answers wait, at most three times a day; then the answers follow.',
+  activatedWaitQuietly: 'Until it is confirmed, the answers wait.',
+  confirmationSent: 'A confirmation is on its way to {email}.',
+  confirmationLater:
+    'The confirmation to {email} waits until another day: that address was asked to confirm often today.',
+  confirmationStopped:
+    '{email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again.',
+  confirmationWritten:
+    'The confirmation to {email} is written to a file on the server, because this service has no mail server.',
   secretTitle: 'The signing secret of its webhook',
   secretText: 'It is shown only now. Keep it where your receiver can read it.',
   shareTitle: 'Share it',

@@ -135,14 +135,21 @@ export const es: Words = {
   problemsText: 'Todavía no se ha enviado nada. Vuelva al formulario y corrija lo siguiente:',
 
   activateTitle: 'Activar «{form}»',
-  activateText:
-    'Indique la dirección de correo que será propietaria de este formulario. Allí llegará una confirmación.',
+  activateText: 'Indique la dirección de correo que será propietaria de este formulario.',
   activateLabel: 'Dirección de correo',
   activateButton: 'Activar',
   activatedTitle: 'El formulario está activo',
-  activatedText: '«{form}» ya acepta respuestas. Se ha enviado una confirmación a {email}.',
+  activatedText: '«{form}» ya acepta respuestas.',
   activatedWaitText:
-    '«{form}» ya acepta respuestas. Se ha enviado una confirmación a {email}. Hasta que se confirme, esa dirección solo recibe avisos de que hay respuestas en espera, como mucho tres al día; después llegan las respuestas.',
+    'Hasta que se confirme, esa dirección solo recibe avisos de que hay respuestas en espera, como mucho tres al día; después llegan las respuestas.',
+  activatedWaitQuietly: 'Hasta que se confirme, las respuestas esperan.',
+  confirmationSent: 'Una confirmación está en camino a {email}.',
+  confirmationLater:
+    'La confirmación a {email} espera a otro día: hoy ya se ha pedido muchas veces a esa dirección que confirme.',
+  confirmationStopped:
+    '{email} no recibe ninguna confirmación, porque los correos de este servicio a esa dirección están detenidos. El enlace al final de cualquiera de ellos los reanuda.',
+  confirmationWritten:
+    'La confirmación a {email} se escribe en un archivo del servidor, porque este servicio no tiene servidor de correo.',
   secretTitle: 'El secreto de firma de su webhook',
   secretText: 'Solo se muestra ahora. Guárdelo donde su receptor pueda leerlo.',
   shareTitle: 'Compartirlo',

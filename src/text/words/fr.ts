@@ -135,14 +135,21 @@ export const fr: Words = {
   problemsText: 'Rien n’a encore été envoyé. Revenez au formulaire et corrigez ceci :',
 
   activateTitle: 'Activer « {form} »',
-  activateText:
-    'Indiquez l’adresse e-mail à qui appartiendra ce formulaire. Une confirmation y sera envoyée.',
+  activateText: 'Indiquez l’adresse e-mail à qui appartiendra ce formulaire.',
   activateLabel: 'Adresse e-mail',
   activateButton: 'Activer',
   activatedTitle: 'Le formulaire est actif',
-  activatedText: '« {form} » accepte désormais des réponses. Une confirmation est en route vers {email}.',
+  activatedText: '« {form} » accepte désormais des réponses.',
   activatedWaitText:
-    '« {form} » accepte désormais des réponses. Une confirmation est en route vers {email}. Tant que cette adresse n’est pas confirmée, elle apprend seulement que des réponses attendent, trois fois par jour au plus ; les réponses suivent ensuite.',
+    'Tant que cette adresse n’est pas confirmée, elle apprend seulement que des réponses attendent, trois fois par jour au plus ; les réponses suivent ensuite.',
+  activatedWaitQuietly: 'Tant que cette adresse n’est pas confirmée, les réponses attendent.',
+  confirmationSent: 'Une confirmation est en route vers {email}.',
+  confirmationLater:
+    'La confirmation à {email} attend un autre jour : cette adresse a déjà été souvent sollicitée aujourd’hui.',
+  confirmationStopped:
+    '{email} ne reçoit pas de confirmation, car les e-mails de ce service à cette adresse ont été arrêtés. Le lien à la fin de n’importe lequel d’entre eux les rétablit.',
+  confirmationWritten:
+    'La confirmation à {email} est écrite dans un fichier sur le serveur, car ce service n’a pas de serveur de messagerie.',
   secretTitle: 'Le secret de signature de son webhook',
   secretText: 'Il n’est affiché que maintenant. Gardez-le là où votre récepteur peut le lire.',
   shareTitle: 'Le partager',

@@ -135,13 +135,21 @@ export const ja: Words = {
   problemsText: 'まだ何も送信されていません。フォームに戻って次の点を修正してください:',
 
   activateTitle: '「{form}」を有効にする',
-  activateText: 'このフォームの所有者となるメールアドレスを入力してください。確認メールが届きます。',
+  activateText: 'このフォームの所有者となるメールアドレスを入力してください。',
   activateLabel: 'メールアドレス',
   activateButton: '有効にする',
   activatedTitle: 'フォームが有効になりました',
-  activatedText: '「{form}」は回答を受け付けています。確認メールを {email} に送りました。',
+  activatedText: '「{form}」は回答を受け付けています。',
   activatedWaitText:
-    '「{form}」は回答を受け付けています。確認メールを {email} に送りました。確認が済むまで、このアドレスには回答が届いていることだけを 1 日 3 回まで通知します。回答は確認後に送信されます。',
+    '確認が済むまで、このアドレスには回答が届いていることだけを 1 日 3 回まで通知します。回答は確認後に送信されます。',
+  activatedWaitQuietly: '確認が済むまで、回答は保留されます。',
+  confirmationSent: '確認メールを {email} に送信しています。',
+  confirmationLater:
+    '{email} への確認メールは別の日に送られます。このアドレスには今日すでに何度も確認をお願いしています。',
+  confirmationStopped:
+    '{email} には確認メールが送られません。このアドレスへのサービスのメールは停止されています。以前のメールの末尾にあるリンクから再開できます。',
+  confirmationWritten:
+    'このサービスにはメールサーバーがないため、{email} への確認メールはサーバー上のファイルに書き込まれます。',
   secretTitle: 'Webhook の署名シークレット',
   secretText: '表示されるのは今回だけです。受信側が読める場所に保管してください。',
   shareTitle: '共有する',

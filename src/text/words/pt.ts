@@ -135,13 +135,21 @@ export const pt: Words = {
   problemsText: 'Ainda nada foi enviado. Volte ao formulário e corrija o seguinte:',
 
   activateTitle: 'Ativar “{form}”',
-  activateText: 'Indique o endereço de e-mail a quem pertencerá este formulário. Receberá uma confirmação.',
+  activateText: 'Indique o endereço de e-mail a quem pertencerá este formulário.',
   activateLabel: 'Endereço de e-mail',
   activateButton: 'Ativar',
   activatedTitle: 'O formulário está ativo',
-  activatedText: '“{form}” já aceita respostas. Uma confirmação está a caminho de {email}.',
+  activatedText: '“{form}” já aceita respostas.',
   activatedWaitText:
-    '“{form}” já aceita respostas. Uma confirmação está a caminho de {email}. Até ser confirmado, esse endereço só recebe avisos de que há respostas à espera, no máximo três por dia; depois seguem as respostas.',
+    'Até ser confirmado, esse endereço só recebe avisos de que há respostas à espera, no máximo três por dia; depois seguem as respostas.',
+  activatedWaitQuietly: 'Até ser confirmado, as respostas esperam.',
+  confirmationSent: 'Uma confirmação está a caminho de {email}.',
+  confirmationLater:
+    'A confirmação para {email} espera por outro dia: hoje já se pediu muitas vezes a esse endereço que confirme.',
+  confirmationStopped:
+    '{email} não recebe confirmação, porque os e-mails deste serviço para esse endereço foram parados. A ligação no fim de qualquer um deles volta a enviá-los.',
+  confirmationWritten:
+    'A confirmação para {email} é escrita num ficheiro no servidor, porque este serviço não tem servidor de e-mail.',
   secretTitle: 'O segredo de assinatura do seu webhook',
   secretText: 'Só é mostrado agora. Guarde-o onde o seu recetor o possa ler.',
   shareTitle: 'Partilhar',

@@ -135,13 +135,18 @@ export const zh: Words = {
   problemsText: '尚未提交任何内容。请返回表单并更正：',
 
   activateTitle: '启用“{form}”',
-  activateText: '请填写将拥有此表单的电子邮件地址，确认邮件会发送到该地址。',
+  activateText: '请填写将拥有此表单的电子邮件地址。',
   activateLabel: '电子邮件地址',
   activateButton: '启用',
   activatedTitle: '表单已启用',
-  activatedText: '“{form}”现在可以接受回答。确认邮件正发往 {email}。',
-  activatedWaitText:
-    '“{form}”现在可以接受回答。确认邮件正发往 {email}。在确认之前，该地址每天最多三次只会收到有回答等待的通知；确认后会收到回答。',
+  activatedText: '“{form}”现在可以接受回答。',
+  activatedWaitText: '在确认之前，该地址每天最多三次只会收到有回答等待的通知；确认后会收到回答。',
+  activatedWaitQuietly: '在确认之前，回答会一直等待。',
+  confirmationSent: '确认邮件正发往 {email}。',
+  confirmationLater: '发往 {email} 的确认邮件将改日发送：今天已多次请该地址确认。',
+  confirmationStopped:
+    '{email} 不会收到确认邮件，因为发往该地址的本服务邮件已被停止。任何一封此类邮件末尾的链接都可以恢复。',
+  confirmationWritten: '由于本服务没有邮件服务器，发往 {email} 的确认邮件会写入服务器上的文件。',
   secretTitle: '其 Webhook 的签名密钥',
   secretText: '仅显示这一次。请保存在接收端可以读取的地方。',
   shareTitle: '分享',

@@ -8,7 +8,11 @@ export const en = {
   wrongEmail: 'Please enter an email address, like name@example.com.',
   sentTitle: 'Look into your mailbox',
   sentText:
-    'If {email} owns a form here, a mail with a link is on its way. The link works once, for 15 minutes.',
+    'If {email} owns a form here and has not stopped such mails, a mail with a link comes within a few minutes. The link works once, for 15 minutes.',
+  sentNote:
+    'No mail? Only a few are sent to one address in a day. If you have stopped all mails, the link at the end of an earlier one starts them again.',
+  writtenText:
+    'This service has no mail server. If {email} owns a form here, a mail with a link is written to a file on the server. The link works once, for 15 minutes.',
   linkTitle: 'Sign in',
   linkText: 'You sign in as {email}, and stay signed in on this device for 12 hours.',
   linkButton: 'Sign in',
@@ -84,7 +88,7 @@ export const en = {
   handOver: 'Hand the form over',
   handOverText:
     'The new owner gets a mail with a link. Once they have followed it, the form and its answers are theirs, and no longer yours.',
-  offered: '{email} was asked to take over the form.',
+  offered: '{email} can take over the form, by the link in a mail.',
   newOwner: 'Email address of the new owner',
   handOverButton: 'Ask to take it over',
   notPossible: 'This is not possible: a form has at most 10 further addresses.',

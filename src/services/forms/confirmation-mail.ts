@@ -1,0 +1,49 @@
+import { ConfirmationState } from '../../../gen/forms/v1/forms_pb.js';
+import { requestAllowances } from '../../domain/delivery/request-allowance.ts';
+import type { Form } from '../../store/forms.ts';
+import { isMailStopped } from '../../store/mail.ts';
+import { takeMailAllowances } from '../../store/mail-allowances.ts';
+import type { ServiceContext } from '../context.ts';
+
+/**
+ * What will become of the mail that asks a form's owner to confirm. It is counted against what the address may be asked
+ * today, as `countedAs`, so that what is said of it stays true.
+ */
+export async function foreseeConfirmation(
+  { database, settings }: ServiceContext,
+  form: Pick<Form, 'id' | 'createdBy' | 'createdFrom'>,
+  { address, countedAs }: { address: string; countedAs: string },
+): Promise<ConfirmationState> {
+  if (await isMailStopped(database, { address, formId: form.id, unasked: true })) {
+    return ConfirmationState.STOPPED;
+  }
+  const usedUp = await takeMailAllowances(database, countedAs, requestAllowances(form, address));
+  if (usedUp !== null) return ConfirmationState.LATER;
+  return settings.smtpUrl === undefined ? ConfirmationState.WRITTEN : ConfirmationState.ON_ITS_WAY;
+}
+
+/** The same in words. `answersWait`: answers are mailed once the address has confirmed. */
+export function confirmationInWords(state: ConfirmationState, email: string, answersWait: boolean): string {
+  const isStopped = state === ConfirmationState.STOPPED;
+  return [
+    'The form is published.',
+    sentences[state](email),
+    ...(answersWait ? [isStopped ? WAITS_QUIETLY : WAITS] : []),
+  ].join(' ');
+}
+
+const sentences: Record<ConfirmationState, (email: string) => string> = {
+  [ConfirmationState.UNSPECIFIED]: () => '',
+  [ConfirmationState.ON_ITS_WAY]: (email) => `A confirmation is on its way to ${email}.`,
+  [ConfirmationState.LATER]: (email) =>
+    `The confirmation to ${email} waits until another day: that address was asked to confirm often today.`,
+  [ConfirmationState.STOPPED]: (email) =>
+    `${email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again.`,
+  [ConfirmationState.WRITTEN]: (email) =>
+    `The confirmation to ${email} is written to a file, because SMTP_URL is not set.`,
+};
+
+/** Said of forms made without a key that are delivered by mail. */
+const WAITS =
+  'Until that address has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.';
+const WAITS_QUIETLY = 'Until that address has confirmed, the answers wait.';

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ConfirmationState, FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
+import { stopMail } from '../../src/store/mail.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { startService, type TestService } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+describe('what is said of a confirmation', () => {
+  let service: TestService;
+  let mailServer: Awaited<ReturnType<typeof startMailServer>>;
+  beforeAll(async () => {
+    mailServer = await startMailServer();
+    service = await startService({ env: { SMTP_URL: mailServer.url } });
+  }, 60_000);
+  afterAll(async () => {
+    await service?.[Symbol.asyncDispose]();
+    await mailServer?.[Symbol.asyncDispose]();
+  });
+
+  async function activate(email: string, key: string | null = service.key): Promise<string> {
+    const { activate_url } = await service.givenDraft({}, { key });
+    return (await service.post(activate_url, { email }, { key: null })).json.message;
+  }
+
+  it('is that it is on its way only where it is sent, however fast forms are made', async () => {
+    const email = 'often@example.com';
+
+    const said: string[] = [];
+    for (let n = 0; n < 5; n += 1) said.push(await activate(n % 2 ? email : `often+${n}@example.com`));
+    const ofStranger = await activate(email, null);
+
+    const sent = said.filter((message) => message.includes('A confirmation is on its way to often'));
+    const later = said.filter((message) => message.includes('waits until another day'));
+    expect([sent.length, later.length]).toEqual([3, 2]);
+    expect(ofStranger).toBe(
+      `The form is published. A confirmation is on its way to ${email}. Until that address has confirmed, it gets at most 3 notices a day that answers wait; the answers follow after that.`,
+    );
+    const waiting = () => service.database.select("select from delivery_queue where error like 'Waits:%'");
+    await until(async () => mailServer.mails.length >= 4 && (await waiting()).length === 2);
+    expect(mailServer.mails).toHaveLength(4);
+  });
+
+  it('is that none is sent, and what to do, where mail was stopped', async () => {
+    const email = 'quiet@example.com';
+    await stopMail(service.database, { address: email, formId: '', scope: 'all' });
+
+    const message = await activate(email, null);
+    const { activate_url } = await service.givenDraft();
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', 'accept-language': 'de' };
+    const body = new URLSearchParams({ email }).toString();
+    const page = await service.call('POST', activate_url, body, { key: null, headers });
+
+    expect(message).toBe(
+      `The form is published. ${email} gets no confirmation, because mail of this service was stopped for that address. The link at the end of any such mail starts it again. Until that address has confirmed, the answers wait.`,
+    );
+    expect(page.text).toContain('erhält keine Bestätigung, weil die Mails dieses Dienstes');
+    expect(page.text).not.toContain('unterwegs');
+  });
+
+  it('is told by RPC, too, and to who asks for a link to sign in where mails are written', async () => {
+    await using unsent = await startService();
+    const forms = unsent.client(FormsService, 'connect', null);
+    const { id, activate_url } = await unsent.givenDraft();
+    const token = new URL(activate_url, unsent.url).searchParams.get('token') ?? '';
+
+    const activated = await forms.activateForm({ formId: id, token, email: 'ada@example.com' });
+    const [written, sent] = [unsent, service].map((each) =>
+      each.client(OwnersService, 'connect', null).requestSignIn({ email: 'ada@example.com' }),
+    );
+
+    expect(activated).toMatchObject({
+      confirmation: ConfirmationState.WRITTEN,
+      message:
+        'The form is published. The confirmation to ada@example.com is written to a file, because SMTP_URL is not set.',
+    });
+    expect([(await written)?.mailWritten, (await sent)?.mailWritten]).toEqual([true, false]);
+  });
+});
