@@ -90,7 +90,7 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
        for update of d skip locked
      ),
      ${takenInOrderOf('p.place, p.due_at')}
-     select (select count(*) from page) as page_size, (select count(*) from picked) as picked,
+     select (select count(*) from page) as page_size,
        coalesce(
          (select min(due_at) from page where id not in (select id from taken)),
          case when (select count(*) from page) < $5 then now() else (select max(due_at) from page) end
@@ -105,7 +105,7 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
     claims,
     resumeAt: timeOf(first?.resume_at),
     pageFull: Number(first?.page_size) >= options.page,
-    cut: claims.length === options.limit || claims.length < Number(first?.picked),
+    more: claims.length < Number(first?.page_size),
   };
 }
 
@@ -287,8 +287,8 @@ export type WorkSince = { event: string; due: Date; lease: Date };
 
 export type ClaimOptions = { since: Date; places: FreePlaces; limit: number };
 
-/** `cut`: the limit, or the bytes that there is room for, ended the claim. */
-export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean; cut: boolean };
+/** `more`: of the page not all was claimed, for want of places, or for the limit. */
+export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean; more: boolean };
 export type ClaimedTurn = { claims: Claim[]; last: Turn | null };
 export type Turn = { share: string; receiver: string };
 

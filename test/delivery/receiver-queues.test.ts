@@ -31,6 +31,18 @@ describe('the queues of receivers', () => {
     expect(quick).toHaveLength(5);
   });
 
+  it('send to a thousand receivers that have answered as to one', () => {
+    const { queues, answer, sent } = openQueues();
+    for (let n = 0; n < 1_000; n += 1) {
+      queues.add([aClaim(`wh_${n}`)]);
+      answer(1);
+    }
+
+    queues.add(Array.from({ length: 100 }, (_, n) => aClaim(`wh_${n}`, `dlv_next_${n}`)));
+
+    expect(sent()).toHaveLength(64);
+  });
+
   it('send no more at once than may be to quick receivers', () => {
     const { queues, answer, sent } = openQueues({ workers: 8 });
     for (let n = 0; n < 20; n += 1) {

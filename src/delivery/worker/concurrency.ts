@@ -7,34 +7,41 @@
  */
 export function createConcurrency({ max, unproven }: ConcurrencyOptions): Concurrency {
   const initial = Math.min(max, INITIAL_CONCURRENCY);
-  /** The receiver that answered last is at the end. */
-  const limits = new Map<string, { share: string; limit: number }>();
+  /** The receiver that answered last is at the end, as in `lastAnswered`. */
+  const limits = new Map<string, { limit: number; answeredAt: number }>();
+  const lastAnswered = new Map<string, string>();
   const shares = new Map<string, number>();
-  const isQuick = (receiver: string) => (limits.get(receiver)?.limit ?? 0) > 1;
+  const isQuick = (receiver: string) => {
+    const { limit, answeredAt } = limits.get(receiver) ?? { limit: 0, answeredAt: 0 };
+    return limit > 1 && performance.now() - answeredAt < RECENT_MS;
+  };
   return {
     initial,
     of: (receiver) => limits.get(receiver)?.limit ?? initial,
     ofUnproven: (share) => shares.get(share) ?? unproven,
     isQuick,
-    known: () => [...limits].map(([receiver, { share }]) => ({ share, receiver })),
+    known: () => [...lastAnswered].map(([receiver, share]) => ({ share, receiver })),
     adjust({ share, receiver }, tookMs) {
       const slow = tookMs >= SLOW_MS;
       const before = limits.get(receiver)?.limit ?? initial;
       const places = shares.get(share) ?? unproven;
       if (slow) shares.delete(share);
-      else if (!isQuick(receiver)) putLast(shares, share, Math.min(TRUSTED * unproven, places + 1));
-      putLast(limits, receiver, { share, limit: slow ? 1 : Math.min(max, before + 1) });
+      else if (!isQuick(receiver))
+        putLast(shares, share, Math.min(TRUSTED * unproven, places + 1), MAX_KNOWN);
+      const limit = slow ? 1 : Math.min(max, before + 1);
+      putLast(limits, receiver, { limit, answeredAt: performance.now() }, MAX_KNOWN);
+      putLast(lastAnswered, receiver, share, MAX_NAMED);
       return slow;
     },
   };
 }
 
 /** Puts an entry to the end of a map, which loses its first one if it is full. */
-function putLast<T>(map: Map<string, T>, key: string, value: T): void {
+function putLast<T>(map: Map<string, T>, key: string, value: T, most: number): void {
   map.delete(key);
   map.set(key, value);
   const [oldest] = map.keys();
-  if (map.size > MAX_KNOWN && oldest !== undefined) map.delete(oldest);
+  if (map.size > most && oldest !== undefined) map.delete(oldest);
 }
 
 const INITIAL_CONCURRENCY = 4;
@@ -45,8 +52,14 @@ const TRUSTED = 8;
 /** A slower receiver takes more than its share of the workers' time. */
 const SLOW_MS = 2_000;
 
-/** Their names are parameters of each claim. */
-const MAX_KNOWN = 200;
+/** What an answer says about the next one for: a receiver that goes away with a thousand others is doubted soon. */
+const RECENT_MS = 60_000;
+
+/** A few MB. */
+const MAX_KNOWN = 10_000;
+
+/** The names of those that answered last are parameters of each claim. */
+const MAX_NAMED = 200;
 
 export type ConcurrencyOptions = {
   /** For one receiver. */
@@ -61,8 +74,9 @@ export type Concurrency = {
   of(receiver: string): number;
   /** How many places a share has for receivers that are not known to be quick. */
   ofUnproven(share: string): number;
-  /** Whether its last answer was quick. */
+  /** Whether its last answer was quick, and less than a minute ago. */
   isQuick(receiver: string): boolean;
+  /** Those that answered last. */
   known(): Receiver[];
   /** Adjusts the limits to how long an answer, or the lack of one, took. True if that was slow. */
   adjust(receiver: Receiver, tookMs: number): boolean;

@@ -58,7 +58,7 @@ export function createWorker(options: WorkerOptions): Worker {
     watermark.advance(due.resumeAt.getTime());
     if (due.claims.length > 0) metrics?.onBatch('claims', due.claims.length);
     queues.add(due.claims);
-    moreDue = due.pageFull || due.cut;
+    moreDue = due.more;
     if (!due.pageFull || due.claims.length >= limit / 2) return false;
 
     // The page is full of receivers that are at their limits: claim for the others by their names.
