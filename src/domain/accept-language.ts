@@ -7,7 +7,7 @@ export function preferredLanguages(header: string): string[] {
       const [tag = '', ...parameters] = part.trim().split(';');
       const quality = parameters.map((each) => /^\s*q=([\d.]+)/.exec(each)?.[1]).find(Boolean);
       const weight = quality === undefined ? 1 : Number(quality);
-      return weight > 0 && isTag(tag) ? [{ tag, weight }] : [];
+      return weight > 0 && isLanguageTag(tag) ? [{ tag, weight }] : [];
     })
     .sort((left, right) => right.weight - left.weight)
     .map(({ tag }) => tag);
@@ -18,7 +18,8 @@ export function languageOfTag(tag: string): string {
   return tag.split('-', 1)[0]?.toLowerCase() ?? '';
 }
 
-function isTag(text: string): boolean {
+/** Whether a text is one BCP 47 tag. */
+export function isLanguageTag(text: string): boolean {
   if (text === '') return false;
   try {
     return Intl.getCanonicalLocales(text).length === 1;

@@ -1,3 +1,4 @@
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AgentSchema } from '../../gen/forms/v1/agent_schema_pb.js';
 import { jsonObject, present } from './schemas.ts';
@@ -16,6 +17,22 @@ export const agentSchemaReply = z
     example: jsonObject.describe('Made-up answers of that shape, the least that must be given.'),
   })
   .meta({ id: 'AgentSchema' });
+
+/** The header by which a caller chooses among the languages of a form. */
+export const preferredLanguage = {
+  'Accept-Language': z
+    .string()
+    .exactOptional()
+    .describe(
+      'The languages that are preferred; the texts are in the first that the form has, else in its own.',
+    ),
+};
+
+/** The value of that header, on which the reply then depends. */
+export function preferredLanguageOf({ headers }: Request, response: Response): string {
+  response.vary('accept-language');
+  return headers['accept-language'] ?? '';
+}
 
 /** The reply. */
 export function agentSchemaOf(message: AgentSchema | undefined): z.input<typeof agentSchemaReply> {

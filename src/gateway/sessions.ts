@@ -3,7 +3,7 @@ import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1
 import { sessionSeconds, waitSeconds } from '../domain/limits.ts';
 import { provenanceOf } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
-import { agentSchemaOf, agentSchemaReply } from './agent-schema.ts';
+import { agentSchemaOf, agentSchemaReply, preferredLanguage, preferredLanguageOf } from './agent-schema.ts';
 import { listRoute } from './list-route.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
 import {
@@ -158,7 +158,11 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   }),
   route('get', '/v1/sessions/:id/agent-schema', rpcs.getSessionAgentSchema, {
     summary: 'What is left to be answered in a session, for agents',
-    input: ({ id }) => ({ sessionId: id }),
+    headers: preferredLanguage,
+    input: ({ id }, { request, response }) => ({
+      sessionId: id,
+      language: preferredLanguageOf(request, response),
+    }),
     errors: [409, 410],
     reply: agentSchemaReply.extend({
       session: z.object({

@@ -12,6 +12,7 @@ import {
 } from '../http/call.ts';
 import type { HttpError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
+import { preferNamedLanguage } from './form/languages.ts';
 import { renderError } from './messages.ts';
 
 /**
@@ -37,6 +38,7 @@ export function serve(
     // Pages bring headers of their own beside these.
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
+    preferNamedLanguage(request);
     const exchange: PageExchange = {
       call: callsFor(transport, request, response, 'page'),
       stream: streamsFor(transport, request, response, 'page'),

@@ -70,6 +70,14 @@ export declare type FormDefinition = Message<"forms.v1.FormDefinition"> & {
    * @generated from field: repeated forms.v1.Page pages = 7;
    */
   pages: Page[];
+
+  /**
+   * The texts in further languages, by BCP 47 tag in its canonical form, at most 20. They need `settings.locale`, the
+   * language of the form itself. What is not translated is shown in that one.
+   *
+   * @generated from field: map<string, forms.v1.Translation> translations = 8;
+   */
+  translations: { [key: string]: Translation };
 };
 
 /**
@@ -77,6 +85,157 @@ export declare type FormDefinition = Message<"forms.v1.FormDefinition"> & {
  * Use `create(FormDefinitionSchema)` to create a new message.
  */
 export declare const FormDefinitionSchema: GenMessage<FormDefinition>;
+
+/**
+ * The texts of a form in another language. Only what the form has can be translated.
+ *
+ * @generated from message forms.v1.Translation
+ */
+export declare type Translation = Message<"forms.v1.Translation"> & {
+  /**
+   * The name people read, at most 200 characters.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the form is for, at most 2,000 characters.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * The texts of fields, by their ids.
+   *
+   * @generated from field: map<string, forms.v1.FieldTranslation> fields = 3;
+   */
+  fields: { [key: string]: FieldTranslation };
+
+  /**
+   * The titles and descriptions of the steps, in their order.
+   *
+   * @generated from field: repeated forms.v1.Page pages = 4;
+   */
+  pages: Page[];
+
+  /**
+   * The texts among the settings.
+   *
+   * @generated from field: forms.v1.SettingsTranslation settings = 5;
+   */
+  settings?: SettingsTranslation | undefined;
+};
+
+/**
+ * Describes the message forms.v1.Translation.
+ * Use `create(TranslationSchema)` to create a new message.
+ */
+export declare const TranslationSchema: GenMessage<Translation>;
+
+/**
+ * The texts of a field in another language, each as long as the field's own may be.
+ *
+ * @generated from message forms.v1.FieldTranslation
+ */
+export declare type FieldTranslation = Message<"forms.v1.FieldTranslation"> & {
+  /**
+   * The field's name for people.
+   *
+   * @generated from field: string label = 1;
+   */
+  label: string;
+
+  /**
+   * A sentence of help.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * A sample shown in the empty control.
+   *
+   * @generated from field: string placeholder = 3;
+   */
+  placeholder: string;
+
+  /**
+   * Guidance for an agent.
+   *
+   * @generated from field: string agent_hint = 4;
+   */
+  agentHint: string;
+
+  /**
+   * What to tell people whose text does not match `pattern`.
+   *
+   * @generated from field: string pattern_message = 5;
+   */
+  patternMessage: string;
+
+  /**
+   * What the least point of a scale means.
+   *
+   * @generated from field: string min_label = 6;
+   */
+  minLabel: string;
+
+  /**
+   * What the greatest point of a scale means.
+   *
+   * @generated from field: string max_label = 7;
+   */
+  maxLabel: string;
+
+  /**
+   * The labels of options, by their values.
+   *
+   * @generated from field: map<string, string> options = 8;
+   */
+  options: { [key: string]: string };
+
+  /**
+   * The labels of the rows of a matrix, by their values.
+   *
+   * @generated from field: map<string, string> rows = 9;
+   */
+  rows: { [key: string]: string };
+};
+
+/**
+ * Describes the message forms.v1.FieldTranslation.
+ * Use `create(FieldTranslationSchema)` to create a new message.
+ */
+export declare const FieldTranslationSchema: GenMessage<FieldTranslation>;
+
+/**
+ * The texts among a form's settings in another language.
+ *
+ * @generated from message forms.v1.SettingsTranslation
+ */
+export declare type SettingsTranslation = Message<"forms.v1.SettingsTranslation"> & {
+  /**
+   * The words on the submit button.
+   *
+   * @generated from field: string submit_label = 1;
+   */
+  submitLabel: string;
+
+  /**
+   * What the person reads after submitting.
+   *
+   * @generated from field: string success_message = 2;
+   */
+  successMessage: string;
+};
+
+/**
+ * Describes the message forms.v1.SettingsTranslation.
+ * Use `create(SettingsTranslationSchema)` to create a new message.
+ */
+export declare const SettingsTranslationSchema: GenMessage<SettingsTranslation>;
 
 /**
  * A step of a multi-page form.

@@ -112,6 +112,13 @@ export declare type Form = Message<"forms.v1.Form"> & {
    * @generated from field: forms.v1.FormShare share = 13;
    */
   share?: FormShare | undefined;
+
+  /**
+   * What the translations of `definition` lack.
+   *
+   * @generated from field: repeated forms.v1.MissingTranslation missing_translations = 14;
+   */
+  missingTranslations: MissingTranslation[];
 };
 
 /**
@@ -259,6 +266,33 @@ export declare type FormVersion = Message<"forms.v1.FormVersion"> & {
 export declare const FormVersionSchema: GenMessage<FormVersion>;
 
 /**
+ * What a translation of a form lacks: people read it in the form's own language.
+ *
+ * @generated from message forms.v1.MissingTranslation
+ */
+export declare type MissingTranslation = Message<"forms.v1.MissingTranslation"> & {
+  /**
+   * The language, as a BCP 47 tag.
+   *
+   * @generated from field: string language = 1;
+   */
+  language: string;
+
+  /**
+   * The paths of the texts in the JSON of a translation, such as `fields.email.label`; at most 100.
+   *
+   * @generated from field: repeated string paths = 2;
+   */
+  paths: string[];
+};
+
+/**
+ * Describes the message forms.v1.MissingTranslation.
+ * Use `create(MissingTranslationSchema)` to create a new message.
+ */
+export declare const MissingTranslationSchema: GenMessage<MissingTranslation>;
+
+/**
  * The request message for `ValidateForm`.
  *
  * @generated from message forms.v1.ValidateFormRequest
@@ -290,6 +324,13 @@ export declare type ValidateFormResponse = Message<"forms.v1.ValidateFormRespons
    * @generated from field: forms.v1.FormDefinition definition = 1;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * What its translations lack.
+   *
+   * @generated from field: repeated forms.v1.MissingTranslation missing_translations = 2;
+   */
+  missingTranslations: MissingTranslation[];
 };
 
 /**
@@ -890,6 +931,15 @@ export declare type GetAgentSchemaRequest = Message<"forms.v1.GetAgentSchemaRequ
    * @generated from field: bool include_definition = 2;
    */
   includeDefinition: boolean;
+
+  /**
+   * The languages that the caller prefers, as BCP 47 tags in the form of an `Accept-Language` header: `de`, or
+   * `de-CH, fr;q=0.8`. The texts are in the first that the form has, else in its own; the definition is then without
+   * its translations.
+   *
+   * @generated from field: string language = 3;
+   */
+  language: string;
 };
 
 /**

@@ -13,7 +13,7 @@ import { file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bu
  * Describes the file forms/v1/forms.proto.
  */
 export const file_forms_v1_forms = /*@__PURE__*/
-  fileDesc("ChRmb3Jtcy92MS9mb3Jtcy5wcm90bxIIZm9ybXMudjEixAMKBEZvcm0SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRzbHVnGAMgASgJEiQKBnN0YXR1cxgEIAEoDjIULmZvcm1zLnYxLkZvcm1TdGF0dXMSGgoSY3VycmVudF92ZXJzaW9uX2lkGAUgASgJEiUKCmNyZWF0ZWRfYnkYBiABKAsyES5mb3Jtcy52MS5DcmVhdG9yEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1hY3RpdmF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxhcmNoaXZlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC293bmVyX2VtYWlsGAogASgJEiwKCmRlZmluaXRpb24YCyABKAsyGC5mb3Jtcy52MS5Gb3JtRGVmaW5pdGlvbhIuCgpjbG9zZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIiCgVzaGFyZRgNIAEoCzITLmZvcm1zLnYxLkZvcm1TaGFyZSKKAQoJRm9ybVNoYXJlEhAKCHBhZ2VfdXJsGAEgASgJEhcKD3N1Ym1pc3Npb25zX3VybBgCIAEoCRIUCgxodG1sX3NuaXBwZXQYAyABKAkSFQoNZmV0Y2hfc25pcHBldBgEIAEoCRIVCg1lbWJlZF9zbmlwcGV0GAUgASgJEg4KBnFyX3N2ZxgGIAEoCSI+CgdDcmVhdG9yEiMKBHR5cGUYASABKA4yFS5mb3Jtcy52MS5DcmVhdG9yVHlwZRIOCgZrZXlfaWQYAiABKAkiqwEKC0Zvcm1WZXJzaW9uEgoKAmlkGAEgASgJEg4KBm51bWJlchgCIAEoBRIQCghjaGVja3N1bRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY3VycmVudBgFIAEoCBIsCgpkZWZpbml0aW9uGAYgASgLMhguZm9ybXMudjEuRm9ybURlZmluaXRpb24iQwoTVmFsaWRhdGVGb3JtUmVxdWVzdBIsCgpkZWZpbml0aW9uGAEgASgLMhguZm9ybXMudjEuRm9ybURlZmluaXRpb24iRAoUVmFsaWRhdGVGb3JtUmVzcG9uc2USLAoKZGVmaW5pdGlvbhgBIAEoCzIYLmZvcm1zLnYxLkZvcm1EZWZpbml0aW9uIloKEUNyZWF0ZUZvcm1SZXF1ZXN0EiwKCmRlZmluaXRpb24YASABKAsyGC5mb3Jtcy52MS5Gb3JtRGVmaW5pdGlvbhIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkiTAoSQ3JlYXRlRm9ybVJlc3BvbnNlEhwKBGZvcm0YASABKAsyDi5mb3Jtcy52MS5Gb3JtEhgKEGFjdGl2YXRpb25fdG9rZW4YAiABKAkiNgoUR2V0QWN0aXZhdGlvblJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRINCgV0b2tlbhgCIAEoCSIqChVHZXRBY3RpdmF0aW9uUmVzcG9uc2USEQoJZm9ybV9uYW1lGAEgASgJIkQKE0FjdGl2YXRlRm9ybVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRINCgV0b2tlbhgCIAEoCRINCgVlbWFpbBgDIAEoCSKQAQoUQWN0aXZhdGVGb3JtUmVzcG9uc2USHAoEZm9ybRgBIAEoCzIOLmZvcm1zLnYxLkZvcm0SFgoOd2ViaG9va19zZWNyZXQYAiABKAkSMQoMY29uZmlybWF0aW9uGAMgASgOMhsuZm9ybXMudjEuQ29uZmlybWF0aW9uU3RhdGUSDwoHbWVzc2FnZRgEIAEoCSIhCg5HZXRGb3JtUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJIi8KD0dldEZvcm1SZXNwb25zZRIcCgRmb3JtGAEgASgLMg4uZm9ybXMudjEuRm9ybSI5ChBMaXN0Rm9ybXNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJIksKEUxpc3RGb3Jtc1Jlc3BvbnNlEh0KBWZvcm1zGAEgAygLMg4uZm9ybXMudjEuRm9ybRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkicwoZUHVibGlzaEZvcm1WZXJzaW9uUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEiwKCmRlZmluaXRpb24YAiABKAsyGC5mb3Jtcy52MS5Gb3JtRGVmaW5pdGlvbhIXCg9pZGVtcG90ZW5jeV9rZXkYAyABKAkiegoaUHVibGlzaEZvcm1WZXJzaW9uUmVzcG9uc2USHAoEZm9ybRgBIAEoCzIOLmZvcm1zLnYxLkZvcm0SJgoHdmVyc2lvbhgCIAEoCzIVLmZvcm1zLnYxLkZvcm1WZXJzaW9uEhYKDndlYmhvb2tfc2VjcmV0GAMgASgJIlEKF0xpc3RGb3JtVmVyc2lvbnNSZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiXAoYTGlzdEZvcm1WZXJzaW9uc1Jlc3BvbnNlEicKCHZlcnNpb25zGAEgAygLMhUuZm9ybXMudjEuRm9ybVZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjgKFUdldEZvcm1WZXJzaW9uUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEg4KBm51bWJlchgCIAEoBSJAChZHZXRGb3JtVmVyc2lvblJlc3BvbnNlEiYKB3ZlcnNpb24YASABKAsyFS5mb3Jtcy52MS5Gb3JtVmVyc2lvbiIlChJBcmNoaXZlRm9ybVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCSIzChNBcmNoaXZlRm9ybVJlc3BvbnNlEhwKBGZvcm0YASABKAsyDi5mb3Jtcy52MS5Gb3JtIiQKEURlbGV0ZUZvcm1SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkiFAoSRGVsZXRlRm9ybVJlc3BvbnNlIjgKFkNoYW5nZUZvcm1Pd25lclJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRINCgVlbWFpbBgCIAEoCSI3ChdDaGFuZ2VGb3JtT3duZXJSZXNwb25zZRIcCgRmb3JtGAEgASgLMg4uZm9ybXMudjEuRm9ybSJEChVHZXRBZ2VudFNjaGVtYVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIaChJpbmNsdWRlX2RlZmluaXRpb24YAiABKAgiiwEKFkdldEFnZW50U2NoZW1hUmVzcG9uc2USHAoEZm9ybRgBIAEoCzIOLmZvcm1zLnYxLkZvcm0SLAoLanNvbl9zY2hlbWEYAiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiUKBnNjaGVtYRgDIAEoCzIVLmZvcm1zLnYxLkFnZW50U2NoZW1hKnMKC0NyZWF0b3JUeXBlEhwKGENSRUFUT1JfVFlQRV9VTlNQRUNJRklFRBAAEhcKE0NSRUFUT1JfVFlQRV9QVUJMSUMQARIUChBDUkVBVE9SX1RZUEVfS0VZEAISFwoTQ1JFQVRPUl9UWVBFX1NZU1RFTRADKnUKCkZvcm1TdGF0dXMSGwoXRk9STV9TVEFUVVNfVU5TUEVDSUZJRUQQABIVChFGT1JNX1NUQVRVU19EUkFGVBABEhkKFUZPUk1fU1RBVFVTX1BVQkxJU0hFRBACEhgKFEZPUk1fU1RBVFVTX0FSQ0hJVkVEEAMquAEKEUNvbmZpcm1hdGlvblN0YXRlEiIKHkNPTkZJUk1BVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEiEKHUNPTkZJUk1BVElPTl9TVEFURV9PTl9JVFNfV0FZEAESHAoYQ09ORklSTUFUSU9OX1NUQVRFX0xBVEVSEAISHgoaQ09ORklSTUFUSU9OX1NUQVRFX1NUT1BQRUQQAxIeChpDT05GSVJNQVRJT05fU1RBVEVfV1JJVFRFThAEMuEICgxGb3Jtc1NlcnZpY2USUgoMVmFsaWRhdGVGb3JtEh0uZm9ybXMudjEuVmFsaWRhdGVGb3JtUmVxdWVzdBoeLmZvcm1zLnYxLlZhbGlkYXRlRm9ybVJlc3BvbnNlIgOQAgESTAoKQ3JlYXRlRm9ybRIbLmZvcm1zLnYxLkNyZWF0ZUZvcm1SZXF1ZXN0GhwuZm9ybXMudjEuQ3JlYXRlRm9ybVJlc3BvbnNlIgOQAgASVQoNR2V0QWN0aXZhdGlvbhIeLmZvcm1zLnYxLkdldEFjdGl2YXRpb25SZXF1ZXN0Gh8uZm9ybXMudjEuR2V0QWN0aXZhdGlvblJlc3BvbnNlIgOQAgESUgoMQWN0aXZhdGVGb3JtEh0uZm9ybXMudjEuQWN0aXZhdGVGb3JtUmVxdWVzdBoeLmZvcm1zLnYxLkFjdGl2YXRlRm9ybVJlc3BvbnNlIgOQAgASQwoHR2V0Rm9ybRIYLmZvcm1zLnYxLkdldEZvcm1SZXF1ZXN0GhkuZm9ybXMudjEuR2V0Rm9ybVJlc3BvbnNlIgOQAgESSQoJTGlzdEZvcm1zEhouZm9ybXMudjEuTGlzdEZvcm1zUmVxdWVzdBobLmZvcm1zLnYxLkxpc3RGb3Jtc1Jlc3BvbnNlIgOQAgESZAoSUHVibGlzaEZvcm1WZXJzaW9uEiMuZm9ybXMudjEuUHVibGlzaEZvcm1WZXJzaW9uUmVxdWVzdBokLmZvcm1zLnYxLlB1Ymxpc2hGb3JtVmVyc2lvblJlc3BvbnNlIgOQAgISXgoQTGlzdEZvcm1WZXJzaW9ucxIhLmZvcm1zLnYxLkxpc3RGb3JtVmVyc2lvbnNSZXF1ZXN0GiIuZm9ybXMudjEuTGlzdEZvcm1WZXJzaW9uc1Jlc3BvbnNlIgOQAgESWAoOR2V0Rm9ybVZlcnNpb24SHy5mb3Jtcy52MS5HZXRGb3JtVmVyc2lvblJlcXVlc3QaIC5mb3Jtcy52MS5HZXRGb3JtVmVyc2lvblJlc3BvbnNlIgOQAgESTwoLQXJjaGl2ZUZvcm0SHC5mb3Jtcy52MS5BcmNoaXZlRm9ybVJlcXVlc3QaHS5mb3Jtcy52MS5BcmNoaXZlRm9ybVJlc3BvbnNlIgOQAgISTAoKRGVsZXRlRm9ybRIbLmZvcm1zLnYxLkRlbGV0ZUZvcm1SZXF1ZXN0GhwuZm9ybXMudjEuRGVsZXRlRm9ybVJlc3BvbnNlIgOQAgISWwoPQ2hhbmdlRm9ybU93bmVyEiAuZm9ybXMudjEuQ2hhbmdlRm9ybU93bmVyUmVxdWVzdBohLmZvcm1zLnYxLkNoYW5nZUZvcm1Pd25lclJlc3BvbnNlIgOQAgISWAoOR2V0QWdlbnRTY2hlbWESHy5mb3Jtcy52MS5HZXRBZ2VudFNjaGVtYVJlcXVlc3QaIC5mb3Jtcy52MS5HZXRBZ2VudFNjaGVtYVJlc3BvbnNlIgOQAgFCfQoQaGVhZGxlc3Nmb3Jtcy52MVABWi1oZWFkbGVzcy1mb3JtLXNlcnZpY2UvZ2VuL2dvL2Zvcm1zL3YxO2Zvcm1zdjGqAhBIZWFkbGVzc0Zvcm1zLlYxygIQSGVhZGxlc3NGb3Jtc1xWMeoCEUhlYWRsZXNzRm9ybXM6OlYxYgZwcm90bzM", [file_forms_v1_agent_schema, file_forms_v1_definition, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChRmb3Jtcy92MS9mb3Jtcy5wcm90bxIIZm9ybXMudjEigAQKBEZvcm0SCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRzbHVnGAMgASgJEiQKBnN0YXR1cxgEIAEoDjIULmZvcm1zLnYxLkZvcm1TdGF0dXMSGgoSY3VycmVudF92ZXJzaW9uX2lkGAUgASgJEiUKCmNyZWF0ZWRfYnkYBiABKAsyES5mb3Jtcy52MS5DcmVhdG9yEi8KC2NyZWF0ZV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCg1hY3RpdmF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxhcmNoaXZlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC293bmVyX2VtYWlsGAogASgJEiwKCmRlZmluaXRpb24YCyABKAsyGC5mb3Jtcy52MS5Gb3JtRGVmaW5pdGlvbhIuCgpjbG9zZV90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIiCgVzaGFyZRgNIAEoCzITLmZvcm1zLnYxLkZvcm1TaGFyZRI6ChRtaXNzaW5nX3RyYW5zbGF0aW9ucxgOIAMoCzIcLmZvcm1zLnYxLk1pc3NpbmdUcmFuc2xhdGlvbiKKAQoJRm9ybVNoYXJlEhAKCHBhZ2VfdXJsGAEgASgJEhcKD3N1Ym1pc3Npb25zX3VybBgCIAEoCRIUCgxodG1sX3NuaXBwZXQYAyABKAkSFQoNZmV0Y2hfc25pcHBldBgEIAEoCRIVCg1lbWJlZF9zbmlwcGV0GAUgASgJEg4KBnFyX3N2ZxgGIAEoCSI+CgdDcmVhdG9yEiMKBHR5cGUYASABKA4yFS5mb3Jtcy52MS5DcmVhdG9yVHlwZRIOCgZrZXlfaWQYAiABKAkiqwEKC0Zvcm1WZXJzaW9uEgoKAmlkGAEgASgJEg4KBm51bWJlchgCIAEoBRIQCghjaGVja3N1bRgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY3VycmVudBgFIAEoCBIsCgpkZWZpbml0aW9uGAYgASgLMhguZm9ybXMudjEuRm9ybURlZmluaXRpb24iNQoSTWlzc2luZ1RyYW5zbGF0aW9uEhAKCGxhbmd1YWdlGAEgASgJEg0KBXBhdGhzGAIgAygJIkMKE1ZhbGlkYXRlRm9ybVJlcXVlc3QSLAoKZGVmaW5pdGlvbhgBIAEoCzIYLmZvcm1zLnYxLkZvcm1EZWZpbml0aW9uIoABChRWYWxpZGF0ZUZvcm1SZXNwb25zZRIsCgpkZWZpbml0aW9uGAEgASgLMhguZm9ybXMudjEuRm9ybURlZmluaXRpb24SOgoUbWlzc2luZ190cmFuc2xhdGlvbnMYAiADKAsyHC5mb3Jtcy52MS5NaXNzaW5nVHJhbnNsYXRpb24iWgoRQ3JlYXRlRm9ybVJlcXVlc3QSLAoKZGVmaW5pdGlvbhgBIAEoCzIYLmZvcm1zLnYxLkZvcm1EZWZpbml0aW9uEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCSJMChJDcmVhdGVGb3JtUmVzcG9uc2USHAoEZm9ybRgBIAEoCzIOLmZvcm1zLnYxLkZvcm0SGAoQYWN0aXZhdGlvbl90b2tlbhgCIAEoCSI2ChRHZXRBY3RpdmF0aW9uUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEg0KBXRva2VuGAIgASgJIioKFUdldEFjdGl2YXRpb25SZXNwb25zZRIRCglmb3JtX25hbWUYASABKAkiRAoTQWN0aXZhdGVGb3JtUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEg0KBXRva2VuGAIgASgJEg0KBWVtYWlsGAMgASgJIpABChRBY3RpdmF0ZUZvcm1SZXNwb25zZRIcCgRmb3JtGAEgASgLMg4uZm9ybXMudjEuRm9ybRIWCg53ZWJob29rX3NlY3JldBgCIAEoCRIxCgxjb25maXJtYXRpb24YAyABKA4yGy5mb3Jtcy52MS5Db25maXJtYXRpb25TdGF0ZRIPCgdtZXNzYWdlGAQgASgJIiEKDkdldEZvcm1SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkiLwoPR2V0Rm9ybVJlc3BvbnNlEhwKBGZvcm0YASABKAsyDi5mb3Jtcy52MS5Gb3JtIjkKEExpc3RGb3Jtc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiSwoRTGlzdEZvcm1zUmVzcG9uc2USHQoFZm9ybXMYASADKAsyDi5mb3Jtcy52MS5Gb3JtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJzChlQdWJsaXNoRm9ybVZlcnNpb25SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSLAoKZGVmaW5pdGlvbhgCIAEoCzIYLmZvcm1zLnYxLkZvcm1EZWZpbml0aW9uEhcKD2lkZW1wb3RlbmN5X2tleRgDIAEoCSJ6ChpQdWJsaXNoRm9ybVZlcnNpb25SZXNwb25zZRIcCgRmb3JtGAEgASgLMg4uZm9ybXMudjEuRm9ybRImCgd2ZXJzaW9uGAIgASgLMhUuZm9ybXMudjEuRm9ybVZlcnNpb24SFgoOd2ViaG9va19zZWNyZXQYAyABKAkiUQoXTGlzdEZvcm1WZXJzaW9uc1JlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCSJcChhMaXN0Rm9ybVZlcnNpb25zUmVzcG9uc2USJwoIdmVyc2lvbnMYASADKAsyFS5mb3Jtcy52MS5Gb3JtVmVyc2lvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOAoVR2V0Rm9ybVZlcnNpb25SZXF1ZXN0Eg8KB2Zvcm1faWQYASABKAkSDgoGbnVtYmVyGAIgASgFIkAKFkdldEZvcm1WZXJzaW9uUmVzcG9uc2USJgoHdmVyc2lvbhgBIAEoCzIVLmZvcm1zLnYxLkZvcm1WZXJzaW9uIiUKEkFyY2hpdmVGb3JtUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJIjMKE0FyY2hpdmVGb3JtUmVzcG9uc2USHAoEZm9ybRgBIAEoCzIOLmZvcm1zLnYxLkZvcm0iJAoRRGVsZXRlRm9ybVJlcXVlc3QSDwoHZm9ybV9pZBgBIAEoCSIUChJEZWxldGVGb3JtUmVzcG9uc2UiOAoWQ2hhbmdlRm9ybU93bmVyUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEg0KBWVtYWlsGAIgASgJIjcKF0NoYW5nZUZvcm1Pd25lclJlc3BvbnNlEhwKBGZvcm0YASABKAsyDi5mb3Jtcy52MS5Gb3JtIlYKFUdldEFnZW50U2NoZW1hUmVxdWVzdBIPCgdmb3JtX2lkGAEgASgJEhoKEmluY2x1ZGVfZGVmaW5pdGlvbhgCIAEoCBIQCghsYW5ndWFnZRgDIAEoCSKLAQoWR2V0QWdlbnRTY2hlbWFSZXNwb25zZRIcCgRmb3JtGAEgASgLMg4uZm9ybXMudjEuRm9ybRIsCgtqc29uX3NjaGVtYRgCIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJQoGc2NoZW1hGAMgASgLMhUuZm9ybXMudjEuQWdlbnRTY2hlbWEqcwoLQ3JlYXRvclR5cGUSHAoYQ1JFQVRPUl9UWVBFX1VOU1BFQ0lGSUVEEAASFwoTQ1JFQVRPUl9UWVBFX1BVQkxJQxABEhQKEENSRUFUT1JfVFlQRV9LRVkQAhIXChNDUkVBVE9SX1RZUEVfU1lTVEVNEAMqdQoKRm9ybVN0YXR1cxIbChdGT1JNX1NUQVRVU19VTlNQRUNJRklFRBAAEhUKEUZPUk1fU1RBVFVTX0RSQUZUEAESGQoVRk9STV9TVEFUVVNfUFVCTElTSEVEEAISGAoURk9STV9TVEFUVVNfQVJDSElWRUQQAyq4AQoRQ29uZmlybWF0aW9uU3RhdGUSIgoeQ09ORklSTUFUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASIQodQ09ORklSTUFUSU9OX1NUQVRFX09OX0lUU19XQVkQARIcChhDT05GSVJNQVRJT05fU1RBVEVfTEFURVIQAhIeChpDT05GSVJNQVRJT05fU1RBVEVfU1RPUFBFRBADEh4KGkNPTkZJUk1BVElPTl9TVEFURV9XUklUVEVOEAQy4QgKDEZvcm1zU2VydmljZRJSCgxWYWxpZGF0ZUZvcm0SHS5mb3Jtcy52MS5WYWxpZGF0ZUZvcm1SZXF1ZXN0Gh4uZm9ybXMudjEuVmFsaWRhdGVGb3JtUmVzcG9uc2UiA5ACARJMCgpDcmVhdGVGb3JtEhsuZm9ybXMudjEuQ3JlYXRlRm9ybVJlcXVlc3QaHC5mb3Jtcy52MS5DcmVhdGVGb3JtUmVzcG9uc2UiA5ACABJVCg1HZXRBY3RpdmF0aW9uEh4uZm9ybXMudjEuR2V0QWN0aXZhdGlvblJlcXVlc3QaHy5mb3Jtcy52MS5HZXRBY3RpdmF0aW9uUmVzcG9uc2UiA5ACARJSCgxBY3RpdmF0ZUZvcm0SHS5mb3Jtcy52MS5BY3RpdmF0ZUZvcm1SZXF1ZXN0Gh4uZm9ybXMudjEuQWN0aXZhdGVGb3JtUmVzcG9uc2UiA5ACABJDCgdHZXRGb3JtEhguZm9ybXMudjEuR2V0Rm9ybVJlcXVlc3QaGS5mb3Jtcy52MS5HZXRGb3JtUmVzcG9uc2UiA5ACARJJCglMaXN0Rm9ybXMSGi5mb3Jtcy52MS5MaXN0Rm9ybXNSZXF1ZXN0GhsuZm9ybXMudjEuTGlzdEZvcm1zUmVzcG9uc2UiA5ACARJkChJQdWJsaXNoRm9ybVZlcnNpb24SIy5mb3Jtcy52MS5QdWJsaXNoRm9ybVZlcnNpb25SZXF1ZXN0GiQuZm9ybXMudjEuUHVibGlzaEZvcm1WZXJzaW9uUmVzcG9uc2UiA5ACAhJeChBMaXN0Rm9ybVZlcnNpb25zEiEuZm9ybXMudjEuTGlzdEZvcm1WZXJzaW9uc1JlcXVlc3QaIi5mb3Jtcy52MS5MaXN0Rm9ybVZlcnNpb25zUmVzcG9uc2UiA5ACARJYCg5HZXRGb3JtVmVyc2lvbhIfLmZvcm1zLnYxLkdldEZvcm1WZXJzaW9uUmVxdWVzdBogLmZvcm1zLnYxLkdldEZvcm1WZXJzaW9uUmVzcG9uc2UiA5ACARJPCgtBcmNoaXZlRm9ybRIcLmZvcm1zLnYxLkFyY2hpdmVGb3JtUmVxdWVzdBodLmZvcm1zLnYxLkFyY2hpdmVGb3JtUmVzcG9uc2UiA5ACAhJMCgpEZWxldGVGb3JtEhsuZm9ybXMudjEuRGVsZXRlRm9ybVJlcXVlc3QaHC5mb3Jtcy52MS5EZWxldGVGb3JtUmVzcG9uc2UiA5ACAhJbCg9DaGFuZ2VGb3JtT3duZXISIC5mb3Jtcy52MS5DaGFuZ2VGb3JtT3duZXJSZXF1ZXN0GiEuZm9ybXMudjEuQ2hhbmdlRm9ybU93bmVyUmVzcG9uc2UiA5ACAhJYCg5HZXRBZ2VudFNjaGVtYRIfLmZvcm1zLnYxLkdldEFnZW50U2NoZW1hUmVxdWVzdBogLmZvcm1zLnYxLkdldEFnZW50U2NoZW1hUmVzcG9uc2UiA5ACAUJ9ChBoZWFkbGVzc2Zvcm1zLnYxUAFaLWhlYWRsZXNzLWZvcm0tc2VydmljZS9nZW4vZ28vZm9ybXMvdjE7Zm9ybXN2MaoCEEhlYWRsZXNzRm9ybXMuVjHKAhBIZWFkbGVzc0Zvcm1zXFYx6gIRSGVhZGxlc3NGb3Jtczo6VjFiBnByb3RvMw", [file_forms_v1_agent_schema, file_forms_v1_definition, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message forms.v1.Form.
@@ -44,186 +44,193 @@ export const FormVersionSchema = /*@__PURE__*/
   messageDesc(file_forms_v1_forms, 3);
 
 /**
+ * Describes the message forms.v1.MissingTranslation.
+ * Use `create(MissingTranslationSchema)` to create a new message.
+ */
+export const MissingTranslationSchema = /*@__PURE__*/
+  messageDesc(file_forms_v1_forms, 4);
+
+/**
  * Describes the message forms.v1.ValidateFormRequest.
  * Use `create(ValidateFormRequestSchema)` to create a new message.
  */
 export const ValidateFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 4);
+  messageDesc(file_forms_v1_forms, 5);
 
 /**
  * Describes the message forms.v1.ValidateFormResponse.
  * Use `create(ValidateFormResponseSchema)` to create a new message.
  */
 export const ValidateFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 5);
+  messageDesc(file_forms_v1_forms, 6);
 
 /**
  * Describes the message forms.v1.CreateFormRequest.
  * Use `create(CreateFormRequestSchema)` to create a new message.
  */
 export const CreateFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 6);
+  messageDesc(file_forms_v1_forms, 7);
 
 /**
  * Describes the message forms.v1.CreateFormResponse.
  * Use `create(CreateFormResponseSchema)` to create a new message.
  */
 export const CreateFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 7);
+  messageDesc(file_forms_v1_forms, 8);
 
 /**
  * Describes the message forms.v1.GetActivationRequest.
  * Use `create(GetActivationRequestSchema)` to create a new message.
  */
 export const GetActivationRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 8);
+  messageDesc(file_forms_v1_forms, 9);
 
 /**
  * Describes the message forms.v1.GetActivationResponse.
  * Use `create(GetActivationResponseSchema)` to create a new message.
  */
 export const GetActivationResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 9);
+  messageDesc(file_forms_v1_forms, 10);
 
 /**
  * Describes the message forms.v1.ActivateFormRequest.
  * Use `create(ActivateFormRequestSchema)` to create a new message.
  */
 export const ActivateFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 10);
+  messageDesc(file_forms_v1_forms, 11);
 
 /**
  * Describes the message forms.v1.ActivateFormResponse.
  * Use `create(ActivateFormResponseSchema)` to create a new message.
  */
 export const ActivateFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 11);
+  messageDesc(file_forms_v1_forms, 12);
 
 /**
  * Describes the message forms.v1.GetFormRequest.
  * Use `create(GetFormRequestSchema)` to create a new message.
  */
 export const GetFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 12);
+  messageDesc(file_forms_v1_forms, 13);
 
 /**
  * Describes the message forms.v1.GetFormResponse.
  * Use `create(GetFormResponseSchema)` to create a new message.
  */
 export const GetFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 13);
+  messageDesc(file_forms_v1_forms, 14);
 
 /**
  * Describes the message forms.v1.ListFormsRequest.
  * Use `create(ListFormsRequestSchema)` to create a new message.
  */
 export const ListFormsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 14);
+  messageDesc(file_forms_v1_forms, 15);
 
 /**
  * Describes the message forms.v1.ListFormsResponse.
  * Use `create(ListFormsResponseSchema)` to create a new message.
  */
 export const ListFormsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 15);
+  messageDesc(file_forms_v1_forms, 16);
 
 /**
  * Describes the message forms.v1.PublishFormVersionRequest.
  * Use `create(PublishFormVersionRequestSchema)` to create a new message.
  */
 export const PublishFormVersionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 16);
+  messageDesc(file_forms_v1_forms, 17);
 
 /**
  * Describes the message forms.v1.PublishFormVersionResponse.
  * Use `create(PublishFormVersionResponseSchema)` to create a new message.
  */
 export const PublishFormVersionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 17);
+  messageDesc(file_forms_v1_forms, 18);
 
 /**
  * Describes the message forms.v1.ListFormVersionsRequest.
  * Use `create(ListFormVersionsRequestSchema)` to create a new message.
  */
 export const ListFormVersionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 18);
+  messageDesc(file_forms_v1_forms, 19);
 
 /**
  * Describes the message forms.v1.ListFormVersionsResponse.
  * Use `create(ListFormVersionsResponseSchema)` to create a new message.
  */
 export const ListFormVersionsResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 19);
+  messageDesc(file_forms_v1_forms, 20);
 
 /**
  * Describes the message forms.v1.GetFormVersionRequest.
  * Use `create(GetFormVersionRequestSchema)` to create a new message.
  */
 export const GetFormVersionRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 20);
+  messageDesc(file_forms_v1_forms, 21);
 
 /**
  * Describes the message forms.v1.GetFormVersionResponse.
  * Use `create(GetFormVersionResponseSchema)` to create a new message.
  */
 export const GetFormVersionResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 21);
+  messageDesc(file_forms_v1_forms, 22);
 
 /**
  * Describes the message forms.v1.ArchiveFormRequest.
  * Use `create(ArchiveFormRequestSchema)` to create a new message.
  */
 export const ArchiveFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 22);
+  messageDesc(file_forms_v1_forms, 23);
 
 /**
  * Describes the message forms.v1.ArchiveFormResponse.
  * Use `create(ArchiveFormResponseSchema)` to create a new message.
  */
 export const ArchiveFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 23);
+  messageDesc(file_forms_v1_forms, 24);
 
 /**
  * Describes the message forms.v1.DeleteFormRequest.
  * Use `create(DeleteFormRequestSchema)` to create a new message.
  */
 export const DeleteFormRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 24);
+  messageDesc(file_forms_v1_forms, 25);
 
 /**
  * Describes the message forms.v1.DeleteFormResponse.
  * Use `create(DeleteFormResponseSchema)` to create a new message.
  */
 export const DeleteFormResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 25);
+  messageDesc(file_forms_v1_forms, 26);
 
 /**
  * Describes the message forms.v1.ChangeFormOwnerRequest.
  * Use `create(ChangeFormOwnerRequestSchema)` to create a new message.
  */
 export const ChangeFormOwnerRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 26);
+  messageDesc(file_forms_v1_forms, 27);
 
 /**
  * Describes the message forms.v1.ChangeFormOwnerResponse.
  * Use `create(ChangeFormOwnerResponseSchema)` to create a new message.
  */
 export const ChangeFormOwnerResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 27);
+  messageDesc(file_forms_v1_forms, 28);
 
 /**
  * Describes the message forms.v1.GetAgentSchemaRequest.
  * Use `create(GetAgentSchemaRequestSchema)` to create a new message.
  */
 export const GetAgentSchemaRequestSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 28);
+  messageDesc(file_forms_v1_forms, 29);
 
 /**
  * Describes the message forms.v1.GetAgentSchemaResponse.
  * Use `create(GetAgentSchemaResponseSchema)` to create a new message.
  */
 export const GetAgentSchemaResponseSchema = /*@__PURE__*/
-  messageDesc(file_forms_v1_forms, 29);
+  messageDesc(file_forms_v1_forms, 30);
 
 /**
  * Describes the enum forms.v1.CreatorType.

@@ -303,6 +303,13 @@ export declare type GetSessionAgentSchemaRequest = Message<"forms.v1.GetSessionA
    * @generated from field: string session_id = 1;
    */
   sessionId: string;
+
+  /**
+   * The languages that the caller prefers, as in `GetAgentSchemaRequest`.
+   *
+   * @generated from field: string language = 2;
+   */
+  language: string;
 };
 
 /**

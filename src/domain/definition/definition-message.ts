@@ -5,6 +5,7 @@ import { fieldFromMessage, fieldToMessage } from '../fields/field-message.ts';
 import { memoize } from '../memoize.ts';
 import type { Delivery, FormDefinition, Settings } from './definition.ts';
 import { keyOf, listed, present } from './message-values.ts';
+import { fieldTexts } from './translations.ts';
 
 /**
  * Returns the JSON that a typed definition stands for, as `checkDefinition` reads it. Unset fields are
@@ -19,6 +20,7 @@ export function definitionFromMessage(message: pb.FormDefinition): unknown {
     delivery: message.delivery && deliveryFromMessage(message.delivery),
     settings: message.settings && settingsFromMessage(message.settings),
     pages: listed(message.pages.map(pageFromMessage)),
+    translations: mapped(message.translations, translationFromMessage),
   });
 }
 
@@ -32,6 +34,7 @@ export function definitionToMessage(definition: FormDefinition): pb.FormDefiniti
     delivery: deliveryToMessage(definition.delivery),
     settings: settingsToMessage(definition.settings),
     pages: definition.pages ?? [],
+    translations: definition.translations ?? {},
   });
 }
 
@@ -42,6 +45,36 @@ export const themeToMessage = memoize(
 
 function pageFromMessage({ title, description }: pb.Page): unknown {
   return present({ title: title || undefined, description: description || undefined });
+}
+
+function translationFromMessage(translation: pb.Translation): unknown {
+  const { name, description, fields, pages, settings } = translation;
+  return present({
+    name: name || undefined,
+    description: description || undefined,
+    fields: mapped(fields, fieldTextsFromMessage),
+    pages: listed(pages.map(pageFromMessage)),
+    settings:
+      settings &&
+      present({
+        submitLabel: settings.submitLabel || undefined,
+        successMessage: settings.successMessage || undefined,
+      }),
+  });
+}
+
+function fieldTextsFromMessage(texts: pb.FieldTranslation): unknown {
+  return present({
+    ...Object.fromEntries(fieldTexts.map((name) => [name, texts[name] || undefined])),
+    options: mapped(texts.options, (label) => label),
+    rows: mapped(texts.rows, (label) => label),
+  });
+}
+
+/** The JSON of a map's values; undefined if it has none. */
+function mapped<Value>(map: Record<string, Value>, json: (value: Value) => unknown): unknown {
+  const entries = Object.entries(map).map(([key, value]) => [key, json(value)]);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
 function deliveryFromMessage({ channel }: pb.DeliveryTarget): unknown {

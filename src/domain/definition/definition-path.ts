@@ -4,13 +4,21 @@ import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
 /**
  * The path of a place of a definition in the messages that carry one, from its path in the definition's JSON:
  * `fields.0.maxLength` is `definition.fields[0].max_length`, and `delivery.url` is `definition.delivery.webhook.url`.
+ * The keys of maps, such as the ids of fields in a translation, stay as they are.
  *
  * A part that no message has, such as an unknown property, stays as it is.
  */
 export function fieldPathOf(jsonPath: string): string {
   let path = ROOT;
   let at: DescMessage | undefined = FormDefinitionSchema;
+  let map: DescField | undefined;
   for (const part of jsonPath === '' ? [] : jsonPath.split('.')) {
+    if (map !== undefined) {
+      path += `.${part}`;
+      at = insideOf(map);
+      map = undefined;
+      continue;
+    }
     const isIndex = /^\d+$/.test(part);
     const steps: DescField[] = at === undefined ? [] : stepsTo(at, isIndex ? WRAPPED_LIST : part);
     const choice = at?.oneofs.find((oneof) => jsonNamesOfChoices.get(keyOf(oneof)) === part);
@@ -18,7 +26,8 @@ export function fieldPathOf(jsonPath: string): string {
     path = [path, ...names].join('.');
     if (isIndex) path += `[${part}]`;
     else if (names.length === 0) path += `.${part}`;
-    if (!isIndex || steps.length > 0) at = insideOf(steps.at(-1));
+    if (steps.at(-1)?.fieldKind === 'map') map = steps.at(-1);
+    else if (!isIndex || steps.length > 0) at = insideOf(steps.at(-1));
   }
   return path;
 }
@@ -28,11 +37,18 @@ export function jsonPathOf(fieldPath: string): string | undefined {
   const [root, ...tokens] = fieldPath.match(/[^.[\]]+/g) ?? [];
   if (root !== ROOT) return undefined;
   let at: DescMessage | undefined = FormDefinitionSchema;
+  let map: DescField | undefined;
   const parts = tokens.map((token) => {
+    if (map !== undefined) {
+      at = insideOf(map);
+      map = undefined;
+      return token;
+    }
     if (/^\d+$/.test(token)) return token;
     const field: DescField | undefined = at?.fields.find(({ name }) => name === token);
     const choice = at?.oneofs.find(({ name }) => name === token);
-    at = insideOf(field);
+    if (field?.fieldKind === 'map') map = field;
+    else at = insideOf(field);
     if (choice !== undefined) return jsonNamesOfChoices.get(keyOf(choice)) ?? token;
     return field === undefined ? token : jsonNameOf(field);
   });

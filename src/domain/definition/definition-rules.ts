@@ -4,6 +4,7 @@ import { isObject } from '../json.ts';
 import type { Violation } from '../violations.ts';
 import { fieldProblems } from './field-rules.ts';
 import { patternProblems } from './pattern-rules.ts';
+import { translationProblems } from './translation-rules.ts';
 
 /**
  * Returns what is wrong between the parts of a definition: the rules that its schema can't express.
@@ -25,6 +26,7 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
     ...patterns.values(),
     ...sharedIds(fields),
     ...pageProblems(input.pages, fields),
+    ...translationProblems(input),
     ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
     ...deliveryProblems(input.delivery, fields, options),
     ...(options.keyless ? keylessProblems(input.delivery, fields) : []),

@@ -5,7 +5,9 @@ import { atMost, type Violation, violationsOf } from '../violations.ts';
 import { definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
 import { normalizeField } from './field-rules.ts';
+import { pageSchema } from './page.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
+import { normalizeTranslations, type Translations, translationsSchema } from './translations.ts';
 
 export type { Condition } from '../conditions/condition.ts';
 export type { Field } from '../fields/field.ts';
@@ -14,13 +16,6 @@ export type { Settings } from './settings.ts';
 
 /** The shape of a slug: a label, not unique. */
 const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
-
-const pageSchema = z
-  .strictObject({
-    title: z.string().min(1).max(200).exactOptional().describe('Shown above the fields of the step.'),
-    description: z.string().min(1).max(2000).exactOptional().describe('Shown below the title.'),
-  })
-  .meta({ id: 'Page', description: 'A step of a multi-page form.' });
 
 /** The shape of a form definition as people send it, also for the API description. */
 export const definitionSchema = z
@@ -35,6 +30,7 @@ export const definitionSchema = z
     delivery: deliverySchema,
     settings: settingsSchema.prefault({}),
     pages: z.array(pageSchema).max(100).exactOptional().describe('The steps of a multi-page form, in order.'),
+    translations: translationsSchema.exactOptional(),
   })
   .meta({ id: 'FormDefinition', description: 'A form: its fields, where submissions go, its settings.' });
 
@@ -55,7 +51,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     ...definitionProblems(input, options),
   ];
   if (!parsed.success || violations.length > 0) return { ok: false, violations: atMost(violations) };
-  const { name, slug, description, fields, delivery, settings, pages = [] } = parsed.data;
+  const { name, slug, description, fields, delivery, settings, pages = [], translations = {} } = parsed.data;
   const definition: FormDefinition = {
     name,
     slug,
@@ -64,6 +60,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     delivery: withoutSecret(delivery),
     settings: normalizeSettings(settings),
     ...(pages.length > 0 && { pages }),
+    ...(Object.keys(translations).length > 0 && { translations: normalizeTranslations(translations) }),
   };
   if (delivery.type !== 'webhook' || delivery.secret === undefined) return { ok: true, definition };
   return { ok: true, definition, deliverySecret: delivery.secret };
@@ -91,4 +88,5 @@ export type FormDefinition = {
   settings: Settings;
   /** What the steps are called, the first one first. */
   pages?: z.output<typeof pageSchema>[];
+  translations?: Translations;
 };

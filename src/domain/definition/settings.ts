@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isLanguageTag } from '../accept-language.ts';
 import { isDatetime } from '../fields/date-time.ts';
 import { isHttpsUrl } from '../https-url.ts';
 
@@ -68,7 +69,7 @@ export const settingsSchema = z
       .exactOptional()
       .describe('How many submissions the form takes.'),
     locale: text(35)
-      .refine(isLocale, 'Expected a language tag (BCP 47) such as en or de-CH')
+      .refine(isLanguageTag, 'Expected a language tag (BCP 47) such as en or de-CH')
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
     review: z.boolean().default(false).describe('Ends the page with a step that shows all answers.'),
@@ -115,14 +116,6 @@ function kindOfPicture(bytes: Buffer): string | undefined {
   if (bytes.subarray(0, 3).equals(JPEG)) return 'jpeg';
   const riff = bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP';
   return riff ? 'webp' : undefined;
-}
-
-function isLocale(text: string): boolean {
-  try {
-    return Intl.getCanonicalLocales(text).length === 1;
-  } catch {
-    return false;
-  }
 }
 
 const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z');

@@ -7,7 +7,7 @@ import { acceptAttribute, checkUpload, filenameOf, uploadSchema } from './file.t
 import { lengthOf, readText } from './text.ts';
 
 /** The ways to sign: with a pen or a finger, which makes a picture, or by typing a name. */
-export const signatureWays = ['drawn', 'typed'] as const;
+const signatureWays = ['drawn', 'typed'] as const;
 
 /** The most characters of a typed signature. */
 export const MAX_SIGNATURE_LENGTH = 200;

@@ -3,7 +3,7 @@ import { type Form, FormsService, type GetAgentSchemaResponse } from '../../../g
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
-import { agentSchemaOf, agentSchemaReply } from '../agent-schema.ts';
+import { agentSchemaOf, agentSchemaReply, preferredLanguage, preferredLanguageOf } from '../agent-schema.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
 import {
@@ -25,6 +25,8 @@ import {
   formStatus,
   listedForm,
   listedFormOf,
+  missingOf,
+  missingTranslations,
   statusOf,
 } from './schemas.ts';
 
@@ -37,6 +39,7 @@ const createdReply = z.object({
     slug: z.string(),
     status: formStatus,
     activate_url: z.string().describe('Relative path; the token in it works once, for 7 days.'),
+    missing_translations: missingTranslations,
   }),
 });
 
@@ -78,13 +81,26 @@ export const formRoutes: Route[] = tagged('Forms', [
     ...definitionBody,
     summary: 'Check a definition; nothing is stored',
     input: ({ body }) => ({ definition: body }),
-    reply: z.object({ ok: z.literal(true), form: definitionSchema }),
-    answer: ({ definition }) => ({ ok: true as const, form: definitionOf(definition) }),
+    reply: z.object({
+      ok: z.literal(true),
+      form: definitionSchema,
+      missing_translations: missingTranslations,
+    }),
+    answer: ({ definition, missingTranslations }) => ({
+      ok: true as const,
+      form: definitionOf(definition),
+      ...missingOf({ missingTranslations }),
+    }),
   }),
   route('get', '/v1/forms/:id/agent-schema', rpcs.getAgentSchema, {
     summary: 'What a form asks, for agents and renderers',
+    headers: preferredLanguage,
     query: agentSchemaQuery,
-    input: ({ id, query: { brief } }) => ({ formId: id, includeDefinition: !brief }),
+    input: ({ id, query: { brief } }, { request, response }) => ({
+      formId: id,
+      includeDefinition: !brief,
+      language: preferredLanguageOf(request, response),
+    }),
     reply: z.union([wholeSchemaReply, agentSchemaReply]),
     answer: ({ schema, ...whole }, { baseUrl }) =>
       schema === undefined ? wholeSchemaOf(whole, baseUrl) : agentSchemaOf(schema),
@@ -127,9 +143,10 @@ export const formRoutes: Route[] = tagged('Forms', [
   }),
 ]);
 
-function createdOf({ id, name, slug, status }: Form, token: string) {
+function createdOf(form: Form, token: string) {
+  const { id, name, slug, status } = form;
   const activateUrl = `/api/forms/${id}/activate?token=${encodeURIComponent(token)}`;
-  return { id, name, slug, status: statusOf(status), activate_url: activateUrl };
+  return { id, name, slug, status: statusOf(status), activate_url: activateUrl, ...missingOf(form) };
 }
 
 function wholeSchemaOf(

@@ -52,9 +52,25 @@ export const share = z
   })
   .meta({ id: 'Share', description: 'How people and websites reach a published form.' });
 
+/** What the translations of a form lack; absent where they lack nothing. */
+export const missingTranslations = z
+  .array(
+    z.object({
+      language: z.string().describe('A BCP 47 tag.'),
+      paths: z.array(z.string()).describe('Such as `fields.email.label`; at most 100.'),
+    }),
+  )
+  .exactOptional()
+  .describe('What the translations lack, which people read in the form’s own language.');
+
 /** A form with its definition. */
 export const form = z
-  .object({ ...formFields, definition: definitionSchema, share: share.exactOptional() })
+  .object({
+    ...formFields,
+    definition: definitionSchema,
+    share: share.exactOptional(),
+    missing_translations: missingTranslations,
+  })
   .meta({ id: 'Form' });
 
 /** A form as lists show it. */
@@ -82,7 +98,20 @@ function creatorOf(creator: Form['createdBy']): string {
 /** A form as replies show it, with its definition. */
 export function formOf(message: Form | undefined): z.input<typeof form> {
   const there = present(message);
-  return { ...listedFormOf(there), definition: definitionOf(there.definition), ...sharedOf(there) };
+  return {
+    ...listedFormOf(there),
+    definition: definitionOf(there.definition),
+    ...sharedOf(there),
+    ...missingOf(there),
+  };
+}
+
+/** The part of a reply that says what translations lack; empty if they lack nothing. */
+export function missingOf({ missingTranslations: missing }: Pick<Form, 'missingTranslations'>): {
+  missing_translations?: z.input<typeof missingTranslations>;
+} {
+  if (missing.length === 0) return {};
+  return { missing_translations: missing.map(({ language, paths }) => ({ language, paths })) };
 }
 
 /** The part of a reply that says how to share a form; empty unless it is published. */

@@ -7,7 +7,7 @@ import { contentError } from '../../http/errors.ts';
 import { present, textOrNull } from '../../http/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
-import { cursor, formId, idempotencyKey, limit, nextCursor } from './schemas.ts';
+import { cursor, formId, idempotencyKey, language, limit, nextCursor } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
@@ -210,6 +210,7 @@ export const formTools: Tool[] = [
     input: z.strictObject({
       form_id: formId,
       detail: z.enum(['questions', 'definition']).default('questions'),
+      language,
     }),
     output: z.looseObject({
       form: formShape,
@@ -219,9 +220,9 @@ export const formTools: Tool[] = [
       example: jsonObject.optional(),
       definition: jsonObject.optional(),
     }),
-    async run({ form_id: id, detail }, { call }) {
+    async run({ form_id: id, detail, language: wanted }, { call }) {
       const form = present((await call(rpcs.getForm, { formId: id })).form);
-      const described = detail === 'definition' ? wholeOf(form) : await questionsOf(id, call);
+      const described = detail === 'definition' ? wholeOf(form) : await questionsOf(id, call, wanted);
       return {
         facts: { form: formOf(form), ...described },
         ...(isByStranger(form) && { untrusted: ['form.name', ...Object.keys(described)] }),
@@ -231,8 +232,8 @@ export const formTools: Tool[] = [
 ];
 
 /** What a form asks, in as few words as a model needs. */
-export async function questionsOf(formId: string, call: Exchange['call']) {
-  const { schema } = await call(rpcs.getAgentSchema, { formId });
+export async function questionsOf(formId: string, call: Exchange['call'], language = '') {
+  const { schema } = await call(rpcs.getAgentSchema, { formId, language });
   const { description, questions, jsonSchema, example } = present(schema);
   return {
     ...(description !== '' && { description }),

@@ -20,6 +20,12 @@ export const idempotencyKey = z
   .exactOptional()
   .describe('Any text of your own: repeated with it, the same call gives the first result again.');
 
+export const language = z
+  .string()
+  .max(100)
+  .default('')
+  .describe('Of the questions, as a BCP 47 tag, if the form is translated into it.');
+
 /** Few, since models pay for each word. */
 const SMALL_PAGE = 10;
 

@@ -5,7 +5,7 @@ import { waitSeconds } from '../../domain/limits.ts';
 import { durationOf, present } from '../../http/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { defineTool, jsonObject, type Outcome, type Tool } from '../tool.ts';
-import { answersOf, answersShape, sessionId, sessionOf, sessionShape } from './schemas.ts';
+import { answersOf, answersShape, language, sessionId, sessionOf, sessionShape } from './schemas.ts';
 
 const { method: rpcs } = SessionsService;
 
@@ -22,17 +22,17 @@ export const sessionTools: Tool[] = [
       'left to be answered while it is open.',
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
     rpcs: [[rpcs.getSession]],
-    input: z.strictObject({ session_id: sessionId, include_questions: z.boolean().default(false) }),
+    input: z.strictObject({ session_id: sessionId, include_questions: z.boolean().default(false), language }),
     output: sessionOutput.extend({
       questions: z.array(z.string()).optional(),
       json_schema: jsonObject.optional(),
     }),
-    async run({ session_id: id, include_questions: withQuestions }, exchange) {
+    async run({ session_id: id, include_questions: withQuestions, language: wanted }, exchange) {
       const { call } = exchange;
       const session = present((await call(rpcs.getSession, { sessionId: id })).session);
       const outcome = await outcomeOf(session, exchange);
       if (!withQuestions || sessionOf(session).status !== 'open') return outcome;
-      const { schema } = await call(rpcs.getSessionAgentSchema, { sessionId: id });
+      const { schema } = await call(rpcs.getSessionAgentSchema, { sessionId: id, language: wanted });
       const { questions, jsonSchema } = present(schema);
       return {
         ...outcome,

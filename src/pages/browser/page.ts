@@ -57,8 +57,16 @@ function onInput(event?: Event): void {
   saver.changed();
 }
 
-/** A link to a field adds no entry to the history. */
+/** A link to a field adds no entry to the history; one to another language keeps what is typed. */
 function onClick(event: MouseEvent): void {
+  const form = formOf();
+  const language = event.target instanceof Element ? event.target.closest('.languages a') : null;
+  const plain = !event.metaKey && !event.ctrlKey && !event.shiftKey;
+  if (form !== undefined && language instanceof HTMLAnchorElement && plain) {
+    event.preventDefault();
+    if (!busy) void switchLanguage(form, language.href);
+    return;
+  }
   const link = event.target instanceof Element ? event.target.closest('.summary a, .notice a') : null;
   const control = document.getElementById(link?.getAttribute('href')?.slice(1) ?? '');
   if (control === null) return;
@@ -109,8 +117,19 @@ function onPopState(event: PopStateEvent): void {
   if (typeof page === 'number' && page !== pageOf()) void go(form, `page:${page}`, false);
 }
 
+async function switchLanguage(form: HTMLFormElement, address: string): Promise<void> {
+  await (uploadsUnderWay() ?? saver.underWay());
+  saver.stop();
+  await go(form, `page:${pageOf()}`, false, address);
+}
+
 /** Posts the step, and replaces the page by the one that comes back. */
-async function go(form: HTMLFormElement, goal: string, push: boolean): Promise<void> {
+async function go(
+  form: HTMLFormElement,
+  goal: string,
+  push: boolean,
+  address = location.href,
+): Promise<void> {
   setBusy(true);
   const before = pageOf();
   try {
@@ -118,10 +137,13 @@ async function go(form: HTMLFormElement, goal: string, push: boolean): Promise<v
     data.set('_go', goal);
     data.set('_fetched', 'true');
     const body = form.getAttribute('enctype') === null ? new URLSearchParams(textsOf(data)) : data;
-    const response = await fetch(location.href, { method: 'POST', body, headers: { accept: 'text/html' } });
+    const response = await fetch(address, { method: 'POST', body, headers: { accept: 'text/html' } });
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');
     main.replaceChildren(...(page.querySelector('main')?.childNodes ?? []));
     document.title = page.title;
+    const { lang, dir } = page.documentElement;
+    Object.assign(document.documentElement, { lang, dir });
+    if (address !== location.href) history.replaceState({ page: pageOf() }, '', response.url);
     const moved = push && formOf() !== undefined && pageOf() !== before;
     if (moved) history.pushState({ page: pageOf() }, '', response.url);
     prepare();

@@ -33,7 +33,7 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
   const failed = problems.size > 0 || view.otherProblems.length > 0;
 
-  const body = html`<h1>${session.formName}</h1>
+  const body = html`${view.languages}<h1>${session.formName}</h1>
 ${session.description !== '' && number === 1 && html`<p class="lead">${session.description}</p>`}
 ${
   progress !== '' &&
@@ -184,6 +184,8 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
 /** What a step is shown with. */
 export type FormView = {
   language: Language;
+  /** Links to the page in other languages. */
+  languages: Html | false;
   /** The relative path to the service's root. */
   root: string;
   fields: readonly Field[];

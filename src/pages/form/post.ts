@@ -11,6 +11,7 @@ import { languageOf } from '../messages.ts';
 import { renderCompletion } from './completion-page.ts';
 import { type Move, movedOrder } from './controls/ranking.ts';
 import { type FormView, renderForm } from './form-page.ts';
+import { queryWith } from './languages.ts';
 import { fieldIdOf, problemsOf } from './problems.ts';
 import { inputsOf, type Posted, readPosted, readPostedAgain } from './read-post.ts';
 import { textsOf, viewOf } from './show.ts';
@@ -56,14 +57,14 @@ async function submitAgain(again: Omit<Submission, 'posted'>, inputs: FormInputs
 
 /** Does what the person asked for, and shows what comes next. */
 async function answer(post: Post): Promise<void> {
-  const { visit, response, posted, fields, session } = post;
+  const { visit, request, response, posted, fields, session } = post;
   if (posted.goal.kind === 'save') return save(post);
   if (posted.goal.kind === 'move') return moveOption(post, posted.goal);
   // On a form of one page without conditions there is nothing to check before it is submitted.
   const plain = fields.every(({ page, visibleWhen }) => page === 1 && visibleWhen === undefined);
-  if (plain && !session.review && posted.problems.length === 0) return submit(post, {});
-
   const forward = posted.goal.kind === 'forward';
+  if (forward && plain && !session.review && posted.problems.length === 0) return submit(post, {});
+
   const saved = await visit.save({
     inputs: inputsOf(posted.texts),
     page: forward ? posted.step : 0,
@@ -84,7 +85,8 @@ async function answer(post: Post): Promise<void> {
   if (step === undefined) return submit(post, answers);
   // Saved answers can be read again, so the step gets an address that the browser can go back to.
   if (saved.saved && saved.violations.length === 0 && visit.isKeptByAddress()) {
-    response.redirect(303, `?step=${step}`);
+    const { lang } = request.query;
+    response.redirect(303, queryWith({ query: { lang } }, { step: String(step) }));
     return;
   }
   return showAgain(post, { answers, problems: [], step });

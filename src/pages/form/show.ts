@@ -7,6 +7,7 @@ import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
+import { languageSwitch } from './languages.ts';
 import { type Answers, fieldsOf, stepFor } from './steps.ts';
 import { readOpen } from './visit.ts';
 import { visitOf } from './visit-of.ts';
@@ -29,8 +30,10 @@ export function viewOf(
   fields: readonly Field[],
   state: Pick<FormView, 'answers' | 'step' | 'texts'>,
 ): FormView {
+  const language = languageOf(request, session.locale);
   return {
-    language: languageOf(request, session.locale),
+    language,
+    languages: languageSwitch(session, { request, language }),
     root: rootOf(request),
     fields,
     files: filesOf(state.answers),

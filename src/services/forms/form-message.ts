@@ -9,6 +9,7 @@ import {
 } from '../../../gen/forms/v1/forms_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
+import { missingTranslations } from '../../domain/definition/missing-translations.ts';
 import type { Share } from '../../domain/definition/share.ts';
 import type { Form, FormSummary } from '../../store/forms.ts';
 import type { VersionSummary } from '../../store/versions.ts';
@@ -32,7 +33,10 @@ export function formToMessage(
     ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
     ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
     ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
-    ...(definition !== undefined && { definition: definitionToMessage(definition) }),
+    ...(definition !== undefined && {
+      definition: definitionToMessage(definition),
+      missingTranslations: missingTranslations(definition),
+    }),
     ...(share !== undefined && { share }),
   };
 }

@@ -7,9 +7,12 @@ import type {
   CreateFormResponseSchema,
   FormsService,
 } from '../../../gen/forms/v1/forms_pb.js';
+import { preferredLanguages } from '../../domain/accept-language.ts';
 import { answersSchema } from '../../domain/answers/json-schema.ts';
 import { networkOf } from '../../domain/client-network.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
+import { missingTranslations } from '../../domain/definition/missing-translations.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets.ts';
 import { type Caller, callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
@@ -44,7 +47,10 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
         keyless: callerOf(call).keyId === undefined,
         allowPrivateUrls: settings.allowPrivateWebhooks,
       });
-      return { definition: definitionToMessage(definition) };
+      return {
+        definition: definitionToMessage(definition),
+        missingTranslations: missingTranslations(definition),
+      };
     },
 
     createForm: (request, call) => createForm(context, request, call),
@@ -92,16 +98,17 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
 
-    async getAgentSchema({ formId, includeDefinition }, call) {
+    async getAgentSchema({ formId, includeDefinition, language }, call) {
       const caller = callerOf(call);
       const form = await ownForm(database, caller, formId);
-      const definition = await definitionInUse(database, form);
+      const definition = translate(await definitionInUse(database, form), preferredLanguages(language));
       if (!includeDefinition) {
         const described = { formId, versionId: form.currentVersionId ?? '', definition };
         return { schema: await agentSchemaToMessage(context, described) };
       }
+      const named = { ...form, name: definition.name };
       const message =
-        caller.keyId === undefined ? formToStranger(form, definition) : formToMessage(form, definition);
+        caller.keyId === undefined ? formToStranger(named, definition) : formToMessage(named, definition);
       return { form: message, jsonSchema: answersSchema(definition) };
     },
   };

@@ -1,11 +1,14 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext } from '@connectrpc/connect';
 import { type HostedSessionSchema, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { PageSchema } from '../../../gen/forms/v1/definition_pb.js';
+import { preferredLanguages } from '../../domain/accept-language.ts';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
 import { themeToMessage } from '../../domain/definition/definition-message.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { fieldToMessage } from '../../domain/fields/field-message.ts';
 import { memoize } from '../../domain/memoize.ts';
@@ -29,6 +32,14 @@ export function hostedState(session: Session, availability: Availability): Hoste
     default:
       return availability satisfies never;
   }
+}
+
+/** A definition in the language that the caller prefers, by the `Accept-Language` of the call, if it has that one. */
+export function inLanguageOf(
+  definition: FormDefinition,
+  { requestHeader }: Pick<HandlerContext, 'requestHeader'>,
+): FormDefinition {
+  return translate(definition, preferredLanguages(requestHeader.get('accept-language') ?? ''));
 }
 
 /** What a page shows of a session that takes no answers any more: neither answers nor fields. */

@@ -7,6 +7,7 @@ import {
   type SubmitHostedSessionRequest,
 } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { languagesOf } from '../../domain/definition/translate.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
 import { markSessionOpened } from '../../store/sessions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -19,6 +20,7 @@ import {
   currentAnswers,
   endedToMessage,
   hostedState,
+  inLanguageOf,
   openToMessage,
   visibleAnswers,
 } from './hosted-message.ts';
@@ -31,7 +33,7 @@ import { visitorMethods } from './visitors.ts';
 /** Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts. */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
-    getHostedSession: (request) => getHostedSession(context, request),
+    getHostedSession: (request, call) => getHostedSession(context, request, call),
     saveHostedAnswers: (request, call) => saveHostedAnswers(context, request, call),
     submitHostedSession: (request, call) => submitHostedSession(context, request, call),
     ...visitorMethods(context),
@@ -39,20 +41,26 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
   };
 }
 
-async function getHostedSession(context: ServiceContext, { sessionId, preview }: GetHostedSessionRequest) {
+async function getHostedSession(
+  context: ServiceContext,
+  { sessionId, preview }: GetHostedSessionRequest,
+  call: HandlerContext,
+) {
   const session = await anySession(context.database, sessionId);
   const form = await publishedForm(context.forms, session.formId);
   const version = await context.forms.version(session.versionId);
   const { definition } = version;
+  const shown = inLanguageOf(definition, call);
   const now = context.now();
   const state = hostedState(session, availabilityOf(form, now));
-  if (state !== HostedState.OPEN) return { session: endedToMessage(definition, form, state) };
+  if (state !== HostedState.OPEN) return { session: endedToMessage(shown, form, state) };
 
   if (session.openedAt === null && !preview) await markSessionOpened(context.database, session.id);
   const held = visibleAnswers(definition, currentAnswers(definition, session));
   const answers = await describeUnclaimed(context, version, held);
   const token = issueToken(context.secretKey, session.id, now);
-  return { session: openToMessage(definition, form, { session, answers, issueToken: token }) };
+  const languages = languagesOf(definition);
+  return { session: { ...openToMessage(shown, form, { session, answers, issueToken: token }), languages } };
 }
 
 async function saveHostedAnswers(

@@ -8,6 +8,7 @@ import {
   type SubmitHostedFormRequest,
 } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { languagesOf } from '../../domain/definition/translate.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
 import { bytesOfSession } from '../../store/keyless-storage.ts';
@@ -24,6 +25,7 @@ import {
   currentAnswers,
   endedToMessage,
   hostedState,
+  inLanguageOf,
   openToMessage,
   visibleAnswers,
 } from './hosted-message.ts';
@@ -34,14 +36,14 @@ import { formOfPage, readPrefill, sessionOfVisitor, visitWith } from './visit.ts
 /** The RPCs for whoever visits a form's own page: they show and take, and store a session when there is something to keep. */
 export function visitorMethods(context: ServiceContext): VisitorMethods {
   return {
-    getHostedForm: (request) => getHostedForm(context, request),
+    getHostedForm: (request, call) => getHostedForm(context, request, call),
     openHostedSession: (request, call) => openHostedSession(context, request, call),
     checkHostedAnswers: (request) => checkHostedAnswers(context, request),
     submitHostedForm: (request, call) => submitHostedForm(context, request, call),
   };
 }
 
-async function getHostedForm(context: ServiceContext, request: GetHostedFormRequest) {
+async function getHostedForm(context: ServiceContext, request: GetHostedFormRequest, call: HandlerContext) {
   const form = await formOfPage(context, request.formId);
   const now = context.now();
   const availability = availabilityOf(form, now);
@@ -49,16 +51,21 @@ async function getHostedForm(context: ServiceContext, request: GetHostedFormRequ
   const session = begun && isShown(begun, request) ? begun : undefined;
   const version = session === undefined ? form.version : await context.forms.version(session.versionId);
   const { definition } = version;
+  const shown = inLanguageOf(definition, call);
   const state = session === undefined ? stateOf(availability) : hostedState(session, availability);
   const page = { permanent: true, sessionId: session?.id ?? '' };
-  if (state !== HostedState.OPEN) return { session: { ...endedToMessage(definition, form, state), ...page } };
+  if (state !== HostedState.OPEN) return { session: { ...endedToMessage(shown, form, state), ...page } };
 
   const visit = session ?? visitWith(await readPrefill(version, request.prefill), now);
   const held = visibleAnswers(definition, currentAnswers(definition, visit));
   const answers = await describeUnclaimed(context, version, held);
   const token = issueToken(context.secretKey, form.id, now);
   return {
-    session: { ...openToMessage(definition, form, { session: visit, answers, issueToken: token }), ...page },
+    session: {
+      ...openToMessage(shown, form, { session: visit, answers, issueToken: token }),
+      ...page,
+      languages: languagesOf(definition),
+    },
   };
 }
 

@@ -11,6 +11,8 @@ import {
   type SubmitSessionRequest,
   type UpdateSessionRequest,
 } from '../../../gen/forms/v1/sessions_pb.js';
+import { preferredLanguages } from '../../domain/accept-language.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { sessionEvent } from '../../domain/events/session-event.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
@@ -145,12 +147,13 @@ async function getSession(context: ServiceContext, { sessionId }: GetSessionRequ
 
 async function getSessionAgentSchema(
   context: ServiceContext,
-  { sessionId }: GetSessionAgentSchemaRequest,
+  { sessionId, language }: GetSessionAgentSchemaRequest,
   caller: Caller,
 ) {
   const session = await ownSession(context.database, caller, sessionId);
   const { form, version } = await openSession(context, session);
-  const described = { formId: form.id, versionId: version.id, definition: version.definition };
+  const definition = translate(version.definition, preferredLanguages(language));
+  const described = { formId: form.id, versionId: version.id, definition };
   return {
     schema: await agentSchemaToMessage(context, described, savedAnswers(session)),
     url: `${context.settings.hostedUrl}/f/${session.id}`,

@@ -7,6 +7,7 @@ export const ar: Words = {
   goBack: 'رجوع',
   submit: 'إرسال',
   step: 'الخطوة {step} من {steps}',
+  language: 'اللغة',
   required: 'مطلوب',
   requiredNote: 'الحقول المميزة بعلامة * مطلوبة.',
   choose: 'اختر…',

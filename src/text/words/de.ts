@@ -7,6 +7,7 @@ export const de: Words = {
   goBack: 'Zurück',
   submit: 'Absenden',
   step: 'Schritt {step} von {steps}',
+  language: 'Sprache',
   required: 'erforderlich',
   requiredNote: 'Mit * markierte Felder sind erforderlich.',
   choose: 'Bitte wählen …',

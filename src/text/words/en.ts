@@ -5,6 +5,7 @@ export const en = {
   goBack: 'Back',
   submit: 'Submit',
   step: 'Step {step} of {steps}',
+  language: 'Language',
   required: 'required',
   requiredNote: 'Fields marked * are required.',
   choose: 'Choose…',

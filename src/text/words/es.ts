@@ -7,6 +7,7 @@ export const es: Words = {
   goBack: 'Volver',
   submit: 'Enviar',
   step: 'Paso {step} de {steps}',
+  language: 'Idioma',
   required: 'obligatorio',
   requiredNote: 'Los campos marcados con * son obligatorios.',
   choose: 'Elegir…',

@@ -7,6 +7,7 @@ export const fr: Words = {
   goBack: 'Retour',
   submit: 'Envoyer',
   step: 'Étape {step} sur {steps}',
+  language: 'Langue',
   required: 'obligatoire',
   requiredNote: 'Les champs marqués d’un * sont obligatoires.',
   choose: 'Choisir…',

@@ -7,6 +7,7 @@ export const ja: Words = {
   goBack: '元のページに戻る',
   submit: '送信',
   step: 'ステップ {step} / {steps}',
+  language: '言語',
   required: '必須',
   requiredNote: '* の付いた項目は必須です。',
   choose: '選択してください',

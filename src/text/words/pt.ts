@@ -7,6 +7,7 @@ export const pt: Words = {
   goBack: 'Voltar',
   submit: 'Enviar',
   step: 'Passo {step} de {steps}',
+  language: 'Idioma',
   required: 'obrigatório',
   requiredNote: 'Os campos marcados com * são obrigatórios.',
   choose: 'Escolher…',

@@ -7,6 +7,7 @@ export const zh: Words = {
   goBack: '返回',
   submit: '提交',
   step: '第 {step} 步，共 {steps} 步',
+  language: '语言',
   required: '必填',
   requiredNote: '标有 * 的为必填项。',
   choose: '请选择…',

@@ -265,6 +265,14 @@ export declare type HostedSession = Message<"forms.internal.v1.HostedSession"> &
    * @generated from field: bool review = 18;
    */
   review: boolean;
+
+  /**
+   * The languages that the page can be read in, as BCP 47 tags, the form's own first; empty if it is not translated.
+   * `locale` is the one of this message.
+   *
+   * @generated from field: repeated string languages = 19;
+   */
+  languages: string[];
 };
 
 /**

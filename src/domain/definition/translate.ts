@@ -1,0 +1,65 @@
+import { languageOfTag } from '../accept-language.ts';
+import { memoize } from '../memoize.ts';
+import type { Field, FormDefinition } from './definition.ts';
+import { type FieldTranslation, ownValue, type Translation } from './translations.ts';
+
+/** The languages of a form's page, its own first; none if it is not translated. */
+export function languagesOf({ settings: { locale }, translations }: FormDefinition): string[] {
+  return translations === undefined || locale === undefined ? [] : [locale, ...Object.keys(translations)];
+}
+
+/**
+ * A definition in the first of the preferred languages that it has; in its own if it has none of them. `preferred` are
+ * BCP 47 tags. What is not translated stays in the form's own language. Ids, values and rules are the same in all.
+ */
+export function translate(definition: FormDefinition, preferred: readonly string[]): FormDefinition {
+  const languages = languagesOf(definition);
+  const [own] = languages;
+  const chosen = preferred.map((tag) => bestOf(languages, tag)).find((tag) => tag !== undefined);
+  const translation = chosen === undefined || chosen === own ? undefined : definition.translations?.[chosen];
+  if (chosen === undefined || translation === undefined) return definition;
+  const known = translated(definition);
+  const made = known.get(chosen) ?? translateInto(definition, chosen, translation);
+  known.set(chosen, made);
+  return made;
+}
+
+/** The language itself, else a wider one (`de` for `de-AT`), else another of the same (`de-CH`). */
+function bestOf(languages: readonly string[], tag: string): string | undefined {
+  const wanted = tag.toLowerCase();
+  const parts = wanted.split('-');
+  const wider = parts.map((_, index) => parts.slice(0, parts.length - index).join('-'));
+  const exact = wider.flatMap((each) => languages.filter((language) => language.toLowerCase() === each));
+  return exact[0] ?? languages.find((language) => languageOfTag(language) === languageOfTag(tag));
+}
+
+/** A definition in each language that was asked for. */
+const translated = memoize((_definition: FormDefinition) => new Map<string, FormDefinition>());
+
+function translateInto(
+  original: FormDefinition,
+  locale: string,
+  { fields = {}, pages = [], settings = {}, ...texts }: Translation,
+): FormDefinition {
+  const { translations: _, ...definition } = original;
+  return {
+    ...definition,
+    ...texts,
+    fields: definition.fields.map((field) => translateField(field, ownValue(fields, field.id) ?? {})),
+    settings: { ...definition.settings, ...settings, locale },
+    ...(definition.pages !== undefined && {
+      pages: definition.pages.map((page, index) => ({ ...page, ...pages[index] })),
+    }),
+  };
+}
+
+function translateField(field: Field, { options, rows, ...texts }: FieldTranslation): Field {
+  const labelled = (choices: NonNullable<Field['options']>, labels: Record<string, string> = {}) =>
+    choices.map(({ value, label }) => ({ label: ownValue(labels, value) ?? label, value }));
+  return {
+    ...field,
+    ...texts,
+    ...(field.options !== undefined && { options: labelled(field.options, options) }),
+    ...(field.rows !== undefined && { rows: labelled(field.rows, rows) }),
+  };
+}

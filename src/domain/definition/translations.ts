@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { pageSchema } from './page.ts';
+
+const text = (max: number) => z.string().min(1).max(max).exactOptional();
+
+/** The labels of options, or of rows, by their values. */
+const labels = z.record(z.string(), z.string().min(1).max(200)).exactOptional();
+
+const fieldTranslation = z
+  .strictObject({
+    label: text(200),
+    description: text(2000),
+    placeholder: text(200),
+    agentHint: text(2000),
+    patternMessage: text(500),
+    minLabel: text(100),
+    maxLabel: text(100),
+    options: labels.describe('Labels by the values of the options.'),
+    rows: labels.describe('Labels by the values of the rows.'),
+  })
+  .describe('The texts of a field.');
+
+const translationSchema = z
+  .strictObject({
+    name: text(200),
+    description: text(2000),
+    fields: z.record(z.string(), fieldTranslation).exactOptional().describe('By the ids of the fields.'),
+    pages: z.array(pageSchema).max(100).exactOptional().describe('The steps, in their order.'),
+    settings: z.strictObject({ submitLabel: text(100), successMessage: text(2000) }).exactOptional(),
+  })
+  .meta({ id: 'Translation', description: 'The texts of a form in another language.' });
+
+/** The shape of a form's texts in further languages. */
+export const translationsSchema = z
+  .record(z.string(), translationSchema)
+  .describe(
+    'The texts in further languages, by BCP 47 tag, at most 20; settings.locale is that of the form.',
+  );
+
+/** Leaves out the parts of translations that are empty. */
+export function normalizeTranslations(translations: Translations): Translations {
+  return Object.fromEntries(
+    Object.entries(translations).map(([language, { fields = {}, pages = [], settings = {}, ...texts }]) => {
+      const named = Object.entries(fields).map(([id, { options = {}, rows = {}, ...field }]) => [
+        id,
+        { ...field, ...(hasAny(options) && { options }), ...(hasAny(rows) && { rows }) },
+      ]);
+      return [
+        language,
+        {
+          ...texts,
+          ...(named.length > 0 && { fields: Object.fromEntries(named) }),
+          ...(pages.length > 0 && { pages }),
+          ...(hasAny(settings) && { settings }),
+        },
+      ];
+    }),
+  );
+}
+
+/** The most languages beside a form's own. */
+export const MAX_TRANSLATIONS = 20;
+
+/** The attributes of a field that are texts, but for its options and rows. */
+export const fieldTexts = [
+  'label',
+  'description',
+  'placeholder',
+  'agentHint',
+  'patternMessage',
+  'minLabel',
+  'maxLabel',
+] as const;
+
+export const settingTexts = ['submitLabel', 'successMessage'] as const;
+
+/** The value of a property of its own. */
+export function ownValue<Value>(values: Record<string, Value>, name: string): Value | undefined {
+  return Object.hasOwn(values, name) ? values[name] : undefined;
+}
+
+function hasAny(values: object): boolean {
+  return Object.keys(values).length > 0;
+}
+
+/** The texts of a form in further languages, by their BCP 47 tags. */
+export type Translations = z.output<typeof translationsSchema>;
+
+/** The texts of a form in one language. */
+export type Translation = z.output<typeof translationSchema>;
+
+export type FieldTranslation = z.output<typeof fieldTranslation>;
