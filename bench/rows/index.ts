@@ -7,6 +7,7 @@ import { acceptKeyed } from './accept-keyed.ts';
 import { acceptMetrics } from './accept-metrics.ts';
 import { acceptRpc } from './accept-rpc.ts';
 import { awaiting } from './await.ts';
+import { bytes } from './bytes.ts';
 import { deliver } from './deliver.ts';
 import { exporting } from './export.ts';
 import { fairness } from './fairness.ts';
@@ -44,4 +45,5 @@ export const rows: Row[] = [
   memoryEmbedded,
   overload,
   workers,
+  bytes,
 ];
