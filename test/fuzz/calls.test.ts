@@ -6,6 +6,7 @@ import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
@@ -13,6 +14,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
 import { engines } from '../support/database.ts';
+import { givenOwnerSession } from '../support/owner.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, lastEnvelope, openHttp2 } from '../support/wire.ts';
 import { heapMib } from './heap.ts';
@@ -31,6 +33,7 @@ describe.each(engines)('on %s', { timeout: 180_000 + CALLS * 20 }, (engine) => {
     await using service = await startService({ engine });
     using connection = openHttp2(service.grpcUrl);
     const known = await knownValues(service);
+    const owner = await givenOwnerSession(service, 'owner@example.com', ...(known.form_id ?? []));
     const random = seeded(SEED);
     const complaints: string[] = [];
     const seen = new Map<string, number>();
@@ -47,7 +50,10 @@ describe.each(engines)('on %s', { timeout: 180_000 + CALLS * 20 }, (engine) => {
           known,
           random,
         );
-        const said = await Promise.race([answerOf(service, connection, call), afterMs(HANGS_MS, 'hangs')]);
+        const said = await Promise.race([
+          answerOf(service, connection, { ...call, key: call.ofOwner ? owner : service.key }),
+          afterMs(HANGS_MS, 'hangs'),
+        ]);
         seen.set(said, (seen.get(said) ?? 0) + 1);
         const isFine = documented.has(said) || (call.isEndless && said === 'DeadlineExceeded');
         if (!isFine)
@@ -70,6 +76,7 @@ const services: DescService[] = [
   HostedService,
   KeysService,
   MailService,
+  OwnersService,
   SessionsService,
   SubmissionsService,
   UploadsService,
@@ -139,15 +146,20 @@ function callOf(method: DescMethod, known: KnownValues, random: () => number): C
     isEndless,
     message,
     timeoutMs: isEndless ? 20 : HANGS_MS / 2,
-    authorized: random() < 0.9,
+    ofOwner: method.parent === OwnersService && random() < 0.95,
+    authorized: random() < 0.9 && method.name !== 'SignOut',
   };
 }
 
 /** `ok`, or the name of the code that a call failed with. */
-async function answerOf(service: TestService, connection: Http2Connection, call: Call): Promise<string> {
-  const { path, protocol, isUnary, message, timeoutMs, authorized } = call;
+async function answerOf(
+  service: TestService,
+  connection: Http2Connection,
+  call: Call & { key: string },
+): Promise<string> {
+  const { path, protocol, isUnary, message, timeoutMs, authorized, key } = call;
   const headers = {
-    ...(authorized && { authorization: `Bearer ${service.key}` }),
+    ...(authorized && { authorization: `Bearer ${key}` }),
     [protocol.startsWith('grpc') ? 'grpc-timeout' : 'connect-timeout-ms']: protocol.startsWith('grpc')
       ? `${timeoutMs}m`
       : String(timeoutMs),
@@ -211,5 +223,7 @@ type Call = {
   isEndless: boolean;
   message: Buffer;
   timeoutMs: number;
+  /** Whether the credential is an owner's session, not a key. */
+  ofOwner: boolean;
   authorized: boolean;
 };

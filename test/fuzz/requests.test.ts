@@ -4,6 +4,7 @@ import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
@@ -11,6 +12,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { examples } from '../gateway/examples.ts';
 import { engines } from '../support/database.ts';
 import { fieldCases } from '../support/field-cases.ts';
+import { givenOwnerSession } from '../support/owner.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { heapMib } from './heap.ts';
 import {
@@ -74,6 +76,7 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
   it('answers hostile and broken RPCs with the codes of refusals, never with 5xx', async () => {
     await using service = await startService({ engine });
     const ids = await givenOneOfEach(service);
+    const owner = await givenOwnerSession(service, 'owner@example.com', ids.forms ?? '');
     const random = seeded(SEED + 1);
     const complaints: string[] = [];
 
@@ -85,7 +88,10 @@ describe.each(engines)('on %s', { timeout: TIMEOUT_MS }, (engine) => {
         'connect-protocol-version': '1',
         // What waits for a session answers shortly before.
         'connect-timeout-ms': '3000',
-        ...(random() < 0.8 && { authorization: `Bearer ${service.key}` }),
+        ...(random() < 0.8 &&
+          method.name !== 'SignOut' && {
+            authorization: `Bearer ${method.parent === OwnersService ? owner : service.key}`,
+          }),
       };
       const path = `/${method.parent.typeName}/${method.name}`;
       const answer = await send('POST', service.url + path, headers, body);
@@ -125,6 +131,7 @@ const rpcs = [
   HostedService,
   KeysService,
   MailService,
+  OwnersService,
   SessionsService,
   SubmissionsService,
   UploadsService,
@@ -261,6 +268,11 @@ function rpcBody(ids: Ids, random: () => number): [string, Buffer] {
     inputs: [{ name: 'email', values: ['ada@example.com'] }],
     fieldId: 'email',
     content: 'AAAA',
+    text: 'ada',
+    format: 'EXPORT_FORMAT_CSV',
+    filter: { status: 'SUBMISSION_STATUS_ACCEPTED', createdAfter: '2026-01-01T00:00:00Z' },
+    stopped: true,
+    deviceToken: 'token',
   };
   return ['application/json', Buffer.from(JSON.stringify(spoiled(sample, random)))];
 }
