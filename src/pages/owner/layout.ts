@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { Page } from '../../http/reply.ts';
-import { type Content, type Html, html } from '../../text/html.ts';
+import { attributes, type Content, type Html, html } from '../../text/html.ts';
 import { fill } from '../../text/words/language.ts';
 import type { OwnerLanguage } from '../../text/words/owner/index.ts';
 import { renderPage, rootOf } from '../layout.ts';
@@ -33,9 +33,10 @@ export function csrfInput(csrf: string): Html {
   return html`<input type="hidden" name="${CSRF_INPUT}" value="${csrf}">`;
 }
 
-/** A form that is one button. */
-export function buttonForm({ action, csrf, label, quiet = false, more }: ButtonForm): Html {
-  return html`<form class="inline" method="post" action="${action}">${csrfInput(csrf)}${more}<button${quiet ? html` class="quiet"` : false}>${label}</button></form>`;
+/** A form that is one button. `name` is what assistive technology calls it, where its label is short. */
+export function buttonForm({ action, csrf, label, name, quiet = false, more }: ButtonForm): Html {
+  const button = attributes({ class: quiet && 'quiet', 'aria-label': name });
+  return html`<form class="inline" method="post" action="${action}">${csrfInput(csrf)}${more}<button${button}>${label}</button></form>`;
 }
 
 /** A table that scrolls where it is wider than the page. `name` says what it shows. */
@@ -46,7 +47,14 @@ export function dataTable(name: string, columns: readonly Content[], rows: reado
 </table></div>`;
 }
 
-type ButtonForm = { action: string; csrf: string; label: string; quiet?: boolean; more?: Content };
+type ButtonForm = {
+  action: string;
+  csrf: string;
+  label: string;
+  name?: string;
+  quiet?: boolean;
+  more?: Content;
+};
 
 type SignedIn = { address: string; csrf: string };
 

@@ -125,9 +125,9 @@ function recipientsOf({ recipients }: OwnedForm, view: View): Html {
   const { owner } = language;
   const rows = recipients.map(({ address, confirmed }) => {
     const more = html`<input type="hidden" name="email" value="${address}">`;
-    const label = fill(owner.remove, { email: address });
+    const name = fill(owner.remove, { email: address });
     return html`<li>${address} ${!confirmed && html`<span class="note">${owner.waits}</span>`}
-${buttonForm({ action: `${here}/recipients/remove`, csrf, label, quiet: true, more })}</li>
+${buttonForm({ action: `${here}/recipients/remove`, csrf, label: language.words.remove, name, quiet: true, more })}</li>
 `;
   });
   return html`<h2>${owner.recipients}</h2>
