@@ -149,7 +149,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(await page.textContent('main')).toContain('eve@example.com was asked');
     if (name === 'with script') expect(await browser.audit(page)).toEqual([]);
     await see('people');
-    await page.click('text=Remove bob@example.com');
+    await page.click('[aria-label="Remove bob@example.com"]');
     await page.click('.tabs >> text=Answers');
     await page.click('tbody tr:last-child a');
 

@@ -1,18 +1,15 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32, deflateSync, inflateSync } from 'node:zlib';
 import { pino } from 'pino';
 import { type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { smallerPng } from '../support/png.ts';
 import { freePort, temporaryFolder } from '../support/spawn.ts';
 
-const SIGNATURE_BYTES = 8;
-/** Length, type and checksum. */
-const CHUNK_FRAME_BYTES = 12;
-
 /**
- * Pictures of the pages for the documents: `npm run screenshots` writes them to docs/screenshots.
+ * Pictures of the pages for the documents: `npm run screenshots` writes them to docs/screenshots, and those of
+ * walk.browser.test.ts.
  *
  * It starts a service of its own and needs Chromium (CHROMIUM_PATH, else Debian's).
  */
@@ -164,34 +161,9 @@ const draft = await call('POST', '/api/forms/create', booking);
 await take(await open(draft.form.activate_url, desk), 'activate');
 
 async function take(page: Page, name: string, { fullPage = true } = {}): Promise<void> {
-  const picture = smaller(await page.screenshot({ fullPage, animations: 'disabled', caret: 'hide' }));
+  const picture = smallerPng(await page.screenshot({ fullPage, animations: 'disabled', caret: 'hide' }));
   await writeFile(join(folder, `${name}.png`), picture);
   process.stdout.write(`${name}.png ${Math.ceil(picture.length / 1024)} KB\n`);
-}
-
-/** The same picture packed tightly: the browser packs in a hurry. */
-function smaller(png: Buffer): Buffer {
-  const parts: Buffer[] = [];
-  const data: Buffer[] = [];
-  for (let at = SIGNATURE_BYTES; at < png.length; ) {
-    const length = png.readUInt32BE(at);
-    const type = png.toString('latin1', at + 4, at + 8);
-    const content = png.subarray(at + 8, at + 8 + length);
-    if (type === 'IDAT') data.push(content);
-    else if (type === 'IEND')
-      parts.push(chunk('IDAT', deflateSync(inflateSync(Buffer.concat(data)), { level: 9 })));
-    if (type !== 'IDAT') parts.push(chunk(type, content));
-    at += length + CHUNK_FRAME_BYTES;
-  }
-  return Buffer.concat([png.subarray(0, SIGNATURE_BYTES), ...parts]);
-}
-
-function chunk(type: string, content: Buffer): Buffer {
-  const body = Buffer.concat([Buffer.from(type, 'latin1'), content]);
-  const frame = Buffer.alloc(CHUNK_FRAME_BYTES - 4);
-  frame.writeUInt32BE(content.length, 0);
-  frame.writeUInt32BE(crc32(body), 4);
-  return Buffer.concat([frame.subarray(0, 4), body, frame.subarray(4)]);
 }
 
 async function open(path: string, options: BrowserContextOptions): Promise<Page> {
