@@ -78,8 +78,12 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
   });
 
   // A series that begins with its first event would hide that event from rates.
-  for (const channel of ['webhook', 'mail'] as const)
-    for (const outcome of OUTCOMES) attempts.inc({ channel, outcome }, 0);
+  const attemptsOf = (channel: string) => {
+    const counts = new Map(OUTCOMES.map((outcome) => [outcome, attempts.labels(channel, outcome)]));
+    for (const count of counts.values()) count.inc(0);
+    return { counts, times: attemptTimes.labels(channel) };
+  };
+  const ofChannel = { webhook: attemptsOf('webhook'), mail: attemptsOf('mail') };
   for (const limit of LIMITS) limits.inc({ limit }, 0);
   for (const cause of ['gone', 'too_long', 'never_worked']) turnedOff.inc({ cause }, 0);
   for (const change of ['opened', 'closed']) breakers.inc({ change }, 0);
@@ -122,9 +126,10 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     },
     onBatch: (batch, size) => batches.observe({ batch }, size),
     onAttempt({ channel, kind, outcome, seconds }) {
-      attempts.inc({ channel, outcome });
+      const { counts, times } = ofChannel[channel];
+      counts.get(outcome)?.inc();
       if (channel === 'mail') mails.inc({ kind, outcome });
-      if (seconds !== undefined) attemptTimes.observe({ channel }, seconds);
+      if (seconds !== undefined) times.observe(seconds);
     },
     onTurnedOff: (cause) => turnedOff.inc({ cause }),
     onBreaker: (change) => breakers.inc({ change }),
