@@ -21,7 +21,7 @@ import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
-import { createAdmin } from './services/admin/admin.ts';
+import { createAdmin, systemUser } from './services/admin/admin.ts';
 import { serveAdminSocket } from './services/admin/socket.ts';
 import { watchDiskSpace } from './services/disk-space.ts';
 import { createEventFeed } from './services/events/event-feed.ts';
@@ -30,6 +30,7 @@ import { createPatternMatching } from './services/patterns/pattern-matching.ts';
 import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
 import { createSpool } from './services/uploads/spool.ts';
 import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
+import { createAuditWriter } from './store/audit-writer.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
 import { type AccessLog, countBytes, createAccessLog } from './telemetry/access-log.ts';
@@ -67,8 +68,12 @@ export async function startApp(
   const settings = deliverySettings(config);
   const events = started.adopt(createEventFeed({ database, now, log }), (feed) => feed.close());
   const onEvents = () => events.announce();
+  const auditWriter = started.adopt(createAuditWriter({ database, now, log, metrics }), (audit) =>
+    audit.close(),
+  );
   const delivery = createDelivery({
     database,
+    auditWriter,
     secrets,
     secretKey,
     settings,
@@ -104,6 +109,7 @@ export async function startApp(
   const api = createApi({
     database,
     writer,
+    auditWriter,
     secrets,
     secretKey,
     verifyingKeys: config.previousSecretKey ? [secretKey, config.previousSecretKey] : [secretKey],
@@ -125,7 +131,15 @@ export async function startApp(
   });
   const bootstrapKey = await api.prepare(config.bootstrapApiKey);
   if (given === undefined && config.databaseUrl === undefined) {
-    const admin = createAdmin({ database, uploads, now, onChange: () => api.keys.forget() });
+    const admin = createAdmin({
+      database,
+      uploads,
+      auditWriter,
+      user: systemUser(),
+      schedule: config.retrySchedule,
+      now,
+      onChange: () => api.keys.forget(),
+    });
     started.defer(await serveAdminSocket({ dataDir: config.dataDir, database, admin, now, log }));
   }
 
@@ -312,6 +326,7 @@ function deliverySettings(config: Config): DeliverySettings {
     smtpUrl: config.smtpUrl,
     mailDir: `${config.dataDir}/mail`,
     retentionDays: config.deliveryRetentionDays,
+    auditRetentionDays: config.auditRetentionDays,
   };
 }
 

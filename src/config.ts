@@ -269,6 +269,12 @@ const settings = z.object({
     '90',
     wholeNumber(1, 3650),
   ),
+  auditRetentionDays: setting(
+    'AUDIT_RETENTION_DAYS',
+    'how long the audit log is kept',
+    '365',
+    wholeNumber(1, 3650),
+  ),
   uploads: optional(
     'UPLOADS_URL',
     '`s3://KEY:SECRET@host[:port]/bucket[/folder]?region=…&tls=false` (key and secret percent-encoded); ' +

@@ -17,6 +17,7 @@ describe('readConfig', () => {
       publicProject: 'default',
       retrySchedule: [0, 5, 30, 120, 900, 3600, 21_600, 86_400],
       deliveryRetentionDays: 90,
+      auditRetentionDays: 365,
       rateLimit: true,
       trustProxy: 0,
       metricsPort: 9464,

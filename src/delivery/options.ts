@@ -1,4 +1,5 @@
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
+import type { AuditWriter } from '../store/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -8,6 +9,8 @@ import type { ResolveHost } from './webhook/connector.ts';
 /** What delivery needs from the process that runs it. */
 export type DeliveryOptions = {
   database: Database;
+  /** Records what delivery does by itself. */
+  auditWriter: Pick<AuditWriter, 'store' | 'note'>;
   /** Opens the webhooks' secrets. */
   secrets: SecretBox;
   /** Signs the links in mails. */
@@ -48,4 +51,6 @@ export type DeliverySettings = {
   mailDir: string;
   /** How long finished deliveries and events are kept. */
   retentionDays: number;
+  /** How long entries of the audit log are kept. */
+  auditRetentionDays: number;
 };

@@ -10,6 +10,7 @@ export const scopes = [
   'webhooks:read',
   'webhooks:write',
   'keys:write',
+  'audit:read',
   '*',
 ] as const;
 

@@ -1,5 +1,6 @@
 import { create, type DescFile, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
@@ -29,6 +30,7 @@ const services = [
   UploadsService,
   WebhooksService,
   KeysService,
+  AuditService,
   MailService,
   OwnersService,
 ];

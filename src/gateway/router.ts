@@ -16,6 +16,7 @@ import {
 import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
+import { auditRoutes } from './audit.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { describeProtos } from './descriptor.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
@@ -47,6 +48,7 @@ export const routes: readonly Route[] = [
   ...deliveryRoutes,
   ...uploadRoutes,
   ...keyRoutes,
+  ...auditRoutes,
   ...healthRoutes,
 ];
 

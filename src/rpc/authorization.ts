@@ -1,5 +1,6 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
@@ -108,6 +109,8 @@ const keys: AccessTable<typeof KeysService> = {
   deleteKey: needs('keys:write'),
 };
 
+const audit: AccessTable<typeof AuditService> = { listAuditEntries: needs('audit:read') };
+
 /** Saving answers and submitting. Anybody can begin sessions, so that all of a client's are counted together. */
 const inSession: Access = { key: 'none', limit: { name: 'session', calls: 600, per: 'minute' } };
 
@@ -202,6 +205,7 @@ const accessByMethod = new Map<DescMethod, Access>([
   ...entries(SessionsService, sessions),
   ...entries(WebhooksService, webhooks),
   ...entries(KeysService, keys),
+  ...entries(AuditService, audit),
   ...entries(HostedService, hosted),
   ...entries(UploadsService, uploads),
   ...entries(MailService, mail),

@@ -1,9 +1,11 @@
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
+import type { AuditWriter } from '../store/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
+import type { Audit } from './audit/audit.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { DiskSpace } from './disk-space.ts';
 import type { EventFeed } from './events/event-feed.ts';
@@ -18,6 +20,7 @@ import type { UploadStore } from './uploads/upload-store.ts';
 export type ServiceOptions = {
   database: Database;
   writer: SubmissionWriter;
+  auditWriter: AuditWriter;
   /** Seals and opens webhook secrets. */
   secrets: SecretBox;
   /** Signs links and page tokens. */
@@ -83,6 +86,8 @@ export type ServiceSettings = {
 export type ServiceContext = ServiceOptions & {
   forms: FormReader;
   keys: KeyReader;
+  /** Records who does what. */
+  audit: Audit;
   /** Counts the streams that are open. */
   streams: Concurrency;
   /** Counts the calls that wait for sessions. */

@@ -1,6 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
@@ -12,6 +13,9 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { createAudit } from './audit/audit.ts';
+import { auditService } from './audit/audit-entries.ts';
+import { auditedAs } from './audit/audited-methods.ts';
 import { type Concurrency, limitConcurrency } from './concurrency.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
@@ -42,6 +46,7 @@ export function createServices(options: ServiceOptions): Services {
     draining: draining.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
     forms: createFormReader({ database, patterns, now }),
+    audit: createAudit({ writer: options.auditWriter, secretKey: options.secretKey, now }),
     streams: limitConcurrency(
       'streams',
       {
@@ -64,10 +69,13 @@ export function createServices(options: ServiceOptions): Services {
     service(HostedService, hostedService(context)),
     service(UploadsService, uploadsService(context)),
     service(KeysService, keysService(context)),
+    service(AuditService, auditService(context)),
     service(WebhooksService, webhooksService(context)),
     service(MailService, mailService(context)),
     service(OwnersService, ownersService(context)),
   ];
+  // A method that the table forgets fails the start, not its first call.
+  for (const { descriptor } of contract) descriptor.methods.forEach(auditedAs);
   const descriptors = [...contract.map(({ descriptor }) => descriptor), ...ofGrpc];
   const reflection = reflectionServices(descriptors);
   return {

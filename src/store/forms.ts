@@ -155,24 +155,32 @@ export async function setFormClosed(db: Queries, formId: string, closed: boolean
 }
 
 /** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
-export async function removeUnactivatedForms(db: Queries, limit: number): Promise<number> {
+export async function removeUnactivatedForms(
+  db: Queries,
+  limit: number,
+): Promise<{ id: string; projectId: string }[]> {
   const removed = await deleteSome(db, 'forms', {
     where: "status = 'draft' and created_by = 'public' and activation_expires_at < now()",
     orderBy: 'activation_expires_at',
     limit,
+    key: 'id, project_id',
   });
   const ids = removed.map((row) => row.id);
   if (ids.length > 0) await db.execute('delete from form_counters where form_id = any($1)', [ids]);
-  return removed.length;
+  return removed.map((row) => ({ id: String(row.id), projectId: String(row.project_id) }));
 }
 
 /** Lists the forms with a retention time, in the order of their ids. Reads no others. */
 export async function listRetentions(db: Queries, page: PageRequest): Promise<Page<Retention>> {
   const rows = await db.select(
-    'select id, retention_days from forms where retention_days is not null and id > $1 order by id limit $2',
+    'select id, project_id, retention_days from forms where retention_days is not null and id > $1 order by id limit $2',
     [page.cursor ?? '', page.limit + 1],
   );
-  const retentions = rows.map((row) => ({ id: String(row.id), retentionDays: Number(row.retention_days) }));
+  const retentions = rows.map((row) => ({
+    id: String(row.id),
+    projectId: String(row.project_id),
+    retentionDays: Number(row.retention_days),
+  }));
   return pageOf(retentions, page.limit);
 }
 
@@ -191,4 +199,4 @@ export type FormState = Pick<
 };
 
 /** A form, and for how many days it keeps submissions. */
-export type Retention = { id: string; retentionDays: number };
+export type Retention = { id: string; projectId: string; retentionDays: number };

@@ -69,6 +69,7 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     'change',
   ]);
   const removed = counter('forms_removed_rows_total', 'Rows removed because of their age.', ['kind']);
+  const audit = counter('forms_audit_entries_total', 'What came of entries of the audit log.', ['outcome']);
   const failures = counter('forms_work_failures_total', 'Runs of background work that failed.', ['work']);
   const successes = new Gauge({
     name: 'forms_work_last_success_timestamp_seconds',
@@ -87,6 +88,7 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
   for (const limit of LIMITS) limits.inc({ limit }, 0);
   for (const cause of ['gone', 'too_long', 'never_worked']) turnedOff.inc({ cause }, 0);
   for (const change of ['opened', 'closed']) breakers.inc({ change }, 0);
+  for (const outcome of ['stored', 'failed', 'lost']) audit.inc({ outcome }, 0);
   for (const status of ['accepted', 'spam']) accepted.inc({ status }, 0);
 
   return {
@@ -136,6 +138,7 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     onRemoved(kind, count) {
       if (count > 0) removed.inc({ kind }, count);
     },
+    onAudit: (outcome, count) => audit.inc({ outcome }, count),
     onWork(work, succeeded) {
       if (succeeded) successes.set({ work }, Date.now() / 1000);
       else failures.inc({ work });
@@ -206,6 +209,8 @@ export type Metrics = {
   onTurnedOff(cause: string): void;
   onBreaker(change: 'opened' | 'closed'): void;
   onRemoved(kind: string, count: number): void;
+  /** `failed`: the database did not take them then; `lost`: too many waited. */
+  onAudit(outcome: 'stored' | 'failed' | 'lost', count: number): void;
   onWork(work: string, succeeded: boolean): void;
 };
 

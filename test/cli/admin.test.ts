@@ -4,6 +4,7 @@ import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { newApiKey } from '../../src/domain/secrets.ts';
+import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
@@ -50,11 +51,21 @@ describe.each(engines)('admin commands on %s', (engine) => {
     const made = await admin(['keys', 'create', '--project', 'shop'], env);
     const key = made.output.trim();
     for (const each of [key, firstKey]) await givenAnswer(env, each);
+    for (let n = 0; n < 2; n += 1) await givenAnswer(env, key, 'eve@example.com');
 
+    const person = ['erase', 'shop', '--value', 'Eve@example.com'];
+    const unconfirmedPerson = await admin(person, env);
+    const erasedPerson = await admin([...person, '--yes'], env);
     const unconfirmed = await admin(['erase', 'shop'], env);
     const erased = await admin(['erase', 'shop', '--yes'], env);
     const projects = await admin(['projects'], env);
+    const verified = await admin(['audit', 'verify'], env);
 
+    expect(unconfirmedPerson).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
+    expect(erasedPerson).toMatchObject({
+      code: 0,
+      errors: 'Erased 2 submissions and 0 sessions of shop, with their files and deliveries.\n',
+    });
     expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
     expect(erased).toMatchObject({
       code: 0,
@@ -62,6 +73,8 @@ describe.each(engines)('admin commands on %s', (engine) => {
     });
     expect(projects.output).toMatch(/ 0 +0 +shop$/m);
     expect(projects.output).toMatch(/ 1 +1 +default$/m);
+    expect(verified).toMatchObject({ code: 0, errors: expect.stringMatching(/^Checked \d+ entries\./) });
+    expect(verified.output).toMatch(/^default: entries 1 to \d+, hash [\da-f]{64}$/m);
     await until(async () => (await statusWith(key)) === 401);
     expect(await statusWith(firstKey)).toBe(200);
     expect((await admin(['erase', 'none', '--yes'], env)).errors).toBe('There is no project named none.\n');
@@ -84,6 +97,29 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect((await service.started()).firstKey).toBeUndefined();
     expect(await statusWith(made.output.trim())).toBe(200);
     expect(await statusWith(lost.output.trim())).toBe(401);
+  });
+
+  it('check the audit log, and say where it was changed', async () => {
+    await using installation = await givenInstallation(engine);
+    const { env } = installation;
+    for (let n = 0; n < 2; n += 1) await admin(['keys', 'create'], env);
+
+    const changed = await onDatabase(env, async (database) => {
+      const [entries] = await database.select(
+        'select json_agg(actor || action || resource) as all from audit_entries',
+      );
+      await database.execute(`update audit_entries set actor = 'service' where sequence = 1`);
+      return entries?.all;
+    });
+    expect(changed).toEqual([
+      expect.stringMatching(/^admin:.+key\.created/),
+      expect.stringMatching(/^admin:.+key\.created/),
+    ]);
+    expect(await admin(['audit', 'verify'], env)).toMatchObject({
+      code: 1,
+      output: 'default: BROKEN at entry 1. It was changed after it was stored.\n',
+      errors: expect.stringMatching(/^The chain of 1 project is broken/m),
+    });
   });
 });
 
@@ -225,7 +261,26 @@ async function spawnCli(args: string[], env: Record<string, string>) {
 }
 
 /** A published form of a key's project, with an answer. */
-async function givenAnswer(env: Record<string, string>, key: string): Promise<void> {
+/** Opens the database, which nobody else uses. */
+async function onDatabase<T>(
+  env: Record<string, string>,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir = '' } = env;
+  const place = databaseUrl === undefined ? { dataDir: join(dataDir, 'database') } : { databaseUrl };
+  const database = await openDatabase({ ...place, migrate: 'never', log: console });
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}
+
+async function givenAnswer(
+  env: Record<string, string>,
+  key: string,
+  email = 'ada@example.com',
+): Promise<void> {
   const post = async (path: string, body: object) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     const url = `http://127.0.0.1:${env.PORT}${path}`;
@@ -241,5 +296,5 @@ async function givenAnswer(env: Record<string, string>, key: string): Promise<vo
     delivery: { type: 'email' },
   });
   await post(form.activate_url, { email: 'owner@example.com' });
-  await post(`/api/forms/${form.id}/submissions`, { answers: { email: 'ada@example.com' } });
+  await post(`/api/forms/${form.id}/submissions`, { answers: { email } });
 }

@@ -41,6 +41,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['GET', '/v1/uploads/:upload', 'submissions:read', 'stays shut'],
   ['POST', '/v1/keys', 'keys:write', 'stays shut'],
   ['GET', '/v1/keys', 'keys:write', 'stays shut'],
+  ['GET', '/v1/audit', 'audit:read', 'stays shut'],
   ['DELETE', '/v1/keys/:key', 'keys:write', 'stays shut'],
   // What ends the things that the others need comes last.
   ['DELETE', '/v1/submissions/:submission', 'submissions:delete', 'stays shut'],

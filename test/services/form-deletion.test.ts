@@ -184,6 +184,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
   function sweepOptions(): SweepOptions {
     return {
       database: services.database,
+      auditWriter: services.auditWriter,
       settings: {
         schedule: [0],
         workers: 1,
@@ -193,6 +194,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
         mailFrom: 'forms@api.test',
         mailDir: services.folder,
         retentionDays: 90,
+        auditRetentionDays: 365,
       },
       now: Date.now,
       log: pino({ level: 'silent' }),

@@ -217,7 +217,8 @@ describe.each(engines)('A session of a visitor on %s', (engine) => {
     await until(async () => (await held()) > 1024);
 
     await services.database.execute(`update sessions set expires_at = now() - interval '23 hours'`);
-    const sweep = { database: services.database, now: () => services.clock.ms };
+    const { database, auditWriter } = services;
+    const sweep = { database, auditWriter, now: () => services.clock.ms };
     await expireSessions({ ...sweep, log: pino({ level: 'silent' }), settings }, () => undefined);
     const kept = await removeVisitorsSessions(services.database, 100);
     const gone = await services.hosted.getHostedForm({ formId, sessionId });

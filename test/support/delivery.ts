@@ -10,6 +10,7 @@ import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
+import { createAuditWriter } from '../../src/store/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries.ts';
 import { settleDeliveries } from '../../src/store/delivery-results.ts';
@@ -23,13 +24,15 @@ import { until } from './until.ts';
 /** Runs delivery on a database until the end of the scope. */
 export function startDelivery(database: Database, given: GivenDelivery = {}) {
   const { settings, ...rest } = given;
+  const log = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const options: DeliveryOptions = {
     database,
+    auditWriter: createAuditWriter({ database, now: given.now ?? Date.now, log }),
     secrets: testBox,
     secretKey: testKey,
     now: Date.now,
     random: () => 0,
-    log: pino({ level: process.env.TEST_LOG ?? 'silent' }),
+    log,
     settings: {
       schedule: [0, 0.05, 0.05],
       workers: 64,
@@ -39,6 +42,7 @@ export function startDelivery(database: Database, given: GivenDelivery = {}) {
       mailFrom: 'forms@example.com',
       mailDir: mkdtempSync(join(tmpdir(), 'forms-mail-')),
       retentionDays: 90,
+      auditRetentionDays: 365,
       ...settings,
     },
     ...rest,

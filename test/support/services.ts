@@ -7,6 +7,7 @@ import { type CallOptions, createClient, type Transport } from '@connectrpc/conn
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
@@ -23,6 +24,7 @@ import { createKeylessStorage } from '../../src/services/keyless-storage.ts';
 import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
+import { createAuditWriter } from '../../src/store/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
 import { type EngineName, openTestDatabase } from './database.ts';
@@ -51,6 +53,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const log = pino({ level: 'debug' }, { write: (line) => logged.push(line) });
   const events = createEventFeed({ database, now, log });
   const writer = createSubmissionWriter(database, { onCommitted: () => events.announce() });
+  const auditWriter = createAuditWriter({ database, now, log });
   const patterns = createPatternMatching({ log, timeLimitMs: options.patternLimitMs });
   let isDiskLow = false;
   const keylessStorage = createKeylessStorage({
@@ -63,6 +66,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const services = createApi({
     database,
     writer,
+    auditWriter,
     secrets,
     secretKey,
     verifyingKeys: [secretKey, ...(options.formerKey === undefined ? [] : [options.formerKey])],
@@ -118,6 +122,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     logged,
     secrets,
     secretKey,
+    auditWriter,
     /** How often the delivery loop was to be woken. */
     notifications: () => notifications,
     /** Makes the disk seem almost full, or not any more. */
@@ -142,6 +147,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     /** Serves the RPCs on a port, for as long as the result is in use. */
     openNetwork: (key?: string) => openNetwork(services, key),
     async close() {
+      await auditWriter.close();
       await keylessStorage.close();
       await patterns.close();
       await writer.close();
@@ -179,6 +185,7 @@ function clientsOf(transport: Transport) {
     hosted: createClient(HostedService, transport),
     uploads: createClient(UploadsService, transport),
     keys: createClient(KeysService, transport),
+    audit: createClient(AuditService, transport),
     webhooks: createClient(WebhooksService, transport),
   };
 }

@@ -35,8 +35,8 @@ export declare type Key = Message<"forms.v1.Key"> & {
 
   /**
    * What it may do: `forms:read`, `forms:write`, `submissions:write`, `submissions:read`,
-   * `submissions:delete`, `sessions:read`, `sessions:write`, `webhooks:read`, `webhooks:write` or
-   * `keys:write`; `*` is everything. Texts, as OAuth has them: `www-authenticate` names them too.
+   * `submissions:delete`, `sessions:read`, `sessions:write`, `webhooks:read`, `webhooks:write`, `keys:write`
+   * or `audit:read`; `*` is everything. Texts, as OAuth has them: `www-authenticate` names them too.
    *
    * @generated from field: repeated string scopes = 3;
    */

@@ -4,20 +4,28 @@ import { createProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
 /**
- * Erases a project: revokes its keys, and deletes its forms with everything of them. The name alone stays.
+ * Erases a project: revokes its keys, and deletes its forms with everything of them; the name alone stays. With a
+ * value, it erases what names somebody by it: submissions and sessions in which it is an answer as a whole.
  *
- * @throws RefusedError without `isConfirmed`: nothing brings a project back.
+ * @throws RefusedError without `isConfirmed`: nothing brings back what is erased.
  */
-export async function eraseProject(
+export async function erase(
   admin: Admin,
-  { project, isConfirmed }: { project: string; isConfirmed: boolean },
-  { note, now }: Terminal,
+  { project, value, isConfirmed }: { project: string; value: string | undefined; isConfirmed: boolean },
+  terminal: Terminal,
 ): Promise<void> {
   if (!isConfirmed) {
-    throw new RefusedError(
-      `Everything of the project ${project} will be deleted, and its keys revoked, for ever. If that is meant, add --yes.`,
-    );
+    const what =
+      value === undefined
+        ? `Everything of the project ${project} will be deleted, and its keys revoked, for ever.`
+        : `Every submission and session of the project ${project} in which ${value} is found will be deleted for ever.`;
+    throw new RefusedError(`${what} If that is meant, add --yes.`);
   }
+  if (value === undefined) await eraseProject(admin, project, terminal);
+  else await eraseValue(admin, { project, value }, terminal);
+}
+
+async function eraseProject(admin: Admin, project: string, { note, now }: Terminal): Promise<void> {
   const progress = createProgress(note, now);
   let submissions = 0;
   for (let more = true; more; ) {
@@ -27,4 +35,27 @@ export async function eraseProject(
     progress(() => `Erasing ${project}: ${submissions} submissions are gone`);
   }
   note(`Erased ${project}: ${submissions} submissions, with its forms, webhooks, files and keys.`);
+}
+
+async function eraseValue(
+  admin: Admin,
+  { project, value }: { project: string; value: string },
+  { note, now }: Terminal,
+): Promise<void> {
+  const progress = createProgress(note, now);
+  let submissions = 0;
+  let sessions = 0;
+  let place: string | null = null;
+  do {
+    const step: Awaited<ReturnType<Admin['eraseValue']>> = await admin.eraseValue({ project, value, place });
+    submissions += step.submissions;
+    sessions += step.sessions;
+    place = step.next;
+    progress(
+      () => `Looking through ${project}: ${submissions} submissions and ${sessions} sessions are gone`,
+    );
+  } while (place !== null);
+  note(
+    `Erased ${submissions} submissions and ${sessions} sessions of ${project}, with their files and deliveries.`,
+  );
 }

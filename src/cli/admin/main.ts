@@ -3,9 +3,10 @@ import { ConfigError } from '../../config.ts';
 import { type Admin, AdminError } from '../../services/admin/admin.ts';
 import { DatabaseUnavailable, StartError } from '../../store/database/faults.ts';
 import { RefusedError, UsageError } from '../errors.ts';
+import { verifyAudit } from './audit.ts';
 import { backUp } from './backup.ts';
 import { examine } from './doctor/doctor.ts';
-import { eraseProject } from './erase.ts';
+import { erase } from './erase.ts';
 import { createKey, listKeys, listProjects } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
@@ -40,9 +41,9 @@ function isOfFile(error: unknown): boolean {
 /** Everything that was typed is checked before a database is opened. */
 function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
   const { values, positionals } = parse(args);
-  const isOfKeys = positionals[0] === 'keys';
-  const name = positionals.slice(0, isOfKeys ? 2 : 1).join(' ');
-  const [operand, ...rest] = positionals.slice(isOfKeys ? 2 : 1);
+  const words = positionals[0] === 'keys' || positionals[0] === 'audit' ? 2 : 1;
+  const name = positionals.slice(0, words).join(' ');
+  const [operand, ...rest] = positionals.slice(words);
   const expect = (operands: 0 | 1, ...allowed: (keyof typeof values)[]) => {
     const [unknown] = operands === 0 && operand !== undefined ? [operand] : rest;
     if (unknown !== undefined) throw new UsageError(`Unknown argument: ${unknown}`);
@@ -81,11 +82,14 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
       expect(0);
       return withAdmin((admin) => listProjects(admin, terminal));
     case 'erase':
-      expect(1, 'yes');
+      expect(1, 'yes', 'value');
       if (operand === undefined) throw new UsageError('Which project? Its name is in: admin projects');
       return withAdmin((admin) =>
-        eraseProject(admin, { project: operand, isConfirmed: values.yes === true }, terminal),
+        erase(admin, { project: operand, value: values.value, isConfirmed: values.yes === true }, terminal),
       );
+    case 'audit verify':
+      expect(0);
+      return withAdmin((admin) => verifyAudit(admin, terminal));
     case 'migrate':
       expect(0);
       return () => migrate(terminal);
@@ -104,7 +108,7 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
   }
 }
 
-const optionNames = ['name', 'scopes', 'project', 'expires-in', 'yes'] as const;
+const optionNames = ['name', 'scopes', 'project', 'expires-in', 'value', 'yes'] as const;
 
 function parse(args: string[]) {
   try {
@@ -116,6 +120,7 @@ function parse(args: string[]) {
         scopes: { type: 'string' },
         project: { type: 'string' },
         'expires-in': { type: 'string' },
+        value: { type: 'string' },
         yes: { type: 'boolean' },
       },
     });

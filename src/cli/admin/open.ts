@@ -1,10 +1,11 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
-import { type Admin, AdminError, createAdmin } from '../../services/admin/admin.ts';
+import { type Admin, AdminError, createAdmin, systemUser } from '../../services/admin/admin.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { s3UploadStore } from '../../services/uploads/s3-upload-store.ts';
 import { localUploadStore, type UploadStore } from '../../services/uploads/upload-store.ts';
+import { createAuditWriter } from '../../store/audit-writer.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
 
@@ -17,9 +18,9 @@ import { migrationState, refuseNewerTables } from '../../store/database/migratio
 export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAdmin> {
   const config = readConfig(env);
   const { databaseUrl, dataDir } = config;
-  const uploads = uploadsOf(config, now);
+  const direct = { config, uploads: uploadsOf(config, now), now };
   if (databaseUrl !== undefined) {
-    return onDatabase(await openDatabase({ databaseUrl, ...direct }), uploads, now);
+    return onDatabase(await openDatabase({ databaseUrl, ...opening }), direct);
   }
   const folder = join(dataDir, 'database');
   const admin = await connectAdminSocket(dataDir);
@@ -27,7 +28,7 @@ export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAd
   if (!hasDatabase(dataDir)) throw new AdminError(noDatabase(dataDir));
   refuseOtherUsers(folder);
   note(`Opening the embedded database in ${dataDir}: no service runs on it.`);
-  return onDatabase(await openDatabase({ dataDir: folder, ...direct }), uploads, now);
+  return onDatabase(await openDatabase({ dataDir: folder, ...opening }), direct);
 }
 
 /** Where the files of uploads lie. */
@@ -59,7 +60,7 @@ export function refuseOtherUsers(folder: string): void {
   );
 }
 
-async function onDatabase(database: Database, uploads: UploadStore, now: () => number): Promise<OpenAdmin> {
+async function onDatabase(database: Database, { config, uploads, now }: Direct): Promise<OpenAdmin> {
   const close = () => database.close();
   try {
     const state = await migrationState(database);
@@ -75,10 +76,20 @@ async function onDatabase(database: Database, uploads: UploadStore, now: () => n
   }
   // The service notices a change within a second.
   const onChange = () => undefined;
-  return { admin: createAdmin({ database, uploads, now, onChange }), [Symbol.asyncDispose]: close };
+  const auditWriter = createAuditWriter({ database, now, log: console });
+  const { retrySchedule: schedule } = config;
+  return {
+    admin: createAdmin({ database, uploads, auditWriter, user: systemUser(), schedule, now, onChange }),
+    async [Symbol.asyncDispose]() {
+      await auditWriter.close();
+      await close();
+    },
+  };
 }
 
-const direct = { migrate: 'never' as const, poolSize: 2, log: console };
+const opening = { migrate: 'never' as const, poolSize: 2, log: console };
+
+type Direct = { config: Config; uploads: UploadStore; now: () => number };
 
 type OpenAdmin = AsyncDisposable & { admin: Admin };
 

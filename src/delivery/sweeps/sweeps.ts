@@ -1,5 +1,7 @@
+import { uncalledEntry } from '../../domain/audit/entry.ts';
 import { sessionEvent } from '../../domain/events/session-event.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
+import { removeEntriesBefore } from '../../store/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { purgeDeliveries, readClock } from '../../store/delivery-removal.ts';
 import { purgeEvents } from '../../store/events.ts';
@@ -82,22 +84,32 @@ export async function expireSessions(
 export async function removeOld(options: SweepOptions): Promise<boolean> {
   const { database, settings, metrics } = options;
   const before = (await readClock(database)).getTime() - settings.retentionDays * DAY_MS;
+  const auditBefore = new Date(options.now() - settings.auditRetentionDays * DAY_MS);
   const counts = {
     deliveries: await purgeDeliveries(database, before, BATCH),
     events: await purgeEvents(database, before, BATCH),
     webhooks: await purgeDeletedWebhooks(database, BATCH),
-    unactivated_forms: await removeUnactivatedForms(database, BATCH),
+    unactivated_forms: await removeDrafts(options),
     mail_counts: await purgeMailCounts(database, BATCH),
     rate_limits: await purgeRateLimits(database, BATCH),
     idempotency_keys: await purgeIdempotencyKeys(database, BATCH),
     visitors_sessions: await removeVisitorsSessions(database, BATCH),
     owner_sessions: await purgeOwnerSessions(database, BATCH),
+    audit_entries: await removeEntriesBefore(database, auditBefore, BATCH),
     uploads: await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
   };
   for (const [kind, count] of Object.entries(counts)) metrics?.onRemoved(kind, count);
   const moreOfDeleted = await removeDeletedForms(options);
   const moreRetained = await enforceRetention(options);
   return moreOfDeleted || moreRetained || Object.values(counts).some((count) => count >= BATCH);
+}
+
+/** Removes a batch of the drafts that nobody has activated. Returns how many. */
+async function removeDrafts({ database, auditWriter, now }: SweepOptions): Promise<number> {
+  const removed = await removeUnactivatedForms(database, BATCH);
+  for (const { id, projectId } of removed)
+    auditWriter.note(uncalledEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
+  return removed.length;
 }
 
 /** Removes what is left of deleted forms, a batch of each at a time. True if there may be more. */
@@ -117,21 +129,25 @@ async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
 
 /** Removes a batch of each form's submissions and sessions that are older than its retention time. */
 async function enforceRetention(options: SweepOptions): Promise<boolean> {
-  const { database, now, metrics } = options;
+  const { database, auditWriter, now, metrics } = options;
   let more = false;
   for (let cursor: string | undefined; ; ) {
     const page = await listRetentions(database, { limit: BATCH, cursor });
-    for (const { id, retentionDays } of page.items) {
+    for (const { id, projectId, retentionDays } of page.items) {
       const before = now() - retentionDays * DAY_MS;
-      const { removed, uploadIds } = await database.transaction((tx) =>
-        removeSubmissionsBefore(
-          tx,
-          { formId: id, beforeId: smallestIdAt('sub', before), limit: BATCH },
-          announcementOf(options),
-        ),
-      );
+      const about = { projectId, at: now(), formId: id };
+      const { removed, uploadIds } = await database.transaction(async (tx) => {
+        const range = { formId: id, beforeId: smallestIdAt('sub', before), limit: BATCH };
+        const old = await removeSubmissionsBefore(tx, range, announcementOf(options));
+        const count = old.removed;
+        if (count > 0)
+          await auditWriter.store(tx, uncalledEntry({ ...about, action: 'submission.removed', count }));
+        return old;
+      });
       await removeUploads(options, uploadIds);
       const sessions = await removeSessionsBefore(database, id, new Date(before), BATCH);
+      if (sessions > 0)
+        auditWriter.note(uncalledEntry({ ...about, action: 'session.removed', count: sessions }));
       metrics?.onRemoved('submissions', removed);
       metrics?.onRemoved('sessions', sessions);
       more ||= removed === BATCH || sessions === BATCH;
@@ -165,5 +181,5 @@ export type Sweeps = {
 
 export type SweepOptions = Pick<
   DeliveryOptions,
-  'database' | 'settings' | 'now' | 'log' | 'removeUpload' | 'onEvents' | 'metrics'
+  'database' | 'auditWriter' | 'settings' | 'now' | 'log' | 'removeUpload' | 'onEvents' | 'metrics'
 >;

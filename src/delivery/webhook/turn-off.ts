@@ -1,3 +1,4 @@
+import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
 import { queueMails } from '../../store/delivery-inserts.ts';
@@ -15,10 +16,14 @@ import type { DeliveryOptions } from '../options.ts';
  * are mailed. Never throws: a failure is logged.
  */
 export async function turnOff(options: TurnOffOptions, id: string, cause: TurnOffCause): Promise<void> {
-  const { database, log, metrics } = options;
+  const { database, auditWriter, now, log, metrics } = options;
   const reason = reasons[cause];
   try {
-    const webhook = await turnOffWebhook(database, { id, reason });
+    const webhook = await database.transaction(async (tx) => {
+      const off = await turnOffWebhook(tx, { id, reason });
+      if (off !== null) await auditWriter.store(tx, entryOf(off, cause, now()));
+      return off;
+    });
     if (webhook === null) return;
     metrics?.onTurnedOff(cause);
     log.warn({ webhook: id, reason }, 'Turned a webhook off.');
@@ -33,6 +38,11 @@ const reasons: Record<TurnOffCause, string> = {
   too_long: 'It has failed for five days without a success.',
   never_worked: 'Its first 10 attempts failed.',
 };
+
+function entryOf({ id, projectId, formId }: TurnedOffWebhook, detail: TurnOffCause, at: number): NewEntry {
+  const about = { resource: id, ...(formId !== null && { formId }), detail };
+  return uncalledEntry({ projectId, at, action: 'webhook.turned_off', ...about });
+}
 
 /** A project can have thousands of forms, but few people own them. */
 const MAX_OWNERS = 20;
@@ -88,5 +98,5 @@ export type TurnOffCause = 'gone' | 'too_long' | 'never_worked';
 
 export type TurnOffOptions = Pick<
   DeliveryOptions,
-  'database' | 'secretKey' | 'settings' | 'now' | 'log' | 'metrics'
+  'database' | 'auditWriter' | 'secretKey' | 'settings' | 'now' | 'log' | 'metrics'
 >;

@@ -169,6 +169,7 @@ const tags = new Map<string | undefined, string>([
   ['Deliveries', 'What was sent to webhooks and by mail, and sending it again.'],
   ['Uploads', 'Files that are answers.'],
   ['Keys', 'API keys and what they may do.'],
+  ['Audit', 'Who did what.'],
   ['Health', 'Whether the service works.'],
 ]);
 

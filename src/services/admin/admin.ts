@@ -1,26 +1,38 @@
+import { userInfo } from 'node:os';
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { z } from 'zod';
+import { INSTALLATION, uncalledEntry } from '../../domain/audit/entry.ts';
 import { demoFormId } from '../../domain/ids.ts';
 import { pageSizes } from '../../domain/limits.ts';
 import { DEFAULT_PROJECT } from '../../rpc/context.ts';
-import type { Database } from '../../store/database/database.ts';
+import { findNextChain } from '../../store/audit-log.ts';
+import type { AuditWriter } from '../../store/audit-writer.ts';
+import type { Database, Transaction } from '../../store/database/database.ts';
 import { listFormIds } from '../../store/erasure.ts';
 import { removeRowsOfForm } from '../../store/form-removal.ts';
 import { deleteKey, findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
 import { closeProject, countSubmissionsOfProject, removeRowsOfProject } from '../../store/project-removal.ts';
-import { findProjectNamed, listProjects, projectNames } from '../../store/projects.ts';
+import { findProject, findProjectNamed, listProjects, projectNames } from '../../store/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { newKey, newKeyProblems } from '../keys/keys.ts';
+import { eraseByValue, erasureProblems, placeOf, tokenOf } from '../submissions/erasure.ts';
 import type { UploadStore } from '../uploads/upload-store.ts';
+import { checkChain } from './audit-check.ts';
 import type {
+  chainRequest,
+  checkedChain,
+  checkRequest,
   erasedProject,
+  erasedValue,
+  foundChain,
   keyPage,
   keyRequest,
   listRequest,
   madeKey,
   projectPage,
   shownKey,
+  valueRequest,
 } from './messages.ts';
 
 /**
@@ -29,8 +41,9 @@ import type {
  *
  * Methods throw an `AdminError` that says what is wrong with a request.
  */
-export function createAdmin(options: AdminOptions): Admin {
-  const { database, now, onChange } = options;
+export function createAdmin(options: AdminOptions): LocalAdmin {
+  const { database, auditWriter, user, now, onChange } = options;
+  const actor = `admin:${user}`;
   return {
     async createKey({ name, scopes, project: projectName, expiresIn }) {
       const seconds = expiresIn === null ? undefined : create(DurationSchema, { seconds: BigInt(expiresIn) });
@@ -42,7 +55,11 @@ export function createAdmin(options: AdminOptions): Admin {
       const project = await projectNamed(database, projectName, now());
       const lifeMs = expiresIn === null ? undefined : expiresIn * 1000;
       const { key, secret } = newKey({ project, name, scopes, expiresIn: lifeMs }, now());
-      await insertKey(database, key);
+      await database.transaction(async (tx) => {
+        await insertKey(tx, key);
+        const about = { projectId: project.id, resource: key.id, detail: scopes.join(',') };
+        await auditWriter.store(tx, uncalledEntry({ actor, at: now(), action: 'key.created', ...about }));
+      });
       onChange();
       return { key: shown(key, projectName), secret };
     },
@@ -65,9 +82,12 @@ export function createAdmin(options: AdminOptions): Admin {
 
     async revokeKey({ id }) {
       const key = await findKeyOfAny(database, id);
-      if (key === null || !(await deleteKey(database, key.projectId, id))) {
-        throw new AdminError(`There is no key ${id}.`);
-      }
+      if (key === null) throw new AdminError(`There is no key ${id}.`);
+      await database.transaction(async (tx) => {
+        if (!(await deleteKey(tx, key.projectId, id))) throw new AdminError(`There is no key ${id}.`);
+        const about = { projectId: key.projectId, resource: id };
+        await auditWriter.store(tx, uncalledEntry({ actor, at: now(), action: 'key.revoked', ...about }));
+      });
       onChange();
       const names = await projectNames(database, [key.projectId]);
       return shown(key, names.get(key.projectId) ?? key.projectId);
@@ -76,9 +96,51 @@ export function createAdmin(options: AdminOptions): Admin {
     async eraseProject({ project: name }) {
       const project = await findProjectNamed(database, name);
       if (project === null) throw new AdminError(`There is no project named ${name}.`);
-      await database.transaction((tx) => closeProject(tx, project.id));
+      await database.transaction(async (tx) => {
+        const closed = await closeProject(tx, project.id);
+        // The calls that go on have nothing left to close.
+        if (closed.keys + closed.forms > 0) {
+          const about = { projectId: project.id, resource: project.id, count: closed.forms };
+          await auditWriter.store(
+            tx,
+            uncalledEntry({ actor, at: now(), action: 'project.erased', ...about }),
+          );
+        }
+      });
       onChange();
       return removeProjectRows(options, project.id);
+    },
+
+    async eraseValue({ project: name, value, place }) {
+      const project = await findProjectNamed(database, name);
+      if (project === null) throw new AdminError(`There is no project named ${name}.`);
+      const problems = erasureProblems(value);
+      if (problems.length > 0) throw new AdminError(problems.map(({ message }) => message).join('\n'));
+      const record = (tx: Transaction, about: { formId?: string; count: number; detail: string }) =>
+        auditWriter.store(
+          tx,
+          uncalledEntry({ projectId: project.id, actor, at: now(), action: 'submission.erased', ...about }),
+        );
+      const begin = place === null ? undefined : placeOf(place);
+      const erasure = { projectId: project.id, value, formId: '', place: begin };
+      const erased = await eraseByValue({ ...options, onErased: onChange, record }, erasure);
+      return { ...erased, next: erased.next === undefined ? null : tokenOf(erased.next) };
+    },
+
+    noteBackup() {
+      auditWriter.note(
+        uncalledEntry({ projectId: INSTALLATION, actor, at: now(), action: 'installation.backed_up' }),
+      );
+    },
+
+    async nextAuditChain({ after }) {
+      const projectId = await findNextChain(database, after);
+      const project = projectId === null ? null : await findProject(database, projectId);
+      return { projectId, name: project?.name ?? null };
+    },
+
+    async checkAudit({ projectId, after }) {
+      return checkChain(database, projectId, after ?? undefined);
     },
 
     async listProjects({ cursor }) {
@@ -121,6 +183,15 @@ const TURN_MS = 1_000;
 /** Rows of one statement: some milliseconds. */
 const GROUP = 100;
 
+/** Who runs this process, by name if the system knows one. */
+export function systemUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? 'unknown');
+  }
+}
+
 /** What is wrong with a request, for whoever typed it; one line for each problem. */
 export class AdminError extends Error {
   override name = 'AdminError';
@@ -153,13 +224,33 @@ export type Admin = {
    * `removed` is the number of submissions that this call has removed.
    */
   eraseProject(request: { project: string }): Promise<z.output<typeof erasedProject>>;
+  /**
+   * Erases everything of a project in which a value is found, call by call as long as there is a `next`, which is the
+   * `place` of the call that goes on.
+   */
+  eraseValue(request: z.output<typeof valueRequest>): Promise<z.output<typeof erasedValue>>;
+  /** The chain of the audit log after that of a project, or the first. */
+  nextAuditChain(request: z.output<typeof chainRequest>): Promise<z.output<typeof foundChain>>;
+  /** Checks a chain of the audit log, call by call as long as there is a `next`. */
+  checkAudit(request: z.output<typeof checkRequest>): Promise<z.output<typeof checkedChain>>;
   /** Lists the projects, oldest first, page by page. */
   listProjects(request: { cursor?: string | undefined }): Promise<z.output<typeof projectPage>>;
+};
+
+/** The admin of the process that has the database open. */
+export type LocalAdmin = Admin & {
+  /** Records that all there is was copied. */
+  noteBackup(): void;
 };
 
 export type AdminOptions = {
   database: Database;
   uploads: Pick<UploadStore, 'remove'>;
+  auditWriter: AuditWriter;
+  /** Who the audit log says it was. */
+  user: string;
+  /** Seconds before each attempt to tell webhooks of what is deleted. */
+  schedule: readonly number[];
   now: () => number;
   onChange: () => void;
 };

@@ -17,6 +17,36 @@ export const projectRequest = z.strictObject({ project: z.string() });
 
 export const erasedProject = z.object({ removed: z.int(), more: z.boolean() });
 
+/** `place` is the `next` of the call before, or null. */
+export const valueRequest = z.strictObject({
+  project: z.string(),
+  value: z.string(),
+  place: z.string().nullable(),
+});
+
+export const erasedValue = z.object({
+  submissions: z.int(),
+  sessions: z.int(),
+  next: z.string().nullable(),
+});
+
+/** By the id of a project; null: from the first on. */
+export const chainRequest = z.strictObject({ after: z.string().nullable() });
+
+/** Without a name if the chain is of no project; null: there is no further one. */
+export const foundChain = z.object({ projectId: z.string().nullable(), name: z.string().nullable() });
+
+const chainPlace = z.object({ sequence: z.int(), hash: z.string() });
+
+export const checkRequest = z.strictObject({ projectId: z.string(), after: chainPlace.nullable() });
+
+export const checkedChain = z.object({
+  checked: z.int(),
+  next: chainPlace.nullable(),
+  problem: z.object({ sequence: z.int(), message: z.string() }).nullable(),
+  end: chainPlace.extend({ from: z.int() }).optional(),
+});
+
 export const pageRequest = z.strictObject({ cursor: z.string().optional() });
 
 /** A key without its secret. */

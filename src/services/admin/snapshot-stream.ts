@@ -13,7 +13,8 @@ import { type SnapshotFacts, takeSnapshot } from './snapshot.ts';
  * Makes what answers a request for a snapshot with lines of JSON: how much is copied so far, and in the last line
  * how long writes waited. The snapshot is kept until the caller closes the connection; there is one at a time.
  */
-export function createSnapshotStream({ database, dataDir, now, log }: SnapshotStreamOptions) {
+export function createSnapshotStream({ onTaken, ...options }: SnapshotStreamOptions) {
+  const { database, dataDir, now, log } = options;
   const folder = snapshotFolder(dataDir);
   let isTaken = false;
   return async (response: ServerResponse): Promise<void> => {
@@ -32,6 +33,7 @@ export function createSnapshotStream({ database, dataDir, now, log }: SnapshotSt
       };
       const facts = await takeSnapshot({ database, dataDir, folder, now, onBytes });
       clearInterval(progress);
+      onTaken();
       log.info({ ...facts, bytes }, 'Copied the database for a backup.');
       if (!response.destroyed) response.write(line(facts));
       await closed;
@@ -116,7 +118,14 @@ const PROGRESS_MS = 1_000;
 
 export type OpenedSnapshot = AsyncDisposable & SnapshotFacts & { folder: string };
 
-export type SnapshotStreamOptions = { database: Database; dataDir: string; now: () => number; log: Log };
+export type SnapshotStreamOptions = {
+  database: Database;
+  dataDir: string;
+  now: () => number;
+  log: Log;
+  /** Called when a snapshot is complete. */
+  onTaken: () => void;
+};
 
 type OpenOptions = {
   socketPath: string;

@@ -7,9 +7,14 @@ import { Client } from 'undici';
 import { ZodError, type z } from 'zod';
 import type { Database } from '../../store/database/database.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { type Admin, AdminError } from './admin.ts';
+import { type Admin, AdminError, type LocalAdmin } from './admin.ts';
 import {
+  chainRequest,
+  checkedChain,
+  checkRequest,
   erasedProject,
+  erasedValue,
+  foundChain,
   keyPage,
   keyRequest,
   listRequest,
@@ -20,6 +25,7 @@ import {
   refusal,
   revokeRequest,
   shownKey,
+  valueRequest,
 } from './messages.ts';
 import {
   createSnapshotStream,
@@ -45,7 +51,13 @@ export async function serveAdminSocket({
   // Windows has no such sockets in folders.
   if (process.platform === 'win32') return async () => undefined;
   const path = socketPath(dataDir);
-  const sendSnapshot = createSnapshotStream({ database, dataDir, now, log });
+  const sendSnapshot = createSnapshotStream({
+    database,
+    dataDir,
+    now,
+    log,
+    onTaken: () => admin.noteBackup(),
+  });
   const server = createServer((request, response) => {
     if (request.url === '/snapshot') return void sendSnapshot(response);
     answer(request, admin, log).then(
@@ -101,6 +113,9 @@ export async function connectAdminSocket(dataDir: string): Promise<Admin | undef
     listKeys: (request) => call('listKeys', request, keyPage),
     revokeKey: (request) => call('revokeKey', request, shownKey),
     eraseProject: (request) => call('eraseProject', request, erasedProject),
+    eraseValue: (request) => call('eraseValue', request, erasedValue),
+    nextAuditChain: (request) => call('nextAuditChain', request, foundChain),
+    checkAudit: (request) => call('checkAudit', request, checkedChain),
     listProjects: (request) => call('listProjects', request, projectPage),
   };
 }
@@ -179,6 +194,12 @@ function perform(admin: Admin, operation: string, text: string): Promise<object>
       return admin.revokeKey(revokeRequest.parse(request));
     case 'eraseProject':
       return admin.eraseProject(projectRequest.parse(request));
+    case 'eraseValue':
+      return admin.eraseValue(valueRequest.parse(request));
+    case 'nextAuditChain':
+      return admin.nextAuditChain(chainRequest.parse(request));
+    case 'checkAudit':
+      return admin.checkAudit(checkRequest.parse(request));
     case 'listProjects':
       return admin.listProjects(pageRequest.parse(request));
     default:
@@ -197,7 +218,7 @@ type Answer = { status: number; body: object };
 export type SocketOptions = {
   dataDir: string;
   database: Database;
-  admin: Admin;
+  admin: LocalAdmin;
   now: () => number;
   log: Log;
 };

@@ -20,7 +20,7 @@ export async function* streamEvents<T>(
   call: HandlerContext,
   { formId, cursor, types, load }: StreamOptions<T>,
 ): AsyncGenerator<{ cursor: string; item?: T }> {
-  const { database, now, streams } = context;
+  const { database, now, streams, audit } = context;
   const caller = callerOf(call);
   if (cursor !== '' && !isId('evt', cursor)) {
     throw badParameter('cursor', 'invalid_string', 'Expected the cursor of an earlier message');
@@ -37,6 +37,7 @@ export async function* streamEvents<T>(
     cursor: cursor === '' ? undefined : cursor,
   });
 
+  audit.note(call, formId === '' ? {} : { formId });
   yield { cursor: reader.cursor() };
   for (let quietSince = now(); !ended.aborted; ) {
     await requireValidKey(context, call);

@@ -18,21 +18,25 @@ import { sharedFormToMessage } from './share-message.ts';
 
 /** The RPCs whose credential is the activation token. */
 export function activationMethods(context: ServiceContext): ActivationMethods {
-  const { database, now } = context;
+  const { database, now, audit } = context;
   return {
     async getActivation({ formId, token }) {
       const form = await draftOf(database, formId, token);
       return { formName: form.name };
     },
 
-    async activateForm(request) {
+    async activateForm(request, call) {
       const { formId, email } = request;
       const draft = await draftOf(database, formId, request.token);
       requireEmail(email);
       const activated = formEvents.activated(draft, new Date(now()), email);
       const sent = { address: email, countedAs: activated.id };
       const confirmation = await foreseeConfirmation(context, draft, sent);
-      const webhookSecret = await database.transaction((tx) => publishDraft(tx, context, request, activated));
+      const webhookSecret = await database.transaction(async (tx) => {
+        const secret = await publishDraft(tx, context, request, activated);
+        await audit.change(tx, call, { projectId: draft.projectId, formId });
+        return secret;
+      });
       context.forms.forget(formId);
       context.notifyWorkers();
       const form = await findAnyForm(database, formId);

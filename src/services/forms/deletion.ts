@@ -1,6 +1,7 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { demoFormId, isId } from '../../domain/ids.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/form-removal.ts';
 import type { ServiceContext } from '../context.ts';
@@ -9,12 +10,21 @@ import type { ServiceContext } from '../context.ts';
  * Deletes an archived form, and removes at once what can be removed within `REMOVAL_MS`; a sweep of the
  * delivery loop removes the rest.
  */
-export async function deleteForm(context: ServiceContext, formId: string, caller: Caller): Promise<void> {
-  const { database, uploads, settings, now } = context;
+export async function deleteForm(
+  context: ServiceContext,
+  formId: string,
+  call: HandlerContext,
+): Promise<void> {
+  const { database, uploads, settings, now, audit } = context;
+  const { projectId } = callerOf(call);
   if (!isId('form', formId)) throw notFound('form');
   if (formId === demoFormId) throw failed(Reason.CONFLICT, 'The demo form can not be deleted');
 
-  const outcome = await database.transaction((tx) => markDeleted(tx, caller.projectId, formId));
+  const outcome = await database.transaction(async (tx) => {
+    const marked = await markDeleted(tx, projectId, formId);
+    if (marked === 'deleted') await audit.change(tx, call, { formId });
+    return marked;
+  });
   if (outcome === 'not_found') throw notFound('form');
   if (outcome === 'not_archived') throw failed(Reason.CONFLICT, 'Only an archived form can be deleted');
   context.forms.forget(formId);

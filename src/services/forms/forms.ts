@@ -15,7 +15,7 @@ import { missingTranslations } from '../../domain/definition/missing-translation
 import { translate } from '../../domain/definition/translate.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets.ts';
-import { type Caller, callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
+import { callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import { archiveForm, type Form, findForm, insertForm, listForms } from '../../store/forms.ts';
@@ -38,7 +38,7 @@ import { sharedFormToMessage } from './share-message.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
 export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
-  const { database, settings } = context;
+  const { database, settings, audit } = context;
   return {
     ...activationMethods(context),
 
@@ -85,18 +85,21 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
 
     async archiveForm({ formId }, call) {
       const caller = callerOf(call);
-      const found = isId('form', formId) && (await archiveForm(database, caller.projectId, formId));
-      if (!found) throw notFound('form');
+      if (!isId('form', formId)) throw notFound('form');
+      await database.transaction(async (tx) => {
+        if (!(await archiveForm(tx, caller.projectId, formId))) throw notFound('form');
+        await audit.change(tx, call, { formId });
+      });
       context.forms.forget(formId);
       return { form: formToMessage(await ownForm(database, caller, formId)) };
     },
 
     async deleteForm({ formId }, call) {
-      await deleteForm(context, formId, callerOf(call));
+      await deleteForm(context, formId, call);
       return {};
     },
 
-    changeFormOwner: (request, call) => changeFormOwner(context, request, callerOf(call)),
+    changeFormOwner: (request, call) => changeFormOwner(context, request, call),
 
     async getAgentSchema({ formId, includeDefinition, language }, call) {
       const caller = callerOf(call);
@@ -119,7 +122,7 @@ async function createForm(
   request: CreateFormRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
-  const { database, settings, secrets, secretKey, now, keylessStorage } = context;
+  const { database, settings, secrets, secretKey, now, keylessStorage, audit } = context;
   const caller = callerIfAny(call);
   if (caller === undefined && !settings.allowPublicCreate) {
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
@@ -174,6 +177,7 @@ async function createForm(
       await database.transaction(async (tx) => {
         await record(tx, { id: form.id, secret: activationToken });
         await insertForm(tx, form);
+        await audit.change(tx, call, { projectId, formId: form.id });
       });
       if (stranger !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
       return { form: formToMessage(form, definition), activationToken };
@@ -181,8 +185,13 @@ async function createForm(
   });
 }
 
-async function changeFormOwner(context: ServiceContext, request: ChangeFormOwnerRequest, caller: Caller) {
-  const { database, now, notifyWorkers } = context;
+async function changeFormOwner(
+  context: ServiceContext,
+  request: ChangeFormOwnerRequest,
+  call: HandlerContext,
+) {
+  const { database, now, notifyWorkers, audit } = context;
+  const caller = callerOf(call);
   const { formId, email } = request;
   const form = await ownForm(database, caller, formId);
   if (form.ownerEmail === null) {
@@ -195,6 +204,7 @@ async function changeFormOwner(context: ServiceContext, request: ChangeFormOwner
   await database.transaction(async (tx) => {
     await proposeOwner(tx, caller.projectId, formId, email);
     await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+    await audit.change(tx, call, { formId });
   });
   notifyWorkers();
   return { form: formToMessage(form) };

@@ -28,7 +28,7 @@ export async function publishFormVersion(
   request: PublishFormVersionRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof PublishFormVersionResponseSchema>> {
-  const { database, settings, secrets, now } = context;
+  const { database, settings, secrets, now, audit } = context;
   const { formId } = request;
   const caller = callerOf(call);
   const { createdBy } = await ownForm(database, caller, formId);
@@ -75,6 +75,7 @@ export async function publishFormVersion(
         const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
         const webhookSecret = await syncDefinitionWebhook(tx, change);
         await record(tx, { id: outcome.version.id, secret: webhookSecret });
+        await audit.change(tx, call, { resource: outcome.version.id, formId });
         return { version: outcome.version, webhookSecret };
       });
       context.forms.forget(formId);

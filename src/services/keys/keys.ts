@@ -7,6 +7,7 @@ import type {
   KeySchema,
   KeysService,
 } from '../../../gen/forms/v1/keys_pb.js';
+import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { pageSizes } from '../../domain/limits.ts';
 import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
@@ -16,6 +17,7 @@ import { oneOf } from '../../domain/violation-messages.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
+import type { AuditWriter } from '../../store/audit-writer.ts';
 import type { Database } from '../../store/database/database.ts';
 import {
   deleteKey,
@@ -33,7 +35,7 @@ import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
 export function keysService(context: ServiceContext): ServiceImpl<typeof KeysService> {
-  const { database, keys } = context;
+  const { database, keys, audit } = context;
   return {
     createKey: (request, call) => createKey(context, request, call),
 
@@ -48,8 +50,11 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
 
     async deleteKey({ keyId }, call) {
       const { projectId } = callerOf(call);
-      const found = isId('key', keyId) && (await deleteKey(database, projectId, keyId));
-      if (!found) throw notFound('key');
+      if (!isId('key', keyId)) throw notFound('key');
+      await database.transaction(async (tx) => {
+        if (!(await deleteKey(tx, projectId, keyId))) throw notFound('key');
+        await audit.change(tx, call, { resource: keyId });
+      });
       keys.forget();
       return {};
     },
@@ -60,10 +65,14 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
  * Makes a key with every scope in the default project if there is no key at all, and returns its text. Of instances
  * that start at once, one makes it.
  */
-export async function makeFirstKey({ database, now }: KeyMaker): Promise<string | undefined> {
+export async function makeFirstKey({ database, auditWriter, now }: KeyMaker): Promise<string | undefined> {
   const project = await projectNamed(database, DEFAULT_PROJECT, now());
   const { key, secret } = newKey({ project, name: 'first key', scopes: ['*'] }, now());
-  const made = await database.transaction((tx) => insertFirstKey(tx, key));
+  const made = await database.transaction(async (tx) => {
+    const isFirst = await insertFirstKey(tx, key);
+    if (isFirst) await auditWriter.store(tx, madeByService(key, 'first key'));
+    return isFirst;
+  });
   return made ? secret : undefined;
 }
 
@@ -72,13 +81,21 @@ export async function makeFirstKey({ database, now }: KeyMaker): Promise<string 
  * is worth nothing.
  */
 export async function registerBootstrapKey(
-  { database, now }: KeyMaker,
+  { database, auditWriter, now }: KeyMaker,
   text: string,
 ): Promise<{ isRevoked: boolean }> {
   const project = await projectNamed(database, DEFAULT_PROJECT, now());
   const { key } = newKey({ project, name: 'BOOTSTRAP_API_KEY', scopes: ['*'] }, now(), text);
-  const outcome = await database.transaction((tx) => registerKey(tx, key));
+  const outcome = await database.transaction(async (tx) => {
+    const registered = await registerKey(tx, key);
+    if (registered === 'registered') await auditWriter.store(tx, madeByService(key, 'BOOTSTRAP_API_KEY'));
+    return registered;
+  });
   return { isRevoked: outcome === 'revoked' };
+}
+
+function madeByService({ id, projectId, createdAt }: Key, detail: string): NewEntry {
+  return uncalledEntry({ projectId, at: createdAt.getTime(), action: 'key.created', resource: id, detail });
 }
 
 /** A key to be stored, and its text. `expiresIn` is a number of milliseconds. */
@@ -119,7 +136,7 @@ async function createKey(
   request: CreateKeyRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateKeyResponseSchema>> {
-  const { database, now } = context;
+  const { database, audit, now } = context;
   const { name, scopes } = request;
   const caller = callerOf(call);
   const project = request.project === '' ? caller.project : request.project;
@@ -143,6 +160,8 @@ async function createKey(
       await database.transaction(async (tx) => {
         await record(tx, { id: key.id, secret });
         await insertKey(tx, key);
+        const detail = scopes.join(',');
+        await audit.change(tx, call, { projectId: key.projectId, resource: key.id, detail });
       });
       return { key: keyToMessage(key, project), secret };
     },
@@ -213,4 +232,4 @@ type NewKey = { project: { id: string }; name: string; scopes: string[]; expires
 
 type WantedKey = { name: string; scopes: string[]; project: string; expiresIn: Duration | undefined };
 
-type KeyMaker = { database: Database; now: () => number };
+type KeyMaker = { database: Database; auditWriter: Pick<AuditWriter, 'store'>; now: () => number };

@@ -5,9 +5,10 @@ import {
   type MailService,
   StopScope as StopScopeMessage,
 } from '../../../gen/forms/v1/mail_pb.js';
+import type { AuditAction } from '../../domain/audit/actions.ts';
 import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
-import type { Database, Queries } from '../../store/database/database.ts';
+import type { Queries, Transaction } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/delivery-removal.ts';
 import { findAnyForm } from '../../store/forms.ts';
 import { confirmRecipient, findStoppedScope, type StopScope, startMail, stopMail } from '../../store/mail.ts';
@@ -20,27 +21,42 @@ export function mailService({
   verifyingKeys,
   now,
   notifyWorkers,
+  audit,
 }: ServiceContext): ServiceImpl<typeof MailService> {
   return {
     async getMailLink({ token }) {
       return describe(database, linkOf(token));
     },
 
-    async followMailLink({ token, stopScope }) {
+    async followMailLink({ token, stopScope }, call) {
       const link = linkOf(token);
-      await follow(database, link, stopScope);
+      const about = { ...(await formOf(link.formId)), action: actions[link.purpose] };
+      await database.transaction(async (tx) => {
+        await follow(tx, link, stopScope);
+        await audit.change(tx, call, about);
+      });
       notifyWorkers();
       return describe(database, link);
     },
 
-    async startMail({ token }) {
+    async startMail({ token }, call) {
       const link = linkOf(token);
       if (link.purpose !== 'stop') throw wrongLink();
-      await startMail(database, link);
+      const about = await formOf(link.formId);
+      await database.transaction(async (tx) => {
+        await startMail(tx, link);
+        await audit.change(tx, call, about);
+      });
       const { address, formName } = await describe(database, link);
       return { address, formName };
     },
   };
+
+  /** What the audit log names; nothing where a link is about no form, or one that is gone. */
+  async function formOf(formId: string): Promise<{ projectId?: string; formId?: string }> {
+    const form = await findAnyForm(database, formId);
+    return form === null ? {} : { projectId: form.projectId, formId };
+  }
 
   function linkOf(token: string): MailLink {
     const result = readMailLink(verifyingKeys, token, now());
@@ -53,21 +69,21 @@ function wrongLink(message = 'The link is not right') {
   return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
 }
 
-async function follow(database: Database, link: MailLink, stopScope: StopScopeMessage): Promise<void> {
+async function follow(tx: Transaction, link: MailLink, stopScope: StopScopeMessage): Promise<void> {
   const { purpose, formId, address } = link;
   switch (purpose) {
     case 'confirm-owner':
     case 'change-owner':
-      if (!(await confirmOwner(database, formId, address))) {
+      if (!(await confirmOwner(tx, formId, address))) {
         throw failed(Reason.INVALID_TOKEN, 'The form has or awaits another owner now', {
           nextCall: NextCall.NONE,
         });
       }
-      return releaseWaitingMail(database, { formId, address });
+      return releaseWaitingMail(tx, { formId, address });
     case 'confirm-recipient':
-      return confirmRecipient(database, { formId, address });
+      return confirmRecipient(tx, { formId, address });
     case 'stop':
-      return stopMail(database, { address, formId, scope: scopeOf(stopScope) });
+      return stopMail(tx, { address, formId, scope: scopeOf(stopScope) });
     default:
       return purpose satisfies never;
   }
@@ -95,6 +111,13 @@ const scopes: Record<StopScope, StopScopeMessage> = {
   form: StopScopeMessage.FORM,
   all: StopScopeMessage.ALL,
   everything: StopScopeMessage.EVERYTHING,
+};
+
+const actions: Record<MailLink['purpose'], AuditAction> = {
+  'confirm-owner': 'form.owner_confirmed',
+  'change-owner': 'form.owner_confirmed',
+  'confirm-recipient': 'form.recipient_confirmed',
+  stop: 'form.mails_stopped',
 };
 
 const purposes: Record<MailLink['purpose'], MailLinkPurpose> = {

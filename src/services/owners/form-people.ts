@@ -10,12 +10,11 @@ import { type OwnedForm, proposeOwner } from '../../store/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { formEvents } from '../forms/form-events.ts';
 import { requireEmail } from '../forms/form-request.ts';
-import { logAction } from './log-action.ts';
 import { confirmedForm } from './owned-form.ts';
 
 /** The RPCs by which an owner lets others get a form's mails, or hands the form over. */
 export function peopleMethods(context: ServiceContext): PeopleMethods {
-  const { database, forms, now, notifyWorkers } = context;
+  const { database, forms, now, notifyWorkers, audit } = context;
 
   async function deliveryOf({ currentVersionId }: OwnedForm) {
     return (await forms.version(currentVersionId)).definition.delivery;
@@ -33,12 +32,12 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
         const added = await addRecipient(tx, { formId, address: email, max: MAX_RECIPIENTS });
         if (added === 'added')
           await insertEvents(tx, [formEvents.recipientsAdded(form, new Date(now()), [email])]);
+        if (added !== 'full') await audit.change(tx, call, { projectId: form.projectId, formId });
         return added;
       });
       if (outcome === 'full')
         throw failed(Reason.CONFLICT, `A form has at most ${MAX_RECIPIENTS} added recipients`);
       notifyWorkers();
-      logAction(context, call, owner, 'add recipient', { formId, other: addressKey(email) });
       return {};
     },
 
@@ -49,8 +48,10 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       const delivery = await deliveryOf(form);
       const named = delivery.type === 'email' ? (delivery.to ?? []) : [];
       const inDefinition = named.some((address) => addressKey(address) === addressKey(email));
-      await removeRecipient(database, { formId, address: email, inDefinition });
-      logAction(context, call, owner, 'remove recipient', { formId, other: addressKey(email) });
+      await database.transaction(async (tx) => {
+        await removeRecipient(tx, { formId, address: email, inDefinition });
+        await audit.change(tx, call, { projectId: form.projectId, formId });
+      });
       return {};
     },
 
@@ -61,9 +62,9 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       await database.transaction(async (tx) => {
         await proposeOwner(tx, form.projectId, formId, email);
         await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+        await audit.change(tx, call, { projectId: form.projectId, formId });
       });
       notifyWorkers();
-      logAction(context, call, owner, 'offer form', { formId, other: addressKey(email) });
       return {};
     },
   };

@@ -2,11 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { OwnedSubmissionFilter, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import {
-  ExportFormat,
-  type SubmissionSchema,
-  SubmissionStatus,
-} from '../../../gen/forms/v1/submissions_pb.js';
+import { type SubmissionSchema, SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
 import { preferredLanguages } from '../../domain/accept-language.ts';
 import { type AnswerInWords, answersInWords } from '../../domain/answers/answers-in-words.ts';
 import { isId, smallestIdAt } from '../../domain/ids.ts';
@@ -26,22 +22,21 @@ import { submissionStatusOf } from '../submissions/watch.ts';
 import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
 import { deliveryToMessage } from '../webhooks/webhook-message.ts';
 import { limitCallsAtOnce } from './calls-at-once.ts';
-import { logAction } from './log-action.ts';
 import { confirmedForm, requireConfirmed } from './owned-form.ts';
 import type { Scan } from './scan.ts';
 import { searchSubmissions } from './search.ts';
 
 /** The RPCs by which owners read and delete submissions. */
 export function submissionMethods(context: ServiceContext, scan: Scan): SubmissionMethods {
-  const { database } = context;
+  const { database, audit } = context;
   const enterDownload = limitCallsAtOnce(DOWNLOADS);
   return {
     async listOwnedSubmissions(request, call) {
       const owner = ownerOf(call);
-      const { id } = await confirmedForm(database, owner, request.formId);
+      const { id, projectId } = await confirmedForm(database, owner, request.formId);
       const page = pageRequestOf(request, 'sub');
       const { items, nextCursor } = await listSubmissions(database, id, filterOf(request.filter), page);
-      logAction(context, call, owner, 'list submissions', { formId: id });
+      audit.note(call, { projectId, formId: id });
       return { submissions: await summaries(context, items, call), nextPageToken: nextCursor ?? '' };
     },
 
@@ -50,7 +45,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
       const form = await confirmedForm(database, owner, request.formId);
       const range = { form, filter: filterOf(request.filter), call };
       const found = await searchSubmissions(context, scan, request, range);
-      logAction(context, call, owner, 'search submissions', { formId: form.id });
+      audit.note(call, { projectId: form.projectId, formId: form.id });
       return { ...found, submissions: await summaries(context, found.submissions, call) };
     },
 
@@ -61,7 +56,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
         listSubmissionUploads(database, submission.id),
         listSubmissionDeliveries(database, submission.id, MAX_DELIVERIES),
       ]);
-      logAction(context, call, owner, 'read submission', { formId: form.id, submissionId });
+      audit.note(call, { projectId: form.projectId, resource: submissionId, formId: form.id });
       return {
         submission: await inWords(context, submission, call),
         files: uploads.map(uploadToMessage),
@@ -73,17 +68,15 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
     async deleteOwnedSubmission({ submissionId }, call) {
       const owner = ownerOf(call);
       const { submission } = await ownedSubmission(context, owner, submissionId);
-      await deleteStored(context, submission);
-      logAction(context, call, owner, 'delete submission', { formId: submission.formId, submissionId });
+      await deleteStored(context, submission, call);
       return {};
     },
 
     async *exportOwnedSubmissions({ formId, format }, call) {
       const owner = ownerOf(call);
-      const { id } = await confirmedForm(database, owner, formId);
+      const { id, projectId } = await confirmedForm(database, owner, formId);
       using _ = enterDownload(call);
-      logAction(context, call, owner, `export ${ExportFormat[format] ?? ''}`, { formId: id });
-      yield* exportForm(context, { formId: id, format }, call.signal);
+      yield* exportForm(context, { projectId, formId: id, format }, call);
     },
 
     async *getOwnedUpload({ uploadId }, call) {
@@ -93,7 +86,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
       if (upload === null || form === null) throw notFound('upload');
       requireConfirmed(form);
       using _ = enterDownload(call);
-      logAction(context, call, owner, 'read file', { formId: upload.formId, uploadId });
+      audit.note(call, { projectId: form.projectId, resource: uploadId, formId: upload.formId });
       yield* readClaimed(context, upload);
     },
   };

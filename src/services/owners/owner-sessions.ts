@@ -27,7 +27,6 @@ import {
 } from '../../store/owner-sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireEmail } from '../forms/form-request.ts';
-import { logAction } from './log-action.ts';
 
 /**
  * Finds the owner behind a session's token.
@@ -48,7 +47,7 @@ export function createOwnerReader({ database, verifyingKeys, now }: OwnerReaderO
 
 /** The RPCs by which owners sign in and out. */
 export function sessionMethods(context: ServiceContext): SessionMethods {
-  const { database, secretKey, verifyingKeys, now, notifyWorkers } = context;
+  const { database, secretKey, verifyingKeys, now, notifyWorkers, audit } = context;
   return {
     /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
     async requestSignIn({ email, deviceToken: token }, call) {
@@ -74,16 +73,20 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
       const sessionToken = newSessionToken(secretKey, expiresAt);
       const link = { tokenHash: hashSecret(token), expiresAt: new Date(now() + SIGN_IN_LINK_MS) };
       const session = { tokenHash: hashSecret(sessionToken), address, createdAt, expiresAt };
-      if (!(await database.transaction((tx) => openOwnerSession(tx, link, session)))) throw used();
-      logAction(context, call, { address }, 'sign in');
+      await database.transaction(async (tx) => {
+        if (!(await openOwnerSession(tx, link, session))) throw used();
+        await audit.change(tx, call, { owner: address });
+      });
       const device = deviceToken(secretKey, address, now());
       return { sessionToken, expireTime: timestampFromDate(expiresAt), address, deviceToken: device };
     },
 
     async signOut({ everywhere }, call) {
       const { tokenHash, address } = ownerOf(call);
-      await closeOwnerSessions(database, everywhere ? { address } : { tokenHash });
-      logAction(context, call, { address }, everywhere ? 'sign out everywhere' : 'sign out');
+      await database.transaction(async (tx) => {
+        await closeOwnerSessions(tx, everywhere ? { address } : { tokenHash });
+        await audit.change(tx, call, everywhere ? { detail: 'everywhere' } : {});
+      });
       return {};
     },
 

@@ -11,7 +11,6 @@ import type { ServiceContext } from '../context.ts';
 import { shareOfForm } from '../forms/share-message.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { peopleMethods } from './form-people.ts';
-import { logAction } from './log-action.ts';
 import { anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
@@ -20,7 +19,7 @@ import { statisticsMethods } from './statistics.ts';
 
 /** Lets the owners of forms, who sign in by mailed links, read and manage what they own. */
 export function ownersService(context: ServiceContext): ServiceImpl<typeof OwnersService> {
-  const { database, forms, notifyWorkers } = context;
+  const { database, forms, notifyWorkers, audit } = context;
   const scan = createScanner(database);
   return {
     ...sessionMethods(context),
@@ -31,7 +30,6 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
     async listOwnedForms(request, call) {
       const owner = ownerOf(call);
       const page = await listOwnedForms(database, owner.address, pageRequestOf(request, 'form'));
-      logAction(context, call, owner, 'list forms');
       return {
         forms: page.items.map((form) => ownedFormToMessage(form)),
         nextPageToken: page.nextCursor ?? '',
@@ -43,7 +41,6 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const form = await confirmedForm(database, owner, formId);
       const { definition } = await forms.version(form.currentVersionId);
       const mailsStopped = await isMailStopped(database, { address: form.ownerEmail, formId });
-      logAction(context, call, owner, 'read form', { formId });
       return {
         form: ownedFormToMessage(form, definition, {
           mailsStopped,
@@ -57,38 +54,47 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
 
     async closeOwnedForm({ formId }, call) {
       const owner = ownerOf(call);
-      const { status } = await confirmedForm(database, owner, formId);
+      const { status, projectId } = await confirmedForm(database, owner, formId);
       if (status === 'archived') throw failed(Reason.CONFLICT, 'The form is archived for good');
-      await setFormClosed(database, formId, true);
+      await database.transaction(async (tx) => {
+        await setFormClosed(tx, formId, true);
+        await audit.change(tx, call, { projectId, formId });
+      });
       forms.forget(formId);
-      logAction(context, call, owner, 'close form', { formId });
       return {};
     },
 
     async reopenOwnedForm({ formId }, call) {
       const owner = ownerOf(call);
-      await confirmedForm(database, owner, formId);
-      await setFormClosed(database, formId, false);
+      const { projectId } = await confirmedForm(database, owner, formId);
+      await database.transaction(async (tx) => {
+        await setFormClosed(tx, formId, false);
+        await audit.change(tx, call, { projectId, formId });
+      });
       forms.forget(formId);
-      logAction(context, call, owner, 'reopen form', { formId });
       return {};
     },
 
     async setOwnedFormMails({ formId, stopped }, call) {
       const owner = ownerOf(call);
-      const { ownerEmail: address } = await confirmedForm(database, owner, formId);
-      await (stopped ? stopMail : startMail)(database, { address, formId });
-      logAction(context, call, owner, stopped ? 'stop mails' : 'start mails', { formId });
+      const { ownerEmail: address, projectId } = await confirmedForm(database, owner, formId);
+      const action = stopped ? 'form.mails_stopped' : 'form.mails_started';
+      await database.transaction(async (tx) => {
+        await (stopped ? stopMail : startMail)(tx, { address, formId });
+        await audit.change(tx, call, { projectId, formId, action });
+      });
       return {};
     },
 
     async confirmOwnedForm({ formId }, call) {
       const owner = ownerOf(call);
-      const { id, ownerEmail: address } = await anyOwnedForm(database, owner, formId);
-      await confirmOwner(database, id, address);
-      await releaseWaitingMail(database, { formId: id, address });
+      const { id, ownerEmail: address, projectId } = await anyOwnedForm(database, owner, formId);
+      await database.transaction(async (tx) => {
+        await confirmOwner(tx, id, address);
+        await releaseWaitingMail(tx, { formId: id, address });
+        await audit.change(tx, call, { projectId, formId });
+      });
       notifyWorkers();
-      logAction(context, call, owner, 'confirm form', { formId });
       return {};
     },
   };

@@ -4,13 +4,12 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import type { Submission } from '../../store/submissions.ts';
 import type { ServiceContext } from '../context.ts';
-import { logAction } from './log-action.ts';
 import { confirmedForm } from './owned-form.ts';
 import type { Scan } from './scan.ts';
 
 /** The RPC that counts a form's submissions by day and the answers to its questions with a choice. */
 export function statisticsMethods(context: ServiceContext, scan: Scan): StatisticsMethods {
-  const { database, forms, now } = context;
+  const { database, forms, now, audit } = context;
   return {
     async getOwnedFormStatistics({ formId }, call) {
       const owner = ownerOf(call);
@@ -25,7 +24,7 @@ export function statisticsMethods(context: ServiceContext, scan: Scan): Statisti
         for (const choice of choices) countChoice(choice, submission);
         return true;
       });
-      logAction(context, call, owner, 'read statistics', { formId });
+      audit.note(call, { projectId: form.projectId, formId });
       return {
         days: [...days].map(([date, count]) => ({ date, count })),
         choices: choices.map(({ counts, ...choice }) => ({

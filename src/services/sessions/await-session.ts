@@ -9,7 +9,7 @@ import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import { requireValidKey } from '../keys/valid-key.ts';
 import { secondsProblems } from '../request-values.ts';
-import { ownSession } from './session-access.ts';
+import { noteSession, ownSession } from './session-access.ts';
 import { sessionToMessage } from './session-message.ts';
 import { createSessionWaits } from './session-waits.ts';
 
@@ -56,6 +56,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
     const deadlineMs = (call.timeoutMs() ?? Number.POSITIVE_INFINITY) - BEFORE_DEADLINE_MS;
     const caller = callerOf(call);
     const session = await ownSession(database, caller, sessionId);
+    noteSession(context, call, session);
     if (session.status !== 'open') return answer(session);
     return wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs)).then(answer);
   };

@@ -1,3 +1,4 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { isId } from '../../domain/ids.ts';
@@ -6,6 +7,7 @@ import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import type { Session } from '../../store/session-table.ts';
 import { findAnySession, findSession } from '../../store/sessions.ts';
+import { sessionName } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
@@ -15,6 +17,11 @@ export async function ownSession(db: Queries, caller: Caller, sessionId: string)
   const session = isId('sess', sessionId) ? await findSession(db, caller.projectId, sessionId) : null;
   if (session === null) throw notFound('session');
   return session;
+}
+
+/** Records what a call has done with a session. */
+export function noteSession({ audit }: ServiceContext, call: HandlerContext, { id, formId }: Session): void {
+  audit.note(call, { resource: sessionName(id), formId });
 }
 
 /** A session by its id alone, for whoever knows it. Throws NOT_FOUND. */

@@ -15,7 +15,7 @@ import { preferredLanguages } from '../../domain/accept-language.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { sessionEvent } from '../../domain/events/session-event.ts';
 import { newSessionId } from '../../domain/ids.ts';
-import { type Caller, callerOf } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import { listSessions as listStored } from '../../store/session-pages.ts';
 import { type Session, sessionStatuses } from '../../store/session-table.ts';
@@ -39,7 +39,7 @@ import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-message.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { createAwaitSession } from './await-session.ts';
-import { openSession, ownSession, refuseIfEnded, savedAnswers } from './session-access.ts';
+import { noteSession, openSession, ownSession, refuseIfEnded, savedAnswers } from './session-access.ts';
 import { sessionStatusOf, sessionToMessage } from './session-message.ts';
 import {
   agentProblems,
@@ -56,12 +56,12 @@ import {
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {
   return {
     createSession: (request, call) => createSession(context, request, call),
-    getSession: (request, call) => getSession(context, request, callerOf(call)),
+    getSession: (request, call) => getSession(context, request, call),
     awaitSession: createAwaitSession(context),
-    getSessionAgentSchema: (request, call) => getSessionAgentSchema(context, request, callerOf(call)),
-    listSessions: (request, call) => listSessions(context, request, callerOf(call)),
+    getSessionAgentSchema: (request, call) => getSessionAgentSchema(context, request, call),
+    listSessions: (request, call) => listSessions(context, request, call),
     updateSession: (request, call) => changeSession(context, request, call),
-    cancelSession: (request, call) => cancelSession(context, request, callerOf(call)),
+    cancelSession: (request, call) => cancelSession(context, request, call),
     submitSession: (request, call) => submitSession(context, request, call),
   };
 }
@@ -83,6 +83,7 @@ async function createSession(context: ServiceContext, request: CreateSessionRequ
       return first && firstOf(first);
     },
   );
+  noteSession(context, call, session);
   return { session: sessionToMessage(context, form, session) };
 }
 
@@ -140,18 +141,20 @@ function firstOf(session: Session): First<Session> {
   return { made: session, fingerprint: session.requestFingerprint };
 }
 
-async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, caller: Caller) {
-  const session = await ownSession(context.database, caller, sessionId);
+async function getSession(context: ServiceContext, { sessionId }: GetSessionRequest, call: HandlerContext) {
+  const session = await ownSession(context.database, callerOf(call), sessionId);
+  noteSession(context, call, session);
   return { session: sessionToMessage(context, await publishedForm(context.forms, session.formId), session) };
 }
 
 async function getSessionAgentSchema(
   context: ServiceContext,
   { sessionId, language }: GetSessionAgentSchemaRequest,
-  caller: Caller,
+  call: HandlerContext,
 ) {
-  const session = await ownSession(context.database, caller, sessionId);
+  const session = await ownSession(context.database, callerOf(call), sessionId);
   const { form, version } = await openSession(context, session);
+  noteSession(context, call, session);
   const definition = translate(version.definition, preferredLanguages(language));
   const described = { formId: form.id, versionId: version.id, definition };
   return {
@@ -162,8 +165,8 @@ async function getSessionAgentSchema(
 }
 
 /** A page's token is the id of its last session. */
-async function listSessions(context: ServiceContext, request: ListSessionsRequest, caller: Caller) {
-  await requireOwnForm(context.forms, caller, request.formId);
+async function listSessions(context: ServiceContext, request: ListSessionsRequest, call: HandlerContext) {
+  await requireOwnForm(context.forms, callerOf(call), request.formId);
   const { limit, cursor } = pageRequestOf(request, 'sess');
   const after = cursor === undefined ? undefined : await findAnySession(context.database, cursor);
   if (after !== undefined && after?.formId !== request.formId) {
@@ -175,6 +178,7 @@ async function listSessions(context: ServiceContext, request: ListSessionsReques
     ...(after !== undefined && { after }),
     limit,
   });
+  context.audit.note(call, { formId: request.formId });
   if (items.length === 0) return {};
   const form = await publishedForm(context.forms, request.formId);
   return {
@@ -211,12 +215,17 @@ async function changeSession(context: ServiceContext, request: UpdateSessionRequ
     });
     return updateSession(tx, locked.id, change);
   });
+  noteSession(context, call, session);
   return { session: sessionToMessage(context, form, session) };
 }
 
 /** The event is stored in the same commit. */
-async function cancelSession(context: ServiceContext, { sessionId }: CancelSessionRequest, caller: Caller) {
-  const { formId } = await ownSession(context.database, caller, sessionId);
+async function cancelSession(
+  context: ServiceContext,
+  { sessionId }: CancelSessionRequest,
+  call: HandlerContext,
+) {
+  const { formId } = await ownSession(context.database, callerOf(call), sessionId);
   const form = await publishedForm(context.forms, formId);
   const session = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, sessionId);
@@ -227,6 +236,7 @@ async function cancelSession(context: ServiceContext, { sessionId }: CancelSessi
     await insertAnnouncedEvents(tx, 'session.cancelled', [event], context.settings.retrySchedule);
     return cancelled;
   });
+  noteSession(context, call, session);
   context.notifyWorkers();
   return { session: sessionToMessage(context, form, session) };
 }

@@ -1,3 +1,4 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import { notFound } from '../../rpc/errors.ts';
 import { removeSubmission } from '../../store/submission-removal.ts';
 import type { Submission } from '../../store/submissions.ts';
@@ -9,13 +10,17 @@ import type { ServiceContext } from '../context.ts';
  * removes the rest.
  */
 export async function deleteStored(
-  { database, uploads, forms, settings, now, notifyWorkers }: ServiceContext,
+  { database, uploads, forms, settings, now, notifyWorkers, audit }: ServiceContext,
   { id, formId, projectId }: Submission,
+  call: HandlerContext,
 ): Promise<void> {
   for (const uploadId of await listUploadIds(database, id)) await uploads.remove(uploadId);
   const announcement = { at: now(), schedule: settings.retrySchedule };
-  const removed = await database.transaction((tx) => removeSubmission(tx, { projectId, id }, announcement));
-  if (removed === null) throw notFound('submission');
+  await database.transaction(async (tx) => {
+    const removed = await removeSubmission(tx, { projectId, id }, announcement);
+    if (removed === null) throw notFound('submission');
+    await audit.change(tx, call, { projectId, resource: id, formId });
+  });
   notifyWorkers();
   forms.forget(formId);
 }

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { HandlerContext } from '@connectrpc/connect';
 import type {
   EraseSubmissionsRequest,
   EraseSubmissionsResponseSchema,
@@ -7,9 +8,9 @@ import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import { textProblem } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { invalid } from '../../rpc/errors.ts';
-import type { Transaction } from '../../store/database/queries.ts';
+import type { Database, Transaction } from '../../store/database/database.ts';
 import {
   type Erased,
   eraseSessionsWith,
@@ -20,26 +21,62 @@ import {
 import type { ServiceContext } from '../context.ts';
 import { requireOwnForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
+import type { UploadStore } from '../uploads/upload-store.ts';
+
+/** Removes what `eraseByValue` finds in the caller's project. */
+export async function eraseSubmissions(
+  context: ServiceContext,
+  request: EraseSubmissionsRequest,
+  call: HandlerContext,
+): Promise<MessageInitShape<typeof EraseSubmissionsResponseSchema>> {
+  const { value, formId, pageToken } = request;
+  const { projectId } = callerOf(call);
+  const problems = erasureProblems(value);
+  if (problems.length > 0) throw invalid(problems);
+  if (formId !== '') await requireOwnForm(context.forms, callerOf(call), formId);
+  const erased = await eraseByValue(
+    {
+      ...context,
+      schedule: context.settings.retrySchedule,
+      onErased: (id) => context.forms.forget(id),
+      record: (tx, about) => context.audit.change(tx, call, about),
+    },
+    { projectId, value, formId, place: placeOf(pageToken) },
+  );
+  context.notifyWorkers();
+  return {
+    erasedSubmissions: erased.submissions,
+    erasedSessions: erased.sessions,
+    nextPageToken: erased.next === undefined ? '' : tokenOf(erased.next),
+  };
+}
+
+/** What is wrong with a value to look for. */
+export function erasureProblems(value: string): Violation[] {
+  const wanted = value.trim();
+  const path = 'value';
+  if (wanted === '') return [{ path, code: 'invalid_type', message: 'Required' }];
+  const problem = textProblem(wanted);
+  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
+  if (wanted.length <= MAX_VALUE_LENGTH) return [];
+  return [{ path, code: 'too_big', message: `Expected at most ${MAX_VALUE_LENGTH} characters` }];
+}
 
 /**
  * Removes everything in which somebody is named by a value: submissions and sessions of a project, or one form of
- * it. A call goes on for `TURN_MS` and says where the next one continues.
+ * it. Goes on for `TURN_MS` and returns where the next call continues. What is removed is recorded by its number with
+ * each removal, and once that it was looked for.
  */
-export async function eraseSubmissions(
-  context: ServiceContext,
-  { value, formId, pageToken }: EraseSubmissionsRequest,
-  caller: Caller,
-): Promise<MessageInitShape<typeof EraseSubmissionsResponseSchema>> {
+export async function eraseByValue(
+  { database, uploads, now, schedule, onErased, record }: ErasureOptions,
+  { projectId, value, formId, place: begin }: Erasure,
+): Promise<{ submissions: number; sessions: number; next: ErasurePlace | undefined }> {
   const wanted = value.trim();
-  const problems = problemsOf(wanted);
-  if (problems.length > 0) throw invalid(problems);
-  if (formId !== '') await requireOwnForm(context.forms, caller, formId);
-  const { database, uploads, settings, now } = context;
-  const announcement = { at: now(), schedule: settings.retrySchedule };
-  let place: Place | undefined = placeOf(pageToken) ?? { formId: '', phase: 'accepted', after: '' };
+  const announcement = { at: now(), schedule };
+  let place: ErasurePlace | undefined = begin ?? { formId: '', phase: 'accepted', after: '' };
   const counts = { submissions: 0, sessions: 0 };
 
-  const step = async (tx: Transaction, { phase, ...at }: Place): Promise<Erased> => {
+  const step = async (tx: Transaction, { phase, ...at }: ErasurePlace): Promise<Erased> => {
     const look = { ...at, value: wanted, limit: GROUP };
     if (phase !== 'sessions') return eraseSubmissionsWith(tx, { ...look, status: phase }, announcement);
     if (isEmailAddress(wanted)) await forgetAutoresponse(tx, at.formId, mailboxOf(wanted));
@@ -47,39 +84,38 @@ export async function eraseSubmissions(
   };
   const until = performance.now() + TURN_MS;
   do {
-    const at: Place = place;
+    const at: ErasurePlace = place;
+    const kind = at.phase === 'sessions' ? 'sessions' : 'submissions';
     const { erased, next } = await database.transaction(async (tx) => {
-      const own = at.formId !== '' && (await isOwn(tx, caller.projectId, at.formId));
+      const own = at.formId !== '' && (await isOwn(tx, projectId, at.formId));
       const done = own ? await step(tx, at) : { removed: 0, uploadIds: [], last: null };
-      return { erased: done, next: await placeAfter(tx, at, done.last, { caller, formId }) };
+      const following = await placeAfter(tx, at, done.last, { projectId, formId });
+      if (at.formId === '') await record(tx, { ...(formId !== '' && { formId }), count: 0, detail: 'begun' });
+      if (done.removed > 0) await record(tx, { formId: at.formId, count: done.removed, detail: kind });
+      return { erased: done, next: following };
     });
     for (const id of erased.uploadIds) await uploads.remove(id);
-    counts[at.phase === 'sessions' ? 'sessions' : 'submissions'] += erased.removed;
-    if (erased.removed > 0) context.forms.forget(at.formId);
+    counts[kind] += erased.removed;
+    if (erased.removed > 0) onErased(at.formId);
     place = next;
   } while (place !== undefined && performance.now() < until);
-  context.notifyWorkers();
-  return {
-    erasedSubmissions: counts.submissions,
-    erasedSessions: counts.sessions,
-    nextPageToken: place === undefined ? '' : [place.formId, place.phase, place.after].join('|'),
-  };
+  return { ...counts, next: place };
 }
 
 /** Where to go on: in the same form, or in the next one of the project. */
 async function placeAfter(
   tx: Transaction,
-  { formId, phase }: Place,
+  { formId, phase }: ErasurePlace,
   last: string | null,
-  wanted: { caller: Caller; formId: string },
-): Promise<Place | undefined> {
+  wanted: { projectId: string; formId: string },
+): Promise<ErasurePlace | undefined> {
   if (last !== null) return { formId, phase, after: last };
   const nextPhase = formId === '' ? undefined : phases[phases.indexOf(phase) + 1];
   if (nextPhase !== undefined) return { formId, phase: nextPhase, after: '' };
   if (wanted.formId !== '') {
     return formId === '' ? { formId: wanted.formId, phase: 'accepted', after: '' } : undefined;
   }
-  const [next] = await listFormIds(tx, wanted.caller.projectId, { after: formId, limit: 1 });
+  const [next] = await listFormIds(tx, wanted.projectId, { after: formId, limit: 1 });
   return next === undefined ? undefined : { formId: next, phase: 'accepted', after: '' };
 }
 
@@ -89,16 +125,8 @@ async function isOwn(tx: Transaction, projectId: string, formId: string): Promis
   return rows.length > 0;
 }
 
-function problemsOf(value: string): Violation[] {
-  const path = 'value';
-  if (value === '') return [{ path, code: 'invalid_type', message: 'Required' }];
-  const problem = textProblem(value);
-  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
-  if (value.length <= MAX_VALUE_LENGTH) return [];
-  return [{ path, code: 'too_big', message: `Expected at most ${MAX_VALUE_LENGTH} characters` }];
-}
-
-function placeOf(token: string): Place | undefined {
+/** Where the call goes on that has this token. Throws for a token that no erasure gave. */
+export function placeOf(token: string): ErasurePlace | undefined {
   if (token === '') return undefined;
   const [formId = '', name, after = '', ...rest] = token.split('|');
   const phase = phases.find((each) => each === name);
@@ -106,6 +134,11 @@ function placeOf(token: string): Place | undefined {
     return { formId, phase, after };
   }
   throw badParameter('page_token', 'invalid_string', 'Expected a token that an erasure has given');
+}
+
+/** What `placeOf` reads. */
+export function tokenOf({ formId, phase, after }: ErasurePlace): string {
+  return [formId, phase, after].join('|');
 }
 
 const validPlace = /^form_\w{1,64}\|(|sub_\w{1,64}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z sess_\w{1,64})$/;
@@ -121,4 +154,19 @@ const GROUP = 200;
 
 const MAX_VALUE_LENGTH = 1_000;
 
-type Place = { formId: string; phase: (typeof phases)[number]; after: string };
+/** How far an erasure has come. */
+export type ErasurePlace = { formId: string; phase: (typeof phases)[number]; after: string };
+
+/** `formId` is empty for all forms; without a place it begins. */
+type Erasure = { projectId: string; value: string; formId: string; place: ErasurePlace | undefined };
+
+export type ErasureOptions = {
+  database: Database;
+  uploads: Pick<UploadStore, 'remove'>;
+  now: () => number;
+  /** Seconds before each attempt to tell webhooks of what is deleted. */
+  schedule: readonly number[];
+  /** Called with the form of what was removed. */
+  onErased: (formId: string) => void;
+  record: (tx: Transaction, about: { formId?: string; count: number; detail: string }) => Promise<void>;
+};

@@ -1,10 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { HandlerContext } from '@connectrpc/connect';
 import { stringify } from 'csv-stringify/sync';
 import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/forms/v1/submissions_pb.js';
 import { fileLink } from '../../domain/file-link.ts';
 import { isId } from '../../domain/ids.ts';
 import { isObject } from '../../domain/json.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { exportSubmissions as storedPage } from '../../store/submission-pages.ts';
 import { type AskedField, listAskedFields } from '../../store/versions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -16,34 +17,35 @@ import { type SubmissionRow, submissionToJson } from './submission-message.ts';
 export async function* exportSubmissions(
   context: ServiceContext,
   request: ExportSubmissionsRequest,
-  caller: Caller,
-  signal: AbortSignal,
+  call: HandlerContext,
 ): AsyncIterable<{ data: Uint8Array }> {
-  await requireOwnForm(context.forms, caller, request.formId);
-  yield* exportForm(context, request, signal);
+  await requireOwnForm(context.forms, callerOf(call), request.formId);
+  yield* exportForm(context, { ...request, projectId: callerOf(call).projectId }, call);
 }
 
 /**
  * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when
  * the one before has been taken, so memory stays flat however slow the reader is.
  *
- * What is accepted meanwhile comes along at the end. Stops when `signal` says that nobody reads.
+ * What is accepted meanwhile comes along at the end. Stops when nobody reads.
  *
  * The form is one the caller may read.
  */
 export async function* exportForm(
   context: ServiceContext,
-  request: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
-  signal: AbortSignal,
+  request: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { projectId: string },
+  call: HandlerContext,
 ): AsyncIterable<{ data: Uint8Array }> {
   const format = await formatterOf(context, request);
+  const { projectId, formId } = request;
+  context.audit.note(call, { projectId, formId, detail: format.name });
   const encoder = new TextEncoder();
   if (format.head !== '') yield { data: encoder.encode(format.head) };
 
   for (let after = '', limit = FIRST_ROWS; ; ) {
-    signal.throwIfAborted();
+    call.signal.throwIfAborted();
     const range = { after, limit, bytes: PAGE_BYTES };
-    const { items, nextCursor } = await storedPage(context.database, request.formId, {}, range);
+    const { items, nextCursor } = await storedPage(context.database, formId, {}, range);
     if (nextCursor === null) return;
     after = nextCursor;
     if (items.length > 0) {
@@ -86,6 +88,7 @@ const PAGE_BYTES = 128 * 1024;
 /** An export as one JSON object a line, in the shape of the REST submission. */
 export function ndjsonFormat(): ExportFormatter {
   return {
+    name: 'ndjson',
     head: '',
     lines: (rows) => rows.map((row) => `${JSON.stringify(submissionToJson(row))}\n`).join(''),
   };
@@ -100,6 +103,7 @@ export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): Export
   const write = (records: string[][]) =>
     stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   return {
+    name: 'csv',
     head: `\uFEFF${write([[...ownColumns, ...fields.map(({ id }) => id)]])}`,
     lines: (rows) => write(rows.map((row) => recordOf(row, fields, linkOf))),
   };
@@ -160,6 +164,7 @@ type LinkOf = (uploadId: string) => string;
 
 /** Writes the head and the lines of a file. */
 export type ExportFormatter = {
+  name: string;
   head: string;
   lines(rows: SubmissionRow[]): string;
 };

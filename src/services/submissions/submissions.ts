@@ -46,12 +46,12 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
       return { violations: await violationsOf(context, form, request) };
     },
     createDemoSubmission: (request, call) => createDemoSubmission(context, request, call),
-    getSubmission: (request, call) => getSubmission(context, request, callerOf(call)),
-    listSubmissions: (request, call) => listSubmissions(context, request, callerOf(call)),
-    exportSubmissions: (request, call) => exportSubmissions(context, request, callerOf(call), call.signal),
+    getSubmission: (request, call) => getSubmission(context, request, call),
+    listSubmissions: (request, call) => listSubmissions(context, request, call),
+    exportSubmissions: (request, call) => exportSubmissions(context, request, call),
     watchSubmissions: (request, call) => watchSubmissions(context, request, call),
-    deleteSubmission: (request, call) => deleteSubmission(context, request, callerOf(call)),
-    eraseSubmissions: (request, call) => eraseSubmissions(context, request, callerOf(call)),
+    deleteSubmission: (request, call) => deleteSubmission(context, request, call),
+    eraseSubmissions: (request, call) => eraseSubmissions(context, request, call),
   };
 }
 
@@ -106,20 +106,27 @@ async function createDemoSubmission(
 async function getSubmission(
   context: ServiceContext,
   { submissionId }: GetSubmissionRequest,
-  caller: Caller,
+  call: HandlerContext,
 ) {
-  return { submission: submissionToMessage(await ownSubmission(context, caller, submissionId)) };
+  const submission = await ownSubmission(context, callerOf(call), submissionId);
+  context.audit.note(call, { resource: submissionId, formId: submission.formId });
+  return { submission: submissionToMessage(submission) };
 }
 
 /** Lists a form's submissions, newest first. A form of another project is not there. */
-async function listSubmissions(context: ServiceContext, request: ListSubmissionsRequest, caller: Caller) {
-  await requireOwnForm(context.forms, caller, request.formId);
+async function listSubmissions(
+  context: ServiceContext,
+  request: ListSubmissionsRequest,
+  call: HandlerContext,
+) {
+  await requireOwnForm(context.forms, callerOf(call), request.formId);
   if (request.skip < 0) throw badParameter('skip', 'custom', 'Expected a whole number from 0');
   const page = { ...pageRequestOf(request, 'sub'), offset: request.skip };
   const filter = filterOf(request);
   if (request.sessionId !== '' && !isId('sess', request.sessionId)) return { submissions: [] };
 
   const { items, nextCursor } = await listStored(context.database, request.formId, filter, page);
+  context.audit.note(call, { formId: request.formId });
   return { submissions: items.map(submissionToMessage), nextPageToken: nextCursor ?? '' };
 }
 
@@ -138,9 +145,9 @@ function filterOf(request: ListSubmissionsRequest): SubmissionFilter {
 async function deleteSubmission(
   context: ServiceContext,
   { submissionId }: DeleteSubmissionRequest,
-  caller: Caller,
+  call: HandlerContext,
 ) {
-  await deleteStored(context, await ownSubmission(context, caller, submissionId));
+  await deleteStored(context, await ownSubmission(context, callerOf(call), submissionId), call);
   return {};
 }
 

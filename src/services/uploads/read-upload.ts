@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   GetLinkedUploadRequest,
@@ -8,7 +9,7 @@ import type {
 } from '../../../gen/forms/v1/uploads_pb.js';
 import { readFileLink } from '../../domain/file-link.ts';
 import { isId } from '../../domain/ids.ts';
-import type { Caller } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { findAnyUpload, findUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
@@ -17,13 +18,14 @@ import type { ServiceContext } from '../context.ts';
 export async function* getUpload(
   context: ServiceContext,
   { uploadId }: GetUploadRequest,
-  caller: Caller,
+  call: HandlerContext,
 ): AsyncIterable<FilePiece> {
   const upload = isId('upl', uploadId)
-    ? await findUpload(context.database, caller.projectId, uploadId)
+    ? await findUpload(context.database, callerOf(call).projectId, uploadId)
     : null;
   // The rows of a deleted form are removed a little later than the form.
   if (upload === null || (await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
+  context.audit.note(call, { resource: uploadId, formId: upload.formId });
   yield* readClaimed(context, upload);
 }
 
@@ -31,6 +33,7 @@ export async function* getUpload(
 export async function* getLinkedUpload(
   context: ServiceContext,
   { token }: GetLinkedUploadRequest,
+  call: HandlerContext,
 ): AsyncIterable<FilePiece> {
   const { database, forms, verifyingKeys, now } = context;
   const link = readFileLink(verifyingKeys, token, now());
@@ -44,6 +47,8 @@ export async function* getLinkedUpload(
   if (!isThere || (await forms.find(upload.formId)) === undefined) {
     throw failed(Reason.DELETED, 'The file was deleted');
   }
+  const { id, projectId, formId } = upload;
+  context.audit.note(call, { projectId, resource: id, formId });
   yield* readClaimed(context, upload);
 }
 

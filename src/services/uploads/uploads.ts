@@ -10,7 +10,6 @@ import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { type UploadLimits, uploadLimits } from '../../domain/fields/upload-limits.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Violation } from '../../domain/violations.ts';
-import { callerOf } from '../../rpc/context.ts';
 import { failed, invalid, notFound } from '../../rpc/errors.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
@@ -28,8 +27,8 @@ export function uploadsService(context: ServiceContext): ServiceImpl<typeof Uplo
   return {
     createUpload: (request, call) => takeFile(context, toStream(request), call),
     uploadFile: (requests, call) => takeFile(context, requests, call),
-    getUpload: (request, call) => getUpload(context, request, callerOf(call)),
-    getLinkedUpload: (request) => getLinkedUpload(context, request),
+    getUpload: (request, call) => getUpload(context, request, call),
+    getLinkedUpload: (request, call) => getLinkedUpload(context, request, call),
   };
 }
 

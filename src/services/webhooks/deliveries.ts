@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { ServiceImpl } from '@connectrpc/connect';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type {
   DeliveryStatus,
@@ -22,26 +22,34 @@ import type { ServiceContext } from '../context.ts';
 import { definitionInUse, ownForm } from '../forms/form-access.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { deliveryToMessage, statusFilterOf } from './webhook-message.ts';
-import { ownWebhook } from './webhook-request.ts';
+import { aboutWebhook, ownWebhook } from './webhook-request.ts';
 
 /** The RPCs that show the log of deliveries, send them again, and send one for a test. */
 export function deliveryMethods(context: ServiceContext): DeliveryMethods {
-  const { database, notifyWorkers } = context;
+  const { database, notifyWorkers, audit } = context;
   return {
     async listDeliveries(request, call) {
-      const { id } = await ownWebhook(database, callerOf(call), request.webhookId);
-      return logPage(database, { webhookId: id }, request);
+      const webhook = await ownWebhook(database, callerOf(call), request.webhookId);
+      const page = await logPage(database, { webhookId: webhook.id }, request);
+      audit.note(call, aboutWebhook(webhook));
+      return page;
     },
 
     async listFormDeliveries(request, call) {
       const { id } = await ownForm(database, callerOf(call), request.formId);
-      return logPage(database, { formId: id }, request);
+      const page = await logPage(database, { formId: id }, request);
+      audit.note(call, { formId: id });
+      return page;
     },
 
     async replayDelivery({ deliveryId }, call) {
       const caller = callerOf(call);
       const before = await ownDelivery(database, caller, deliveryId);
-      const replayed = await replayDelivery(database, { projectId: caller.projectId, id: deliveryId });
+      const replayed = await database.transaction(async (tx) => {
+        const done = await replayDelivery(tx, { projectId: caller.projectId, id: deliveryId });
+        if (done) await audit.change(tx, call, { resource: deliveryId });
+        return done;
+      });
       if (!replayed) {
         if (before.delivery.status !== 'pending') throw notFound('delivery');
         throw failed(Reason.CONFLICT, 'The delivery is pending: it will be sent anyway');
@@ -51,9 +59,11 @@ export function deliveryMethods(context: ServiceContext): DeliveryMethods {
     },
 
     async replayDeliveries({ webhookId, createdAfter, createdBefore }, call) {
-      const { id } = await ownWebhook(database, callerOf(call), webhookId);
+      const webhook = await ownWebhook(database, callerOf(call), webhookId);
+      // It works in groups, so that the entry comes before all of them.
+      await database.transaction((tx) => audit.change(tx, call, aboutWebhook(webhook)));
       const count = await replayFailedDeliveries(database, {
-        webhookId: id,
+        webhookId: webhook.id,
         ...(createdAfter !== undefined && { createdAfter: instantOf(createdAfter) }),
         ...(createdBefore !== undefined && { createdBefore: instantOf(createdBefore) }),
       });
@@ -61,7 +71,7 @@ export function deliveryMethods(context: ServiceContext): DeliveryMethods {
       return { count };
     },
 
-    testWebhook: (request, call) => testWebhook(context, request, callerOf(call)),
+    testWebhook: (request, call) => testWebhook(context, request, call),
   };
 }
 
@@ -93,10 +103,11 @@ async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Pro
  * turned off too.
  */
 async function testWebhook(
-  { database, forms, now, notifyWorkers }: ServiceContext,
+  { database, forms, now, notifyWorkers, audit }: ServiceContext,
   { webhookId, formId }: TestWebhookRequest,
-  caller: Caller,
+  call: HandlerContext,
 ): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> {
+  const caller = callerOf(call);
   const webhook = await ownWebhook(database, caller, webhookId);
   const wanted = formId === '' ? webhook.formId : formId;
   const form = wanted === null ? await newestForm(database, caller) : await ownForm(database, caller, wanted);
@@ -113,12 +124,13 @@ async function testWebhook(
   const { url, keyless } = webhook;
   const delivery = { id: newId('dlv', at.getTime()), webhookId: webhook.id, url, keyless };
   const { projectId } = caller;
-  await database.transaction((tx) =>
-    insertTestDelivery(tx, {
+  await database.transaction(async (tx) => {
+    await insertTestDelivery(tx, {
       event: { id: event.id, projectId, formId: form?.id ?? '', type: 'webhook.test', body, createdAt: at },
       delivery,
-    }),
-  );
+    });
+    await audit.change(tx, call, aboutWebhook(webhook));
+  });
   notifyWorkers();
 
   const logged = await findDelivery(database, projectId, delivery.id);

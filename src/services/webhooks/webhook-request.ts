@@ -9,6 +9,7 @@ import type { Caller } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findWebhook, type Webhook } from '../../store/webhooks.ts';
+import type { About } from '../audit/audit.ts';
 import { eventName } from './webhook-message.ts';
 
 /** A webhook of the caller's project. Throws NOT_FOUND. */
@@ -16,6 +17,11 @@ export async function ownWebhook(db: Queries, caller: Caller, webhookId: string)
   const webhook = isId('wh', webhookId) ? await findWebhook(db, caller.projectId, webhookId) : null;
   if (webhook === null) throw notFound('webhook');
   return webhook;
+}
+
+/** What the audit log says that a call was about. */
+export function aboutWebhook({ id, formId }: Webhook): About {
+  return { resource: id, ...(formId !== null && { formId }) };
 }
 
 /** What is wrong with the URL of a webhook, at `url`. */

@@ -13,7 +13,7 @@ import { isId, newId } from '../../domain/ids.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Violation } from '../../domain/violations.ts';
-import { type Caller, callerOf } from '../../rpc/context.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import { dropPendingDeliveries } from '../../store/delivery-removal.ts';
 import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
@@ -33,11 +33,11 @@ import { deliveryMethods } from './deliveries.ts';
 import { listen } from './listen.ts';
 import { insertWithinLimits } from './webhook-limits.ts';
 import { eventName, webhookToMessage } from './webhook-message.ts';
-import { eventProblems, ownWebhook, secretProblems, urlProblems } from './webhook-request.ts';
+import { aboutWebhook, eventProblems, ownWebhook, secretProblems, urlProblems } from './webhook-request.ts';
 
 /** Registers endpoints, and shows what became of each delivery to them. */
 export function webhooksService(context: ServiceContext): ServiceImpl<typeof WebhooksService> {
-  const { database } = context;
+  const { database, audit } = context;
   return {
     ...deliveryMethods(context),
 
@@ -56,24 +56,27 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       return { webhook: webhookToMessage(await ownWebhook(database, callerOf(call), webhookId)) };
     },
 
-    updateWebhook: (request, call) => changeWebhook(context, request, callerOf(call)),
+    updateWebhook: (request, call) => changeWebhook(context, request, call),
 
     async deleteWebhook({ webhookId }, call) {
       const { projectId } = callerOf(call);
-      const found = isId('wh', webhookId) && (await deleteWebhook(database, projectId, webhookId));
-      if (!found) throw notFound('webhook');
+      if (!isId('wh', webhookId)) throw notFound('webhook');
+      await database.transaction(async (tx) => {
+        if (!(await deleteWebhook(tx, projectId, webhookId))) throw notFound('webhook');
+        await audit.change(tx, call, { resource: webhookId });
+      });
       await dropPendingDeliveries(database, webhookId);
       return {};
     },
 
     listen: (request, call) => listen(context, request, call),
 
-    rotateWebhookSecret: (request, call) => rotateSecret(context, request, callerOf(call)),
+    rotateWebhookSecret: (request, call) => rotateSecret(context, request, call),
   };
 }
 
 async function createWebhook(context: ServiceContext, request: CreateWebhookRequest, call: HandlerContext) {
-  const { database, settings, secrets, now } = context;
+  const { database, settings, secrets, now, audit } = context;
   const { url, secret, formId } = request;
   const caller = callerOf(call);
   refuseIfAny([
@@ -117,27 +120,36 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
       await database.transaction(async (tx) => {
         await record(tx, { id: webhook.id, secret: shown });
         await insertWithinLimits(tx, webhook, limits);
+        await audit.change(tx, call, aboutWebhook(webhook));
       });
       return { webhook: webhookToMessage(webhook), secret: shown };
     },
   });
 }
 
-async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, caller: Caller) {
-  const { database, settings, now } = context;
+async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequest, call: HandlerContext) {
+  const { database, settings, now, audit } = context;
+  const caller = callerOf(call);
   const { url, events, active, traceparent } = request;
   refuseIfAny([
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
   ]);
   const before = await ownWebhook(database, caller, request.webhookId);
-  const webhook = await updateWebhook(database, caller.projectId, before.id, {
+  const change: WebhookChange = {
     ...(url !== undefined && { url, failuresInRow: 0, openUntil: null }),
     ...(events.length > 0 && { events: eventNames(events) }),
     ...(traceparent !== undefined && { sendsTraceparent: traceparent }),
     ...(active !== undefined && active !== before.active && switched(active, new Date(now()))),
+  };
+  const webhook = await database.transaction(async (tx) => {
+    const changed = await updateWebhook(tx, caller.projectId, before.id, change);
+    if (changed === null) throw notFound('webhook');
+    const named = { url, events: events.length > 0 ? events : undefined, active, traceparent };
+    const detail = Object.entries(named).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+    await audit.change(tx, call, { ...aboutWebhook(changed), detail: detail.join(',') });
+    return changed;
   });
-  if (webhook === null) throw notFound('webhook');
   return { webhook: webhookToMessage(webhook) };
 }
 
@@ -149,10 +161,11 @@ function switched(active: boolean, at: Date): WebhookChange {
 
 /** Makes a new signing secret, which signs at once or after `effective_in`. A rotation planned before is dropped. */
 async function rotateSecret(
-  { database, secrets, now }: ServiceContext,
+  { database, secrets, now, audit }: ServiceContext,
   { webhookId, effectiveIn }: RotateWebhookSecretRequest,
-  caller: Caller,
+  call: HandlerContext,
 ): Promise<MessageInitShape<typeof RotateWebhookSecretResponseSchema>> {
+  const caller = callerOf(call);
   refuseIfAny(secondsProblems(effectiveIn, 'effective_in', secretDelaySeconds));
   await ownWebhook(database, caller, webhookId);
 
@@ -165,8 +178,12 @@ async function rotateSecret(
     effectiveAt: new Date(at.getTime() + (effectiveIn === undefined ? 0 : durationMs(effectiveIn))),
     now: at,
   };
-  const webhook = await database.transaction((tx) => rotateWebhookSecret(tx, rotation));
-  if (webhook === null) throw notFound('webhook');
+  const webhook = await database.transaction(async (tx) => {
+    const rotated = await rotateWebhookSecret(tx, rotation);
+    if (rotated === null) throw notFound('webhook');
+    await audit.change(tx, call, aboutWebhook(rotated));
+    return rotated;
+  });
   return {
     webhook: webhookToMessage(webhook),
     secret,

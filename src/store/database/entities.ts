@@ -1,3 +1,4 @@
+import { AuditChainEntity, AuditEntryEntity } from '../audit-log.ts';
 import { AttemptEntity, DeliveryEntity } from '../deliveries.ts';
 import { QueuedDeliveryEntity } from '../delivery-queue-table.ts';
 import { EventEntity } from '../events.ts';
@@ -45,4 +46,6 @@ export const entities = [
   IdempotencyKeyEntity,
   OwnerSessionEntity,
   UsedSignInLinkEntity,
+  AuditChainEntity,
+  AuditEntryEntity,
 ];

@@ -4,6 +4,7 @@ import { FirstTables } from './2026-11-21-first-tables.ts';
 import { FormsWithRetention } from './2026-11-21-forms-with-retention.ts';
 import { SessionIdempotency } from './2026-11-21-session-idempotency.ts';
 import { AddedRecipients } from './2026-11-22-added-recipients.ts';
+import { AuditLog } from './2026-11-22-audit-log.ts';
 import { CancelledSessions } from './2026-11-22-cancelled-sessions.ts';
 import { CircuitBreaker } from './2026-11-22-circuit-breaker.ts';
 import { ClosedForms } from './2026-11-22-closed-forms.ts';
@@ -37,4 +38,5 @@ export const migrations = [
   { name: '2026-11-22-traces', class: Traces },
   { name: '2026-11-22-closed-forms', class: ClosedForms },
   { name: '2026-11-22-added-recipients', class: AddedRecipients },
+  { name: '2026-11-22-audit-log', class: AuditLog },
 ];

@@ -487,17 +487,6 @@ describe.each(engines)('OwnersService on %s', (engine) => {
         await failureOf(exported(owner.exportOwnedSubmissions({ formId, format: ExportFormat.UNSPECIFIED }))),
       ).toMatchObject({ reason: 'BAD_REQUEST' });
     });
-
-    it('leave a line in the log of who did what', async () => {
-      const { formId, owner, address } = await givenOwner();
-      const submissionId = await givenSubmission(formId);
-
-      await owner.deleteOwnedSubmission({ submissionId });
-
-      const lines = rpc.logged.map((line) => JSON.parse(line)).filter((line) => line.owner === address);
-      expect(lines.map(({ action }) => action)).toEqual(['sign in', 'confirm form', 'delete submission']);
-      expect(lines.at(-1)).toMatchObject({ formId, submissionId, requestId: expect.any(String) });
-    });
   });
 });
 

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { type AuditEntry, AuditService } from '../../gen/forms/v1/audit_pb.js';
+import { auditActions } from '../domain/audit/actions.ts';
+import { pageSizes } from '../domain/limits.ts';
+import { listRoute } from './list-route.ts';
+import { type Route, tagged } from './route.ts';
+import { largePageQuery, textOrNull, timeInput, timeOf, timeReply } from './schemas.ts';
+
+const auditEntry = z
+  .object({
+    sequence: z.int().describe('Its place in the chain of the project, from 1.'),
+    created_at: timeReply,
+    actor: z
+      .string()
+      .describe(
+        'Who: `key:key_…`, `owner:…` (a pseudonym of the address), `admin:…` (the user name), `service` or `anonymous`.',
+      ),
+    action: z.string().meta({ examples: [...auditActions] }),
+    resource: z
+      .string()
+      .nullable()
+      .describe('The id of what it was done to; a session is `sha256:…` of its id.'),
+    form_id: z.string().nullable(),
+    detail: z
+      .string()
+      .nullable()
+      .describe('A few words on it, such as `csv` or the names of what was changed.'),
+    count: z.int().describe('How many were deleted, or read within a second.'),
+    client_address: z.string().nullable().describe('IPv4, or the /64 of IPv6.'),
+    request_id: z.string().nullable(),
+    previous_hash: z
+      .string()
+      .describe('The `hash` of the entry before; of the first, the SHA-256 of the project’s id.'),
+    hash: z
+      .string()
+      .describe('The SHA-256, in hex, of the canonical JSON (RFC 8785) of this entry without `hash`.'),
+  })
+  .meta({ id: 'AuditEntry' });
+
+const auditQuery = largePageQuery.extend({
+  actor: z.string().min(1).exactOptional().describe('Only what this actor did.'),
+  action: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe('Only this action; what ends in `.`, such as `submission.`, is all of a kind.'),
+  resource: z
+    .string()
+    .min(1)
+    .exactOptional()
+    .describe('Only what was done to this, or to something of this form.'),
+  created_after: timeInput.exactOptional().describe('Only what was done at or after this time.'),
+  created_before: timeInput.exactOptional().describe('Only what was done before this time.'),
+});
+
+/** The route of the audit log. */
+export const auditRoutes: Route[] = tagged('Audit', [
+  listRoute('/v1/audit', AuditService.method.listAuditEntries, {
+    summary: 'List who did what in the project, newest first',
+    name: 'entries',
+    query: auditQuery,
+    pageSize: pageSizes.max,
+    input: ({ query, page }) => ({
+      ...page,
+      actor: query.actor ?? '',
+      action: query.action ?? '',
+      resource: query.resource ?? '',
+      createdAfter: query.created_after,
+      createdBefore: query.created_before,
+    }),
+    item: auditEntry,
+    answer: ({ entries, nextPageToken }) => ({ items: entries.map(entryOf), nextPageToken }),
+  }),
+]);
+
+/** An entry as its hash is made of. */
+function entryOf(entry: AuditEntry): z.input<typeof auditEntry> {
+  return {
+    sequence: Number(entry.sequence),
+    created_at: timeOf(entry.createTime),
+    actor: entry.actor,
+    action: entry.action,
+    resource: textOrNull(entry.resource),
+    form_id: textOrNull(entry.formId),
+    detail: textOrNull(entry.detail),
+    count: entry.count,
+    client_address: textOrNull(entry.clientAddress),
+    request_id: textOrNull(entry.requestId),
+    previous_hash: entry.previousHash,
+    hash: entry.hash,
+  };
+}

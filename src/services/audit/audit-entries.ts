@@ -1,0 +1,88 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type {
+  AuditEntrySchema,
+  AuditService,
+  ListAuditEntriesRequest,
+  ListAuditEntriesResponseSchema,
+} from '../../../gen/forms/v1/audit_pb.js';
+import type { ChainedEntry } from '../../domain/audit/entry.ts';
+import { pageSizes } from '../../domain/limits.ts';
+import { textProblem } from '../../domain/text.ts';
+import { callerOf } from '../../rpc/context.ts';
+import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit-log.ts';
+import type { ServiceContext } from '../context.ts';
+import { badParameter } from '../request-values.ts';
+
+/** Shows the audit log of the caller's project. */
+export function auditService(context: ServiceContext): ServiceImpl<typeof AuditService> {
+  return { listAuditEntries: (request, call) => listAuditEntries(context, request, call) };
+}
+
+async function listAuditEntries(
+  { database, audit }: ServiceContext,
+  request: ListAuditEntriesRequest,
+  call: HandlerContext,
+): Promise<MessageInitShape<typeof ListAuditEntriesResponseSchema>> {
+  const { projectId } = callerOf(call);
+  const filter = filterOf(request);
+  const page = pageOf(request);
+  const { items, next } = await listEntries(database, projectId, filter, page);
+  audit.note(call, {});
+  return {
+    entries: items.map(entryToMessage),
+    nextPageToken: next === null ? '' : `${next.createdAt}.${next.sequence}`,
+  };
+}
+
+function filterOf({ createdAfter, createdBefore, ...texts }: ListAuditEntriesRequest): EntryFilter {
+  const filter: EntryFilter = {};
+  for (const name of ['actor', 'action', 'resource'] as const) {
+    if (textProblem(texts[name]) !== undefined)
+      throw badParameter(name, 'custom', 'Expected well-formed text');
+    if (texts[name] !== '') filter[name] = texts[name];
+  }
+  if (createdAfter !== undefined) filter.after = instantOf(createdAfter);
+  if (createdBefore !== undefined) filter.before = instantOf(createdBefore);
+  return filter;
+}
+
+function pageOf({ pageSize, pageToken }: ListAuditEntriesRequest): { limit: number; cursor?: EntryPlace } {
+  if (pageSize < 0) throw badParameter('page_size', 'too_small', 'Expected at least 1');
+  const limit = pageSize === 0 ? pageSizes.max : Math.min(pageSize, pageSizes.max);
+  if (pageToken === '') return { limit };
+  const [, createdAt = '', sequence] = place.exec(pageToken) ?? [];
+  if (Number.isNaN(Date.parse(createdAt))) {
+    throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
+  }
+  return { limit, cursor: { createdAt, sequence: Number(sequence) } };
+}
+
+/** The last entry of the page before. */
+const place = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)\.(\d{1,15})$/;
+
+/** PostgreSQL and `Date` hold other ranges: what is beyond both reads as the years 1 and 9999. */
+function instantOf(time: Timestamp): Date {
+  return new Date(Math.min(Math.max(timestampMs(time), MIN_MS), MAX_MS));
+}
+
+const MIN_MS = Date.parse('0001-01-01T00:00:00Z');
+const MAX_MS = Date.parse('9999-12-31T00:00:00Z');
+
+function entryToMessage(entry: ChainedEntry): MessageInitShape<typeof AuditEntrySchema> {
+  return {
+    sequence: BigInt(entry.sequence),
+    createTime: timestampFromDate(entry.createdAt),
+    actor: entry.actor,
+    action: entry.action,
+    resource: entry.resource ?? '',
+    formId: entry.formId ?? '',
+    detail: entry.detail ?? '',
+    count: entry.count,
+    clientAddress: entry.clientAddress ?? '',
+    requestId: entry.requestId ?? '',
+    previousHash: entry.previousHash,
+    hash: entry.hash,
+  };
+}

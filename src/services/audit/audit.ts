@@ -1,0 +1,84 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import type { AuditAction } from '../../domain/audit/actions.ts';
+import { INSTALLATION, type NewEntry } from '../../domain/audit/entry.ts';
+import { networkOf } from '../../domain/client-network.ts';
+import { requestIdFrom } from '../../domain/request-id.ts';
+import { hashSecret, pseudonymOf, type SecretKey } from '../../domain/secrets.ts';
+import { callerKey, clientAddressKey, ownerKey } from '../../rpc/context.ts';
+import type { AuditWriter } from '../../store/audit-writer.ts';
+import type { Transaction } from '../../store/database/database.ts';
+import { auditedAs } from './audited-methods.ts';
+
+/** Makes what services record calls with. Who called, from where, and what for is read from the call. */
+export function createAudit({ writer, secretKey, now }: AuditOptions): Audit {
+  function entryOf(call: Call, about: About, stored: 'with the change' | 'soon'): NewEntry {
+    const audited = auditedAs(call.method);
+    const actions = audited.stored === stored ? audited.actions : [];
+    const action = about.action ?? actions[0];
+    if (action === undefined || !actions.includes(action)) {
+      throw new TypeError(`${call.method.name} is not recorded as ${action ?? 'anything'}`);
+    }
+    const caller = call.values.get(callerKey);
+    const address = call.values.get(clientAddressKey);
+    return {
+      projectId: about.projectId ?? caller?.projectId ?? INSTALLATION,
+      createdAt: new Date(now()),
+      actor: about.owner === undefined ? actorOf(call) : ownerName(secretKey, about.owner),
+      action,
+      resource: about.resource ?? about.formId ?? null,
+      formId: about.formId ?? null,
+      detail: about.detail ?? null,
+      count: about.count ?? 1,
+      clientAddress: address === 'unknown' ? null : networkOf(address),
+      requestId: requestIdFrom(call.requestHeader.get('x-request-id')),
+    };
+  }
+
+  function actorOf({ values }: Call): string {
+    const owner = values.get(ownerKey);
+    if (owner !== undefined) return ownerName(secretKey, owner.address);
+    const keyId = values.get(callerKey)?.keyId;
+    return keyId === undefined ? 'anonymous' : `key:${keyId}`;
+  }
+
+  return {
+    change: (tx, call, about) => writer.store(tx, entryOf(call, about, 'with the change')),
+    note: (call, about) => writer.note(entryOf(call, about, 'soon')),
+  };
+}
+
+/** How entries name a session, whose id lets people fill it. */
+export function sessionName(sessionId: string): string {
+  return `sha256:${hashSecret(sessionId)}`;
+}
+
+/** How entries name an owner: the same for the same address as long as SECRET_KEY is the same. */
+function ownerName(secretKey: SecretKey, address: string): string {
+  return `owner:${pseudonymOf(secretKey, 'audit-owner', address)}`;
+}
+
+/** What a call was about. */
+export type About = {
+  /** Whose log it goes into; absent: that of the key's project, or without a key the installation's. */
+  projectId?: string;
+  /** Of an RPC with several; absent: its first. */
+  action?: AuditAction;
+  /** Absent: the form. */
+  resource?: string;
+  formId?: string;
+  detail?: string;
+  count?: number;
+  /** The address of an owner whose session this call begins. */
+  owner?: string;
+};
+
+export type Audit = {
+  /** Records a change in its transaction, as the last statement of it. */
+  change(tx: Transaction, call: Call, about: About): Promise<void>;
+  /** Records what is to be stored soon. */
+  note(call: Call, about: About): void;
+};
+
+type Call = Pick<HandlerContext, 'method' | 'values' | 'requestHeader'>;
+
+type AuditOptions = { writer: AuditWriter; secretKey: SecretKey; now: () => number };
