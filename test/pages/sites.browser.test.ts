@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { answersOf, givenSession, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
+import { fencedBlocks, readDocument } from '../support/documents.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -120,43 +121,22 @@ describe.skipIf(noBrowser)('somebody else’s site', { timeout: 60_000 }, () => 
   });
 });
 
-/** The README's page for static sites. */
+/** The page of docs/forms.md for static sites. */
 function staticSite(url: string, formId: string, next: string): string {
-  return `<!doctype html>
-<title>Contact</title>
-<form action="${url}/api/forms/${formId}/submissions" method="post">
-  <label>Email <input name="email" type="email" required></label>
-  <label>Message <textarea name="message"></textarea></label>
-  <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
-  <input name="_next" type="hidden" value="${next}">
-  <button>Send</button>
-</form>`;
+  return documentedSite('action=', url, formId).replace('https://example.com/thanks.html', next);
 }
 
-/** The README's page that posts by fetch. */
+/** The page of docs/forms.md that posts by fetch. */
 function fetchingSite(url: string, formId: string): string {
-  return `<!doctype html>
-<title>Contact</title>
-<form>
-  <label>Email <input name="email"></label>
-  <button>Send</button>
-  <output></output>
-</form>
-<script type="module">
-  const form = document.querySelector('form');
-  form.addEventListener('submit', async (event) => {
-    event.preventDefault();
-    const response = await fetch('${url}/api/forms/${formId}/submissions', {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ source: 'website', answers: Object.fromEntries(new FormData(form)) }),
-    }).catch(() => undefined);
-    const { error } = (await response?.json()) ?? { error: { details: [{ path: '', message: 'Not sent' }] } };
-    form.querySelector('output').textContent = error
-      ? error.details.map(({ path, message }) => path + ': ' + message).join(' ') || error.message
-      : 'Thank you!';
-  });
-</script>`;
+  return documentedSite('fetch(', url, formId);
+}
+
+/** The page in docs/forms.md with some text, for a form of a service. */
+function documentedSite(part: string, url: string, formId: string): string {
+  const pages = fencedBlocks(readDocument('docs/forms.md')).filter(({ language }) => language === 'html');
+  const page = pages.find(({ text }) => text.includes(part))?.text ?? '';
+  const own = page.replace('http://localhost:8080', url).replace('form_…', formId);
+  return `<!doctype html><title>Contact</title>${own}`;
 }
 
 const fields = [
