@@ -100,6 +100,16 @@ describe('the mail to an owner', () => {
     expect(mailOf().text).toMatch(/UTC\.\n\nName:\nJo/);
   });
 
+  it('ends a label with a colon, unless it ends with a sign of its own', () => {
+    const fields = [
+      { id: 'why', type: 'text', label: 'Why?' },
+      { id: 'how', type: 'text', label: 'どうやって？' },
+    ];
+    const { text } = mailOf({ fields, answers: { why: 'So', how: 'そう' } });
+
+    expect(text).toContain('Why?\nSo\n\nどうやって？\nそう');
+  });
+
   it('has a link for each file, for 30 days, and names alone for who has not confirmed', () => {
     const [cv, photo] = [newId('upl', 0), newId('upl', 0)];
     const fields = [

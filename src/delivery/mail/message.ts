@@ -60,14 +60,19 @@ function senderNameOf({ senderName = '' }: MailContext): string {
 function textOf({ language, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
   const parts = [
     ...paragraphs,
-    ...rows.map(({ label, text, note, files }) => {
-      const answer = files?.map(({ name, url }) => `${name}\n${url}`).join('\n') ?? text;
-      return `${label}${note === undefined ? '' : ` (${note})`}:\n${answer}`;
+    ...rows.map(({ label, text, note, links }) => {
+      const answer =
+        links?.map(({ name, url }) => (name === url ? url : `${name}\n${url}`)).join('\n') ?? text;
+      return `${withColon(note === undefined ? label : `${label} (${note})`)}\n${answer}`;
     }),
     ...(button === undefined ? [] : [`${button.label}:\n${button.url}`]),
     `-- \n${footer.join('\n')}\n${language.mail.stop}: ${stopUrl}`,
   ];
   return `${parts.join('\n\n')}\n`;
+}
+
+function withColon(label: string): string {
+  return /[?!:？！：؟…]$/u.test(label) ? label : `${label}:`;
 }
 
 function htmlOf({ language, title, paragraphs, rows = [], button, footer, stopUrl }: MailBody): string {
@@ -82,7 +87,7 @@ function htmlOf({ language, title, paragraphs, rows = [], button, footer, stopUr
 <div class="page" dir="${direction}" style="${styles.page}">
 <h1 style="${styles.title}">${title}</h1>
 ${paragraphs.map((text) => html`<p style="${styles.text}">${text}</p>`)}
-${rows.length > 0 && html`<table role="presentation" width="100%" cellspacing="0" cellpadding="0" style="${styles.rows}">${rows.map(rowOf)}</table>`}
+${rows.length > 0 && html`<table role="presentation" width="100%" cellspacing="0" cellpadding="0" style="${styles.rows}">${rows.map((row) => rowOf(row, direction))}</table>`}
 ${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}" style="${styles.button}">${button.label}</a></p>`}
 <p class="muted" style="${styles.footer}">${footer.map((line) => html`${line}<br>`)}
 <a class="muted" href="${stopUrl}" style="color:#5b6270">${mail.stop}</a></p>
@@ -91,13 +96,14 @@ ${button && html`<p style="margin:24px 0"><a class="button" href="${button.url}"
 </html>`.text;
 }
 
-/** The label stands above its answer, so that both have the width of a phone. */
-function rowOf({ label, text, note, files }: MailRow): Html {
+/** The label stands above its answer, so that both have the width of a phone. Their words may run in any direction. */
+function rowOf({ label, text, note, links }: MailRow, direction: 'ltr' | 'rtl'): Html {
+  const align = `text-align:${direction === 'rtl' ? 'right' : 'left'}`;
   const answer =
-    files?.map(({ name, url }) => html`<a href="${url}" style="color:#1a56db">${name}</a><br>`) ?? text;
+    links?.map(({ name, url }) => html`<a href="${url}" style="color:#1a56db">${name}</a><br>`) ?? text;
   return html`<tr><td class="row" style="${styles.row}">
-<div class="muted" dir="auto" style="${styles.label}">${label}${note !== undefined && html` <span style="font-weight:400">(${note})</span>`}</div>
-<div dir="auto" style="${styles.answer}">${answer}</div></td></tr>
+<div class="muted" dir="auto" style="${styles.label};${align}">${label}${note !== undefined && html` <span style="font-weight:400">(${note})</span>`}</div>
+<div dir="auto" style="${styles.answer};${align}">${answer}</div></td></tr>
 `;
 }
 
@@ -154,7 +160,7 @@ export type MailContent = {
   footer: string[];
 };
 
-/** An answer. `note` says something about it, such as where it comes from; `files` stand in place of the text. */
-export type MailRow = { label: string; text: string; note?: string; files?: { name: string; url: string }[] };
+/** An answer. `note` says something about it, such as where it comes from; `links` stand in place of the text. */
+export type MailRow = { label: string; text: string; note?: string; links?: { name: string; url: string }[] };
 
 type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string; language: MailLanguage };

@@ -28,11 +28,10 @@ export function requestMail(
   return writeMail(context, {
     subject: `${title}: ${form}`,
     title,
-    paragraphs: [
-      fill(text, { form }),
-      ...(pageUrl === undefined ? [] : [fill(mail.page, { url: pageUrl })]),
-      mail.ignore,
-    ],
+    paragraphs: [fill(text, { form }), mail.ignore],
+    ...(pageUrl !== undefined && {
+      rows: [{ label: mail.page, text: pageUrl, links: [{ name: pageUrl, url: pageUrl }] }],
+    }),
     button: confirmButton(context, kind, now),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });

@@ -10,7 +10,7 @@ export function shortenRows(rows: MailRow[]): { rows: MailRow[]; shortened: bool
   let shortened = false;
   for (const { text, ...row } of rows) {
     left -= bytesOf(row.label, left);
-    for (const { name, url } of row.files ?? []) left -= bytesOf(name, left) + bytesOf(url, left);
+    for (const { name, url } of row.links ?? []) left -= bytesOf(name, left) + bytesOf(url, left);
     if (left <= 0) return { rows: kept, shortened: true };
     const short = shorten(text, Math.min(left, MAX_ANSWER_BYTES));
     left -= bytesOf(short, left);

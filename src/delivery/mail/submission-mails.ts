@@ -74,7 +74,7 @@ function rowsOf(
   return answersInWords(definition, answers, { hiddenToo: true }).map(({ fieldId, label, text }) => {
     const note = notes.get(fieldId);
     const uploads = reader === 'unconfirmed' ? [] : uploadsIn(answers[fieldId]);
-    const files = uploads.map(({ id, filename, size }) => ({
+    const links = uploads.map(({ id, filename, size }) => ({
       name: `${filename} (${fileSizeInWords(size, language.tag)})`,
       url: fileLink({ secretKey, baseUrl, now }, formId, id),
     }));
@@ -82,7 +82,7 @@ function rowsOf(
       label: safe(oneLine(label)),
       text: safe(text),
       ...(note !== undefined && { note }),
-      ...(files.length > 0 && { files }),
+      ...(links.length > 0 && { links }),
     };
   });
 }

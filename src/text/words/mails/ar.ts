@@ -27,7 +27,7 @@ export const ar: MailWords = {
   confirmWebhookText:
     'نُشر النموذج «{form}»، وسيكون هذا العنوان مالكه. تُرسل إجاباته إلى برنامج (webhook) لا بالبريد.',
   confirmButton: 'تأكيد هذا العنوان',
-  page: 'صفحته لتشاركها: {url}',
+  page: 'صفحته لتشاركها',
   recipientTitle: 'تأكيد رغبتك في تلقي الإجابات',
   recipientText: 'يريد مالك النموذج «{form}» إرسال إجاباته إلى هذا العنوان.',
   recipientButton: 'تلقي هذه الرسائل',

@@ -33,7 +33,7 @@ export const de: MailWords = {
   confirmWebhookText:
     'Das Formular „{form}“ ist veröffentlicht und soll dieser Adresse gehören. Seine Einsendungen gehen an ein Programm (einen Webhook), nicht per Mail.',
   confirmButton: 'Diese Adresse bestätigen',
-  page: 'Seine Seite, zum Weitergeben: {url}',
+  page: 'Seine Seite, zum Weitergeben',
   recipientTitle: 'Bestätigen Sie, dass Sie Einsendungen erhalten möchten',
   recipientText:
     'Der Inhaber des Formulars „{form}“ möchte dessen Einsendungen an diese Adresse senden lassen.',

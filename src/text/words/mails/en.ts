@@ -29,7 +29,7 @@ export const en = {
   confirmWebhookText:
     'The form “{form}” is published, and this address is to own it. Its submissions are sent to a program (a webhook), not by mail.',
   confirmButton: 'Confirm this address',
-  page: 'Its page, for you to share: {url}',
+  page: 'Its page, for you to share',
   recipientTitle: 'Confirm that you want submissions',
   recipientText: 'The owner of the form “{form}” wants its submissions sent to this address.',
   recipientButton: 'Get these mails',

@@ -32,7 +32,7 @@ export const es: MailWords = {
   confirmWebhookText:
     'El formulario «{form}» está publicado y esta dirección será su propietaria. Sus respuestas se envían a un programa (un webhook), no por correo.',
   confirmButton: 'Confirmar esta dirección',
-  page: 'Su página, para compartirla: {url}',
+  page: 'Su página, para compartirla',
   recipientTitle: 'Confirme que quiere recibir respuestas',
   recipientText:
     'El propietario del formulario «{form}» quiere que sus respuestas se envíen a esta dirección.',

@@ -33,7 +33,7 @@ export const fr: MailWords = {
   confirmWebhookText:
     'Le formulaire « {form} » est publié, et cette adresse doit en être propriétaire. Ses réponses sont envoyées à un programme (un webhook), pas par e-mail.',
   confirmButton: 'Confirmer cette adresse',
-  page: 'Sa page, à partager : {url}',
+  page: 'Sa page, à partager',
   recipientTitle: 'Confirmez que vous voulez recevoir des réponses',
   recipientText:
     'Le propriétaire du formulaire « {form} » souhaite que ses réponses soient envoyées à cette adresse.',

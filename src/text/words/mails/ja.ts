@@ -29,7 +29,7 @@ export const ja: MailWords = {
   confirmWebhookText:
     'フォーム「{form}」が公開されました。このアドレスが所有者になる予定です。回答はメールではなくプログラム（Webhook）に送られます。',
   confirmButton: 'このアドレスを確認する',
-  page: '共有用のページ：{url}',
+  page: '共有用のページ',
   recipientTitle: '回答を受け取ることを確認してください',
   recipientText: 'フォーム「{form}」の所有者が、回答をこのアドレスに送ることを希望しています。',
   recipientButton: 'メールを受け取る',

@@ -32,7 +32,7 @@ export const pt: MailWords = {
   confirmWebhookText:
     'O formulário “{form}” está publicado, e este endereço será o dono. As respostas são enviadas a um programa (um webhook), não por e-mail.',
   confirmButton: 'Confirmar este endereço',
-  page: 'A página, para partilhar: {url}',
+  page: 'A página, para partilhar',
   recipientTitle: 'Confirme que quer receber respostas',
   recipientText: 'O dono do formulário “{form}” quer que as respostas sejam enviadas para este endereço.',
   recipientButton: 'Receber estes e-mails',

@@ -27,7 +27,7 @@ export const zh: MailWords = {
   confirmWebhookText:
     '表单“{form}”已发布，此地址将成为其所有者。答复会发送给程序（webhook），而不是通过邮件。',
   confirmButton: '确认此地址',
-  page: '供您分享的页面：{url}',
+  page: '供您分享的页面',
   recipientTitle: '确认您要接收答复',
   recipientText: '表单“{form}”的所有者希望将答复发送到此地址。',
   recipientButton: '接收这些邮件',
