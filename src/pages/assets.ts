@@ -28,6 +28,7 @@ export function loadAssets(): Assets {
     folder,
     style: `${folder}/style.css`,
     script: `${folder}/${scriptPath('./browser/page.ts')}`,
+    copyingScript: `${folder}/${scriptPath(COPYING_SCRIPT)}`,
     docsStyle: `${folder}/docs.css`,
     ownerStyle: `${folder}/owner/owner.css`,
     docsScript: `${folder}/${scriptPath(DOCS_SCRIPT)}`,
@@ -37,10 +38,13 @@ export function loadAssets(): Assets {
   };
 }
 
+const COPYING_SCRIPT = './browser/copying.ts';
+
 /** What the page's script consists of; the entry is the first. */
 const modules = [
   './browser/page.ts',
   './browser/answers.ts',
+  COPYING_SCRIPT,
   './browser/ranking.ts',
   './browser/signatures.ts',
   './browser/typing.ts',
@@ -81,7 +85,7 @@ function stripped(source: string): string {
   return (
     withoutWarning(() => stripTypeScriptTypes(source))
       .replace(/^\s*(\/\*\*[\s\S]*?\*\/|\/\/.*)$/gm, '')
-      .replace(/(from\s+'\.[^']*)\.ts'/g, "$1.js'")
+      .replace(/((?:from|import)\s+'\.[^']*)\.ts'/g, "$1.js'")
       // There is no import map: its inline script would need a hash in the policy.
       .replace(`'${SIGNATURE_PAD}'`, `'../../libraries/${SIGNATURE_PAD}.js'`)
       .replace(/[ \t]+$/gm, '')
@@ -152,6 +156,8 @@ export type Assets = {
   folder: string;
   style: string;
   script: string;
+  /** Of the pages of owners: it copies what there is to copy. */
+  copyingScript: string;
   /** Of `/docs`. */
   docsStyle: string;
   /** Of the pages of owners of forms, beside `style`. */

@@ -33,7 +33,7 @@ export function renderPage(content: PageContent): Page {
 <link rel="stylesheet" href="${root}${assets.style}">
 ${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.ownerStyle}">`}
 ${style !== '' && html`<style>${new Html(style)}</style>`}
-${content.script === true && scripts(root)}
+${content.script === true && scripts(root, content.ofOwner === true)}
 </head>
 <body>
 <main${attributes({ class: content.ofOwner === true && 'wide' })}>
@@ -52,7 +52,8 @@ export function rootOf(request: IncomingMessage): string {
   return '../'.repeat(Math.max(0, path.split('/').length - 2)) || './';
 }
 
-function scripts(root: string): Html {
+function scripts(root: string, ofOwner: boolean): Html {
+  if (ofOwner) return html`<script type="module" src="${root}${assets.copyingScript}"></script>`;
   return html`<script type="module" src="${root}${assets.script}"></script>
 ${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
 }
@@ -109,6 +110,6 @@ export type PageContent = {
   embedOrigins?: readonly string[];
   /** Whether it is a page for owners of forms: wide, and posted to this service alone. */
   ofOwner?: boolean;
-  /** Whether the page needs the script. */
+  /** Whether the page needs the script; one of owners needs it to copy. */
   script?: boolean;
 };

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signInToken } from '../../src/domain/sign-in-link.ts';
+import { chooseOwnerLanguage } from '../../src/text/words/owner/index.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -146,7 +147,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(await page.textContent('.files')).toContain('Has not confirmed yet');
     await page.fill('#new-owner', 'eve@example.com');
     await page.click('text=Ask to take it over');
-    expect(await page.textContent('main')).toContain('eve@example.com was asked');
+    expect(await page.textContent('main')).toContain('eve@example.com can take over the form');
     if (name === 'with script') expect(await browser.audit(page)).toEqual([]);
     await see('people');
     await page.click('[aria-label="Remove bob@example.com"]');
@@ -208,6 +209,41 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.fill('[name=email]', 'nobody');
     await page.click('main form button');
     expect(await browser.audit(page)).toEqual([]);
+    await browser.expectNoProblems();
+  });
+
+  it('copy where a form is to be found, by a script that leaves the forms of the page alone', async () => {
+    const { id, address } = await givenForm({ answers: 0 });
+    const page = await openAs(address, { permissions: ['clipboard-read', 'clipboard-write'] });
+    await page.goto(`${service.url}/owner/forms/${id}/settings`);
+
+    await page.click('button[data-copy]');
+    await page.locator('button', { hasText: 'Copied' }).waitFor();
+    const copied = await page.evaluate('navigator.clipboard.readText()');
+    await page.click('text=Stop these mails');
+    await page.waitForSelector('text=You get no mails about this form.');
+
+    expect(copied).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:\\d+/f/${id}$`));
+    await browser.expectNoProblems();
+  });
+
+  it.each(['de-AT', 'ar', 'ja'])('are in the language of the reader, %s', async (locale) => {
+    const { address, ids, id } = await givenForm();
+    const page = await openAs(address, { locale, ...(locale === 'ar' && PHONE) });
+    const { tag, direction, owner } = chooseOwnerLanguage(locale);
+
+    expect(await page.textContent('h1')).toBe(owner.title);
+    expect(await page.getAttribute('html', 'lang')).toBe(tag);
+    expect(await page.getAttribute('html', 'dir')).toBe(direction);
+    const paths = [`forms/${id}`, `forms/${id}/charts`, `forms/${id}/settings`, `submissions/${ids[0]}`];
+    for (const path of paths) {
+      await page.goto(`${service.url}/owner/${path}`);
+      await shot(page, `${locale}-${path.split('/').at(2) ?? path.split('/')[0]}`);
+      expect(await browser.audit(page)).toEqual([]);
+      expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0);
+    }
+    const time = new Intl.DateTimeFormat(tag, { year: 'numeric', timeZone: 'UTC' }).format(Date.now());
+    expect(await page.textContent('h1')).toContain(time);
     await browser.expectNoProblems();
   });
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { en } from '../../src/text/words/en.ts';
 import { chooseLanguage, fill, languages } from '../../src/text/words/language.ts';
+import { chooseMailLanguage } from '../../src/text/words/mails/index.ts';
 import { en as ownerWords } from '../../src/text/words/owner/en.ts';
-import { ownerLanguages } from '../../src/text/words/owner/index.ts';
+import { chooseOwnerLanguage } from '../../src/text/words/owner/index.ts';
 
 describe('the words of the pages', () => {
   it.each(Object.entries(languages))('are all there in %s, with the same places to fill', (_tag, words) => {
@@ -13,12 +14,18 @@ describe('the words of the pages', () => {
     }
   });
 
-  it.each(Object.entries(ownerLanguages))('of owners are all there in %s, too', (_tag, words) => {
-    for (const [key, text] of Object.entries(ownerWords)) {
-      expect([key, placesOf(Reflect.get(words, key) ?? '')]).toEqual([key, placesOf(text)]);
-      expect(Reflect.get(words, key)).not.toBe('');
+  it.each(Object.keys(languages))('of owners and of mails are all there in %s, too', (tag) => {
+    const mailWords = chooseMailLanguage('en').mail;
+    for (const [words, english] of [
+      [chooseOwnerLanguage(tag).owner, ownerWords],
+      [chooseMailLanguage(tag).mail, mailWords],
+    ] as const) {
+      for (const [key, text] of Object.entries(english)) {
+        expect([key, placesOf(Reflect.get(words, key) ?? '')]).toEqual([key, placesOf(text)]);
+        expect(Reflect.get(words, key)).not.toBe('');
+      }
+      expect(Object.keys(words).toSorted()).toEqual(Object.keys(english).toSorted());
     }
-    expect(Object.keys(words).toSorted()).toEqual(Object.keys(ownerWords).toSorted());
   });
 
   it.each([

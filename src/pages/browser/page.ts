@@ -1,4 +1,5 @@
 import { followConditions, shownFields } from './answers.ts';
+import './copying.ts';
 import { prepareRankings } from './ranking.ts';
 import { createSaver } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
@@ -31,7 +32,6 @@ document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'hidden') saver.flush();
 });
 prepare();
-prepareCopying();
 tellHeight();
 
 function prepare(): void {
@@ -190,18 +190,6 @@ function isLastStep(): boolean {
 
 function textsOf(data: FormData): [string, string][] {
   return [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
-}
-
-/** Shows the buttons that copy what stands before them; browsers let only secure pages do so. */
-function prepareCopying(): void {
-  if (!window.isSecureContext) return;
-  for (const button of main.querySelectorAll<HTMLButtonElement>('button[data-copy]')) {
-    button.hidden = false;
-    button.onclick = async () => {
-      await navigator.clipboard.writeText(button.previousElementSibling?.textContent ?? '');
-      button.textContent = button.getAttribute('data-copied');
-    };
-  }
 }
 
 /** Reports the page's height and the key that closes dialogs, and nothing of the answers, to the page that frames it. */

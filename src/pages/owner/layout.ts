@@ -7,7 +7,7 @@ import { renderPage, rootOf } from '../layout.ts';
 import { CSRF_INPUT } from './session.ts';
 
 /** A page for owners; with `signedIn` it says as whom and lets them sign out. */
-export function renderOwnerPage({ request, language, title, body, signedIn }: OwnerContent): Page {
+export function renderOwnerPage({ request, language, title, body, signedIn, copies }: OwnerContent): Page {
   const { owner } = language;
   const root = rootOf(request);
   const head =
@@ -23,6 +23,7 @@ export function renderOwnerPage({ request, language, title, body, signedIn }: Ow
     root,
     title,
     ofOwner: true,
+    script: copies === true,
     body: html`${head}
 ${body}`,
   });
@@ -64,4 +65,6 @@ type OwnerContent = {
   title: string;
   body: Html;
   signedIn?: SignedIn;
+  /** Whether there is something to copy. */
+  copies?: boolean;
 };

@@ -30,7 +30,9 @@ ${mailsOf(form, view)}
 ${!form.usesWebhook && recipientsOf(form, view)}
 ${handOverOf(form, view)}`;
   const title = `${language.owner.settings}: ${form.name}`;
-  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
+  const signedIn = { address, csrf };
+  const copies = form.share !== undefined;
+  const page = renderOwnerPage({ request, language, title, body, signedIn, copies });
   await sendPage(request, response, problem === undefined ? 200 : 422, page);
 }
 
