@@ -15,6 +15,7 @@ const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- admin restore FILE
        npm run cli -- admin migrate
        npm run cli -- admin doctor
+       npm run cli -- admin export PROJECT FOLDER
        npm run cli -- admin erase PROJECT [--value TEXT] --yes
        npm run cli -- admin audit verify
 
@@ -42,9 +43,10 @@ admin backup writes the embedded database, the uploads and the secret key into a
 runs. admin restore unpacks it into an empty DATA_DIR and reads all of it. For a database on a server both say which of
 its own tools to run, and admin restore checks what was restored. admin migrate brings the tables up to date.
 admin doctor checks settings, disk, database, clock, mail, ports and addresses, and says what to do; it ends with 1 if
-something fails. admin erase deletes everything of a project but its name, and revokes its keys; with --value, it
-deletes the submissions and sessions in which that is found, such as an e-mail address. admin audit verify checks that
-nobody has changed the audit log, and prints where it ends.
+something fails. admin export writes all of a project into an empty folder, as lines of JSON and files. admin erase
+deletes everything of a project but its name, and revokes its keys; with --value, it deletes the submissions and
+sessions in which that is found, such as an e-mail address. admin audit verify checks that nobody has changed the audit
+log, and prints where it ends.
 `;
 
 const stop = new AbortController();

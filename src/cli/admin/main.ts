@@ -7,6 +7,7 @@ import { verifyAudit } from './audit.ts';
 import { backUp } from './backup.ts';
 import { examine } from './doctor/doctor.ts';
 import { erase } from './erase.ts';
+import { exportProject } from './export.ts';
 import { createKey, listKeys, listProjects } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
@@ -44,8 +45,8 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
   const words = positionals[0] === 'keys' || positionals[0] === 'audit' ? 2 : 1;
   const name = positionals.slice(0, words).join(' ');
   const [operand, ...rest] = positionals.slice(words);
-  const expect = (operands: 0 | 1, ...allowed: (keyof typeof values)[]) => {
-    const [unknown] = operands === 0 && operand !== undefined ? [operand] : rest;
+  const expect = (operands: 0 | 1 | 2, ...allowed: (keyof typeof values)[]) => {
+    const unknown = positionals[words + operands];
     if (unknown !== undefined) throw new UsageError(`Unknown argument: ${unknown}`);
     for (const option of optionNames) {
       if (values[option] !== undefined && !allowed.includes(option)) {
@@ -87,6 +88,13 @@ function readCommand(args: string[], terminal: Terminal): () => Promise<void> {
       return withAdmin((admin) =>
         erase(admin, { project: operand, value: values.value, isConfirmed: values.yes === true }, terminal),
       );
+    case 'export': {
+      expect(2);
+      const [folder] = rest;
+      if (operand === undefined || folder === undefined)
+        throw new UsageError('Which project, and where to? Such as: admin export default /srv/export');
+      return withAdmin((admin) => exportProject(admin, { project: operand, folder }, terminal));
+    }
     case 'audit verify':
       expect(0);
       return withAdmin((admin) => verifyAudit(admin, terminal));

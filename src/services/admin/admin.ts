@@ -12,6 +12,7 @@ import type { Database, Transaction } from '../../store/database/database.ts';
 import { listFormIds } from '../../store/erasure.ts';
 import { removeRowsOfForm } from '../../store/form-removal.ts';
 import { deleteKey, findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
+import { exportRows } from '../../store/project-export.ts';
 import { closeProject, countSubmissionsOfProject, removeRowsOfProject } from '../../store/project-removal.ts';
 import { findProject, findProjectNamed, listProjects, projectNames } from '../../store/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
@@ -25,6 +26,8 @@ import type {
   checkRequest,
   erasedProject,
   erasedValue,
+  exportedRows,
+  exportRequest,
   foundChain,
   keyPage,
   keyRequest,
@@ -125,6 +128,22 @@ export function createAdmin(options: AdminOptions): LocalAdmin {
       const erasure = { projectId: project.id, value, formId: '', place: begin };
       const erased = await eraseByValue({ ...options, onErased: onChange, record }, erasure);
       return { ...erased, next: erased.next === undefined ? null : tokenOf(erased.next) };
+    },
+
+    async noteExport({ project: name }) {
+      const project = await findProjectNamed(database, name);
+      if (project === null) throw new AdminError(`There is no project named ${name}.`);
+      const about = { projectId: project.id, resource: project.id };
+      await database.transaction((tx) =>
+        auditWriter.store(tx, uncalledEntry({ actor, at: now(), action: 'project.exported', ...about })),
+      );
+      return {};
+    },
+
+    async exportRows({ project: name, name: kind, after, lines }) {
+      const project = await findProjectNamed(database, name);
+      if (project === null) throw new AdminError(`There is no project named ${name}.`);
+      return exportRows(database, kind, { projectId: project.id, after, lines });
     },
 
     noteBackup() {
@@ -229,6 +248,10 @@ export type Admin = {
    * `place` of the call that goes on.
    */
   eraseValue(request: z.output<typeof valueRequest>): Promise<z.output<typeof erasedValue>>;
+  /** Records that a project is exported, before it is. */
+  noteExport(request: { project: string }): Promise<object>;
+  /** Rows of a project, call by call as long as there is a `next`, which is the `after` of the call that goes on. */
+  exportRows(request: z.output<typeof exportRequest>): Promise<z.output<typeof exportedRows>>;
   /** The chain of the audit log after that of a project, or the first. */
   nextAuditChain(request: z.output<typeof chainRequest>): Promise<z.output<typeof foundChain>>;
   /** Checks a chain of the audit log, call by call as long as there is a `next`. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { exportNames } from '../../store/project-export.ts';
 
 /** What goes through the admin socket, as JSON. Times are ISO 8601; `expiresIn` is in seconds, null: no end. */
 export const keyRequest = z.strictObject({
@@ -27,6 +28,20 @@ export const valueRequest = z.strictObject({
 export const erasedValue = z.object({
   submissions: z.int(),
   sessions: z.int(),
+  next: z.string().nullable(),
+});
+
+/** `after` is the `next` of the call before, or empty. Without `lines`, rows are only counted. */
+export const exportRequest = z.strictObject({
+  project: z.string(),
+  name: z.enum(exportNames),
+  after: z.string(),
+  lines: z.boolean(),
+});
+
+export const exportedRows = z.object({
+  lines: z.array(z.string()),
+  count: z.int(),
   next: z.string().nullable(),
 });
 

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { Client } from 'undici';
-import { ZodError, type z } from 'zod';
+import { ZodError, z } from 'zod';
 import type { Database } from '../../store/database/database.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Admin, AdminError, type LocalAdmin } from './admin.ts';
@@ -14,6 +14,8 @@ import {
   checkRequest,
   erasedProject,
   erasedValue,
+  exportedRows,
+  exportRequest,
   foundChain,
   keyPage,
   keyRequest,
@@ -114,6 +116,8 @@ export async function connectAdminSocket(dataDir: string): Promise<Admin | undef
     revokeKey: (request) => call('revokeKey', request, shownKey),
     eraseProject: (request) => call('eraseProject', request, erasedProject),
     eraseValue: (request) => call('eraseValue', request, erasedValue),
+    noteExport: (request) => call('noteExport', request, z.object({})),
+    exportRows: (request) => call('exportRows', request, exportedRows),
     nextAuditChain: (request) => call('nextAuditChain', request, foundChain),
     checkAudit: (request) => call('checkAudit', request, checkedChain),
     listProjects: (request) => call('listProjects', request, projectPage),
@@ -172,7 +176,8 @@ async function answer(request: IncomingMessage, admin: Admin, log: Log): Promise
   const text = await readText(request);
   try {
     const body = await perform(admin, operation, text);
-    if (!operation.startsWith('list')) log.info({ operation }, 'An admin command was carried out.');
+    if (!quiet.has(operation) && !operation.startsWith('list'))
+      log.info({ operation }, 'An admin command was carried out.');
     return { status: 200, body };
   } catch (error) {
     if (error instanceof AdminError || error instanceof ZodError || error instanceof SyntaxError) {
@@ -196,6 +201,10 @@ function perform(admin: Admin, operation: string, text: string): Promise<object>
       return admin.eraseProject(projectRequest.parse(request));
     case 'eraseValue':
       return admin.eraseValue(valueRequest.parse(request));
+    case 'noteExport':
+      return admin.noteExport(projectRequest.parse(request));
+    case 'exportRows':
+      return admin.exportRows(exportRequest.parse(request));
     case 'nextAuditChain':
       return admin.nextAuditChain(chainRequest.parse(request));
     case 'checkAudit':
@@ -212,6 +221,9 @@ async function readText(request: IncomingMessage): Promise<string> {
   for await (const chunk of request.setEncoding('utf8')) text += chunk;
   return text;
 }
+
+/** Steps of commands, of which there are many. */
+const quiet = new Set(['exportRows', 'checkAudit', 'nextAuditChain']);
 
 type Answer = { status: number; body: object };
 
