@@ -16,8 +16,8 @@ export default defineConfig(({ mode }) => ({
     // The files that run in one process share what is slow to start: sources, databases, the browser.
     isolate: false,
     // One more than two cores can run: some tests wait for clocks and for other processes.
-    // Those that bound time and memory have the machine to themselves.
-    maxWorkers: mode === 'abuse' ? 1 : 3,
+    // Those that bound time and memory, or crash what others wait for, have the machine to themselves.
+    maxWorkers: ['abuse', 'failover'].includes(mode) ? 1 : 3,
     testTimeout: 30_000,
     hookTimeout: 60_000,
     ...(report !== undefined && { reporters: ['default', 'json'], outputFile: { json: report } }),

@@ -1,11 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import type { ChildProcess } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endWithRun } from '../support/run-processes.ts';
 import { freePort, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
+import { HAPROXY, NOBODY, root, startProgram } from './programs.ts';
 
 /**
  * Starts three PostgreSQL servers that Patroni keeps as one primary and two standbys, with three members of
@@ -81,12 +80,6 @@ const PASSWORD = 'failover-test';
 const CUT_OFF_MS = 1_000;
 const START_MS = 90_000;
 
-/** PostgreSQL refuses to run as root. */
-const root = process.getuid?.() === 0;
-const NOBODY = 65534;
-/** Debian's Patroni wants the Python of the system. */
-const SYSTEM_PATH = '/usr/sbin:/usr/bin:/sbin:/bin';
-
 /** The folder of the programs of PostgreSQL's newest version. */
 function postgresPrograms(): string {
   const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql') : [];
@@ -100,23 +93,6 @@ function postgresPrograms(): string {
 
 const PATRONI = '/usr/bin/patroni';
 const ETCD = '/usr/bin/etcd';
-const HAPROXY = '/usr/sbin/haproxy';
-
-function startProgram(opened: AsyncDisposableStack, log: string, program: string, args: string[]) {
-  const child = spawn('/bin/sh', ['-c', 'exec "$@" >>"$0" 2>&1', log, program, ...args], {
-    ...(root && { uid: NOBODY, gid: NOBODY }),
-    cwd: '/',
-    env: { PATH: SYSTEM_PATH },
-    stdio: 'ignore',
-  });
-  endWithRun(child.pid);
-  opened.defer(async () => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill('SIGKILL');
-    await once(child, 'exit');
-  });
-  return child;
-}
 
 async function startEtcd(opened: AsyncDisposableStack, folder: string): Promise<Member[]> {
   const members = await Promise.all(
