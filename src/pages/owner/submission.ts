@@ -93,7 +93,7 @@ function answersOf({ submission }: GetOwnedSubmissionResponse, language: OwnerLa
   if (texts.length === 0) return html`<p class="lead">${owner.noText}</p>`;
   return html`${isSame && together !== undefined && html`<p class="note">${owner.origin}: ${together}</p>`}
 <dl>${texts.map(
-    ({ fieldId, label, text }) => html`<div><dt>${label}</dt><dd>${text}</dd>${
+    ({ fieldId, label, text }) => html`<div><dt dir="auto">${label}</dt><dd dir="auto">${text}</dd>${
       !isSame && html`<dd class="note">${origins.get(fieldId)}</dd>`
     }</div>
 `,

@@ -116,7 +116,7 @@ function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, languag
       const time = timestampDate(present(createTime));
       const byField = new Map(texts.map(({ fieldId, text }) => [fieldId, text]));
       return html`<tr><th scope="row"><a href="${base}/submissions/${id}"><time datetime="${time.toISOString()}">${timeInWords(time, language.tag)}</time></a></th>
-${fields.map((field) => html`<td><div class="cut">${byField.get(field.id) ?? ''}</div></td>`)}</tr>
+${fields.map((field) => html`<td><div class="cut" dir="auto">${byField.get(field.id) ?? ''}</div></td>`)}</tr>
 `;
     }),
   );
