@@ -39,7 +39,7 @@ export function openTerminal(folder: string, env: Record<string, string | undefi
     async runUntil(commands, text) {
       const run = start(commands);
       const said = () => run.output + run.errors;
-      await until(() => said().includes(text) || run.child.exitCode !== null, 60_000, said);
+      await until(() => said().includes(text) || run.child.exitCode !== null, 120_000, said);
       if (!said().includes(text)) throw new Error(`It ended without saying ${text}: ${said()}`);
       return said;
     },
