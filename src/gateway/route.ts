@@ -8,13 +8,14 @@ import type {
 } from '@bufbuild/protobuf';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
-import type { Ending } from '../../gen/forms/internal/v1/hosted_pb.js';
+import type { Ending, HostedSession } from '../../gen/forms/internal/v1/hosted_pb.js';
 import type { ConfirmationState, FormShare } from '../../gen/forms/v1/forms_pb.js';
 import { limitsOf } from '../domain/message-limits.ts';
 import { violationsOf } from '../domain/violations.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import type { Call, Receive, Stream } from '../http/call.ts';
 import { contentError, type ErrorDetail, type HttpError } from '../http/errors.ts';
+import type { FormInputs } from '../http/multipart.ts';
 import { type Page, sendJson } from '../http/reply.ts';
 
 /**
@@ -162,11 +163,21 @@ export type Pages = {
   renderCompletion(ending: Ending, request: IncomingMessage): Page;
   /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
   renderError(error: HttpError, request: IncomingMessage, requestId: string): Page;
+  /** Shows the form itself in place of a site's own one whose post was refused, with what was posted and what is wrong. */
+  renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
   /**
    * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if `answersWait`, answers are
    * mailed once the address has confirmed.
    */
   renderActivated(activated: Activated, request: IncomingMessage): Page;
+};
+
+type RefusedPost = {
+  request: IncomingMessage;
+  inputs: FormInputs;
+  details: readonly ErrorDetail[];
+  /** The address of the page that has the form, http or https; empty if it is not known. */
+  site: string;
 };
 
 type Activated = {

@@ -5,6 +5,7 @@ import { html } from '../text/html.ts';
 import { renderActivated } from './activation/activated.ts';
 import { renderActivation } from './activation/activation-link.ts';
 import { renderCompletion } from './form/completion-page.ts';
+import { renderRefusedPost } from './form/refused-post.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
 
@@ -13,6 +14,7 @@ export const formPostPages = {
   renderCompletion: (...[ending, request]: Parameters<typeof renderCompletion>): Page =>
     renderCompletion(ending, request),
   renderActivated,
+  renderRefusedPost,
   renderError,
 };
 

@@ -58,7 +58,10 @@ function scripts(root: string, ofOwner: boolean): Html {
 ${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
 }
 
-function headersOf(style: string, { embedOrigins = [], ofOwner }: PageContent): Record<string, string> {
+function headersOf(
+  style: string,
+  { embedOrigins = [], ofOwner, leadsTo = '' }: PageContent,
+): Record<string, string> {
   const hash = createHash('sha256').update(style).digest('base64');
   const frames = embedOrigins.filter(isOrigin);
   const policy = [
@@ -68,7 +71,7 @@ function headersOf(style: string, { embedOrigins = [], ofOwner }: PageContent): 
     "connect-src 'self'",
     'img-src data:',
     // Browsers hold a form's redirect to this too, and an author may send people to any https page.
-    `form-action 'self'${ofOwner === true ? '' : ' https:'}`,
+    `form-action 'self'${ofOwner === true ? '' : ' https:'}${isOrigin(leadsTo) ? ` ${leadsTo}` : ''}`,
     "base-uri 'none'",
   ];
   const headers = securityHeaders(policy, frames);
@@ -110,6 +113,8 @@ export type PageContent = {
   embedOrigins?: readonly string[];
   /** Whether it is a page for owners of forms: wide, and posted to this service alone. */
   ofOwner?: boolean;
+  /** The origin of a site that may be sent to after a post of the page, though it is not of https. */
+  leadsTo?: string | undefined;
   /** Whether the page needs the script; one of owners needs it to copy. */
   script?: boolean;
 };

@@ -76,6 +76,7 @@ const pages: GatewayOptions['pages'] = {
   renderCompletion: (ending) => ({ html: `completion ${ending.formName}`, headers: {} }),
   renderError: ({ status, reason }) => ({ html: `error ${status} ${reason}`, headers: {} }),
   renderActivated: ({ formId, email }) => ({ html: `activated ${formId} ${email}`, headers: {} }),
+  renderRefusedPost: ({ formName }, { site }) => ({ html: `refused ${formName} ${site}`, headers: {} }),
 };
 
 type CallInit = { json?: unknown; body?: NonNullable<RequestInit['body']>; headers?: Record<string, string> };

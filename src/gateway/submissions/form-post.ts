@@ -1,56 +1,89 @@
 import { create } from '@bufbuild/protobuf';
-import { EndingSchema, HostedService } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { EndingSchema, HostedService, HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
-import { HttpError, httpErrorOf } from '../../http/errors.ts';
+import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
 import { fileParts } from '../../http/file-parts.ts';
-import { readForm } from '../../http/multipart.ts';
+import { type FormInputs, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { type Exchange, idOf } from '../route.ts';
 import { idempotencyKeyOf } from '../schemas.ts';
+import { postingSite, SITE } from './posting-site.ts';
 
 /**
  * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
- * Answers with a page or a redirect, unless JSON is preferred.
+ * Answers with a page or a redirect, unless JSON is preferred. Where answers are refused, the page is the form itself.
  */
-export async function acceptFormPost({ call, stream, request, response, pages }: Exchange): Promise<void> {
+export async function acceptFormPost(exchange: Exchange): Promise<void> {
+  const { call, request, response, pages, baseUrl } = exchange;
   const formId = idOf(request);
-  const key = idempotencyKeyOf(request);
+  const idempotencyKey = idempotencyKeyOf(request);
+  const { inputs, problems } = await readPost(exchange, formId);
+  const site = postingSite(request, inputs, baseUrl);
+  try {
+    if (problems.length > 0) throw new HttpError('invalid', 'A file was refused', { details: problems });
+    const { submissionId, ending } = await call(HostedService.method.submitPostedForm, {
+      formId,
+      inputs: inputsOf(inputs).filter(({ name }) => !controls.has(name)),
+      source: inputs.get('_source')?.[0] ?? '',
+      honeypot: inputs.get('_gotcha')?.join('') ?? '',
+      nextUrl: inputs.get('_next')?.[0] ?? '',
+      pageUrl: site.again ? site.address : '',
+      idempotencyKey,
+    });
+    if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
+    if (ending?.redirectUrl) {
+      response.statusCode = 303;
+      response.setHeader('location', ending.redirectUrl);
+      response.end();
+      return;
+    }
+    await sendPage(request, response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
+  } catch (error) {
+    const refused = httpErrorOf(error);
+    if (refused.reason !== 'invalid' || prefersJson(request)) throw error;
+    const session = await findHostedForm(exchange, formId, inputs);
+    if (session === undefined) throw error;
+    // Pages tell what is wrong with a file from what is wrong with the list of them.
+    const ofFiles = problems.map((problem) => ({ ...problem, path: `${problem.path}.file` }));
+    const details = problems.length > 0 ? ofFiles : refused.details;
+    const page = pages.renderRefusedPost(session, { request, inputs, details, site: site.address });
+    await sendPage(request, response, refused.status, page);
+  }
+}
+
+/** The inputs of a post, and what is wrong with its files. */
+async function readPost({ stream, request }: Exchange, formId: string) {
+  const problems: ErrorDetail[] = [];
   const inputs = await readForm(request, async ({ name, filename, content }) => {
     const target = { case: 'formId' as const, value: formId };
     const parts = fileParts({ target, fieldId: name, filename }, content);
-    const stored = await stream(UploadsService.method.uploadFile, parts).catch((error: unknown) => {
-      throw errorAt(`answers.${name}`, error);
-    });
-    return stored.upload?.id;
+    try {
+      return (await stream(UploadsService.method.uploadFile, parts)).upload?.id;
+    } catch (error) {
+      const refused = httpErrorOf(error);
+      if (refused.reason !== 'invalid') throw error;
+      // The further inputs are read all the same, so that they can be shown again.
+      const path = `answers.${name}`;
+      problems.push(...refused.details.map((detail) => ({ ...detail, path })));
+      return undefined;
+    }
   });
-  const { submissionId, ending } = await call(HostedService.method.submitPostedForm, {
-    formId,
-    inputs: [...inputs].filter(([name]) => !controls.has(name)).map(([name, values]) => ({ name, values })),
-    source: inputs.get('_source')?.[0] ?? '',
-    honeypot: inputs.get('_gotcha')?.join('') ?? '',
-    nextUrl: inputs.get('_next')?.[0] ?? '',
-    idempotencyKey: key,
+  return { inputs, problems };
+}
+
+/** What the form's own page shows; undefined if it has none, or takes no answers. */
+async function findHostedForm({ call }: Exchange, formId: string, inputs: FormInputs) {
+  const { getHostedForm } = HostedService.method;
+  const read = await call(getHostedForm, { formId, prefill: inputsOf(inputs) }).catch((error: unknown) => {
+    if (httpErrorOf(error).reason === 'not_found') return undefined;
+    throw error;
   });
-  if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
-  if (ending?.redirectUrl) {
-    response.statusCode = 303;
-    response.setHeader('location', ending.redirectUrl);
-    response.end();
-    return;
-  }
-  await sendPage(request, response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
+  return read?.session?.state === HostedState.OPEN ? read.session : undefined;
+}
+
+function inputsOf(inputs: FormInputs) {
+  return [...inputs].map(([name, values]) => ({ name, values }));
 }
 
 /** Control names of an HTML form; no field can have them, since an id begins with a letter. */
-const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source']);
-
-/** The error of one file of a form's post, named by the input it came in. */
-function errorAt(path: string, error: unknown): HttpError {
-  const failed = httpErrorOf(error);
-  if (failed.reason !== 'invalid') return failed;
-  const { message, headers } = failed;
-  return new HttpError('invalid', message, {
-    details: failed.details.map((detail) => ({ ...detail, path })),
-    headers,
-  });
-}
+const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source', SITE]);

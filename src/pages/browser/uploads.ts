@@ -112,7 +112,9 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const query = new URLSearchParams({ field, filename: file.name });
-    request.open('POST', `${location.pathname.replace(/\/$/, '')}/uploads?${query}`);
+    const path = document.querySelector('main form')?.getAttribute('data-uploads');
+    const own = `${location.pathname.replace(/\/$/, '')}/uploads`;
+    request.open('POST', `${path ?? own}?${query}`);
     request.setRequestHeader('content-type', 'application/octet-stream');
     for (const [name, value] of Object.entries(visitHeaders())) request.setRequestHeader(name, value);
     request.responseType = 'json';

@@ -49,6 +49,7 @@ ${
 <form method="post" novalidate${attributes({
     enctype: shown.some((field) => uploadLimits(field) !== undefined) ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
+    'data-uploads': view.site && 'uploads',
   })}>
 ${identity(session, view)}
 ${(step === REVIEW_STEP || shown.some(({ type }) => type === 'ranking')) && firstButton}
@@ -72,12 +73,14 @@ ${carried(view)}
     .filter(({ id }) => visible.has(id))
     .map(({ id }) => id)
     .join(' ')}">
-${session.honeypot && trap(words)}
+${session.honeypot && trap(words, '_website')}
+${view.site !== undefined && carriedOfSite(view.site, words)}
 <div class="actions"><button name="_go" value="forward">${
     number < steps.length ? words.next : session.submitLabel || words.submit
   }</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
 <p class="status" id="status" role="status"></p>
-</form>`;
+</form>
+${view.site !== undefined && view.site.address !== '' && wayBack(view.site.address, words)}`;
 
   return renderPage({
     language,
@@ -85,6 +88,7 @@ ${session.honeypot && trap(words)}
     title: failed ? fill(words.errorTitle, { title }) : title,
     theme: session.theme,
     embedOrigins: session.embedOrigins,
+    leadsTo: view.site?.address && new URL(view.site.address).origin,
     body,
     script: true,
   });
@@ -161,8 +165,19 @@ function partsOf(field: Field, texts: FormView['texts']): Map<string, readonly s
 }
 
 /** The honeypot: an input that people neither see nor reach, but that bots fill in. */
-function trap(words: Words): Html {
-  return html`<div class="trap" aria-hidden="true"><label>${words.leaveEmpty}<input name="_website" tabindex="-1" autocomplete="off"></label></div>`;
+function trap(words: Words, name: string): Html {
+  return html`<div class="trap" aria-hidden="true"><label>${words.leaveEmpty}<input name="${name}" tabindex="-1" autocomplete="off"></label></div>`;
+}
+
+/** What the form of somebody's own site has beside the answers. */
+function carriedOfSite({ address, inputs }: NonNullable<FormView['site']>, words: Words): Html {
+  const all = [...inputs, ['_site', address] as const];
+  return html`${all.map(([name, value]) => html`<input${attributes({ type: 'hidden', name, value })}>`)}
+${trap(words, '_gotcha')}`;
+}
+
+function wayBack(address: string, words: Words): Html {
+  return html`<p><a href="${address}">${fill(words.backToSite, { site: new URL(address).host })}</a></p>`;
 }
 
 /** The settings and the words of the script. */
@@ -209,4 +224,6 @@ export type FormView = {
   issueToken: string;
   /** The session of a visitor of the form's own page; empty: none. */
   sessionId: string;
+  /** The site whose own form this one stands in for: its address, or empty, and the further inputs of its form. */
+  site?: { address: string; inputs: [name: string, value: string][] };
 };

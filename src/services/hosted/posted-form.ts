@@ -13,7 +13,7 @@ import { acceptRequest, readRequest } from '../submissions/submission-request.ts
  */
 export async function submitPostedForm(
   context: ServiceContext,
-  { formId, inputs, nextUrl, ...rest }: SubmitPostedFormRequest,
+  { formId, inputs, nextUrl, pageUrl, ...rest }: SubmitPostedFormRequest,
   call: HandlerContext,
 ) {
   const { requestHeader } = call;
@@ -24,6 +24,6 @@ export async function submitPostedForm(
   const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
   const request = readRequest({ ...rest, answers: given }, form);
   const { submissionId, answers } = await acceptRequest(context, form, request, call);
-  const redirectUrl = allowedRedirect(nextUrl, requestHeader, allowedOrigins);
+  const redirectUrl = allowedRedirect(nextUrl, requestHeader, allowedOrigins, pageUrl);
   return { submissionId, ending: completionOf(definition, answers, { redirectUrl, requestHeader }) };
 }

@@ -15,10 +15,16 @@ export function checkOrigin(header: Headers, allowedOrigins: readonly string[], 
 /**
  * The address to send the user of an HTML form to, or an empty text if it may not be followed: it
  * must be http(s), and of the page's own origin or one that the form allows. Else anybody could use
- * a form as a link that leads elsewhere. A relative address is the page's own.
+ * a form as a link that leads elsewhere. A relative address is the page's own. `pageUrl` takes the place of what the
+ * headers say of the page.
  */
-export function allowedRedirect(next: string, header: Headers, allowedOrigins: readonly string[]): string {
-  const page = pageOrigin(header);
+export function allowedRedirect(
+  next: string,
+  header: Headers,
+  allowedOrigins: readonly string[],
+  pageUrl = '',
+): string {
+  const page = pageUrl === '' ? pageOrigin(header) : originOf(pageUrl);
   if (next === '' || !URL.canParse(next, page)) return '';
   const url = new URL(next, page);
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return '';

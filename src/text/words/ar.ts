@@ -78,6 +78,7 @@ export const ar: Words = {
   needChoice: 'اختر خيارًا.',
   needTick: 'ضع علامة في المربع للمتابعة.',
   needFile: 'اختر ملفًا.',
+  chooseFileAgain: 'اختر الملف مرة أخرى: تعذّر الاحتفاظ به.',
   needSignature: 'وقّع هنا.',
   needEmail: 'أدخل عنوان بريد إلكتروني، مثل name@example.com.',
   needUrl: 'أدخل عنوان ويب، مثل example.com.',
@@ -134,6 +135,7 @@ export const ar: Words = {
   unavailableText: 'يرجى المحاولة مرة أخرى بعد دقيقة.',
   problemsTitle: 'يرجى تصحيح إجاباتك',
   problemsText: 'لم يُرسل شيء بعد. ارجع إلى النموذج وصحح ما يلي:',
+  backToSite: 'العودة إلى {site}',
 
   activateTitle: 'تفعيل «{form}»',
   activateText: 'أدخل عنوان البريد الإلكتروني لمالك هذا النموذج.',

@@ -79,6 +79,7 @@ export const de: Words = {
   needChoice: 'Wählen Sie etwas aus.',
   needTick: 'Setzen Sie den Haken, um fortzufahren.',
   needFile: 'Wählen Sie eine Datei aus.',
+  chooseFileAgain: 'Wählen Sie die Datei noch einmal: Sie konnte nicht behalten werden.',
   needSignature: 'Unterschreiben Sie hier.',
   needEmail: 'Geben Sie eine E-Mail-Adresse ein, etwa name@example.com.',
   needUrl: 'Geben Sie eine Webadresse ein, etwa example.com.',
@@ -136,6 +137,7 @@ export const de: Words = {
   unavailableText: 'Bitte versuchen Sie es in einer Minute erneut.',
   problemsTitle: 'Bitte korrigieren Sie Ihre Antworten',
   problemsText: 'Es wurde noch nichts abgesendet. Gehen Sie zurück zum Formular und korrigieren Sie:',
+  backToSite: 'Zurück zu {site}',
 
   activateTitle: '„{form}“ aktivieren',
   activateText: 'Geben Sie die E-Mail-Adresse an, der dieses Formular gehören soll.',

@@ -76,6 +76,7 @@ export const en = {
   needChoice: 'Choose an option.',
   needTick: 'Tick the box to go on.',
   needFile: 'Choose a file.',
+  chooseFileAgain: 'Choose the file again: it could not be kept.',
   needSignature: 'Sign here.',
   needEmail: 'Enter an email address, like name@example.com.',
   needUrl: 'Enter a web address, like example.com.',
@@ -132,6 +133,7 @@ export const en = {
   unavailableText: 'Please try again in a minute.',
   problemsTitle: 'Please correct your answers',
   problemsText: 'Nothing has been sent yet. Go back to the form and correct this:',
+  backToSite: 'Back to {site}',
 
   activateTitle: 'Activate “{form}”',
   activateText: 'Give the email address that is to own this form.',

@@ -78,6 +78,7 @@ export const es: Words = {
   needChoice: 'Elija una opción.',
   needTick: 'Marque la casilla para continuar.',
   needFile: 'Elija un archivo.',
+  chooseFileAgain: 'Elija de nuevo el archivo: no se ha podido conservar.',
   needSignature: 'Firme aquí.',
   needEmail: 'Escriba un correo electrónico, como nombre@example.com.',
   needUrl: 'Escriba una dirección web, como example.com.',
@@ -134,6 +135,7 @@ export const es: Words = {
   unavailableText: 'Inténtelo de nuevo dentro de un minuto.',
   problemsTitle: 'Corrija sus respuestas',
   problemsText: 'Todavía no se ha enviado nada. Vuelva al formulario y corrija lo siguiente:',
+  backToSite: 'Volver a {site}',
 
   activateTitle: 'Activar «{form}»',
   activateText: 'Indique la dirección de correo que será propietaria de este formulario.',

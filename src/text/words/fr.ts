@@ -78,6 +78,7 @@ export const fr: Words = {
   needChoice: 'Choisissez une option.',
   needTick: 'Cochez la case pour continuer.',
   needFile: 'Choisissez un fichier.',
+  chooseFileAgain: 'Choisissez de nouveau le fichier : il n’a pas pu être conservé.',
   needSignature: 'Signez ici.',
   needEmail: 'Saisissez une adresse e-mail, par exemple nom@example.com.',
   needUrl: 'Saisissez une adresse web, par exemple example.com.',
@@ -134,6 +135,7 @@ export const fr: Words = {
   unavailableText: 'Veuillez réessayer dans une minute.',
   problemsTitle: 'Veuillez corriger vos réponses',
   problemsText: 'Rien n’a encore été envoyé. Revenez au formulaire et corrigez ceci :',
+  backToSite: 'Retour à {site}',
 
   activateTitle: 'Activer « {form} »',
   activateText: 'Indiquez l’adresse e-mail à qui appartiendra ce formulaire.',

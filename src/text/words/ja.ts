@@ -78,6 +78,7 @@ export const ja: Words = {
   needChoice: '選択肢から選んでください。',
   needTick: '続けるにはチェックを入れてください。',
   needFile: 'ファイルを選んでください。',
+  chooseFileAgain: 'ファイルをもう一度選択してください。保持できませんでした。',
   needSignature: '署名してください。',
   needEmail: 'name@example.com のようなメールアドレスを入力してください。',
   needUrl: 'example.com のようなウェブアドレスを入力してください。',
@@ -134,6 +135,7 @@ export const ja: Words = {
   unavailableText: '1 分ほどしてからもう一度お試しください。',
   problemsTitle: '回答を修正してください',
   problemsText: 'まだ何も送信されていません。フォームに戻って次の点を修正してください:',
+  backToSite: '{site} に戻る',
 
   activateTitle: '「{form}」を有効にする',
   activateText: 'このフォームの所有者となるメールアドレスを入力してください。',

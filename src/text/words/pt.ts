@@ -78,6 +78,7 @@ export const pt: Words = {
   needChoice: 'Escolha uma opção.',
   needTick: 'Marque a caixa para continuar.',
   needFile: 'Escolha um arquivo.',
+  chooseFileAgain: 'Escolha o ficheiro de novo: não foi possível mantê-lo.',
   needSignature: 'Assine aqui.',
   needEmail: 'Digite um endereço de e-mail, como nome@example.com.',
   needUrl: 'Digite um endereço web, como example.com.',
@@ -134,6 +135,7 @@ export const pt: Words = {
   unavailableText: 'Tente de novo dentro de um minuto.',
   problemsTitle: 'Corrija as suas respostas',
   problemsText: 'Ainda nada foi enviado. Volte ao formulário e corrija o seguinte:',
+  backToSite: 'Voltar para {site}',
 
   activateTitle: 'Ativar “{form}”',
   activateText: 'Indique o endereço de e-mail a quem pertencerá este formulário.',

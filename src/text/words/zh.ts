@@ -78,6 +78,7 @@ export const zh: Words = {
   needChoice: '请选择一个选项。',
   needTick: '请勾选后继续。',
   needFile: '请选择文件。',
+  chooseFileAgain: '请重新选择文件：文件未能保留。',
   needSignature: '请在此签名。',
   needEmail: '请输入电子邮件地址，例如 name@example.com。',
   needUrl: '请输入网址，例如 example.com。',
@@ -134,6 +135,7 @@ export const zh: Words = {
   unavailableText: '请在一分钟后重试。',
   problemsTitle: '请更正您的回答',
   problemsText: '尚未提交任何内容。请返回表单并更正：',
+  backToSite: '返回 {site}',
 
   activateTitle: '启用“{form}”',
   activateText: '请填写将拥有此表单的电子邮件地址。',

@@ -773,6 +773,14 @@ export declare type SubmitPostedFormRequest = Message<"forms.internal.v1.SubmitP
    * @generated from field: string next_url = 6;
    */
   nextUrl: string;
+
+  /**
+   * The address of the site's page, where the post comes from the page that the service shows in place of a site's own
+   * form. Its origin then counts for `next_url`.
+   *
+   * @generated from field: string page_url = 7;
+   */
+  pageUrl: string;
 };
 
 /**
