@@ -1,25 +1,15 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import express, { type RequestHandler } from 'express';
 import type { Logger } from 'pino';
-import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
-import { type Api, createApi } from './api.ts';
+import { createApi } from './api.ts';
 import { BodyBudget, standardLimits } from './body/budget.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
-import { networkOf } from './domain/client-network.ts';
 import { SecretBox } from './domain/secrets.ts';
-import { createGateway } from './gateway/router.ts';
 import { registerGauges } from './gauges.ts';
-import { type ListenOptions, listen } from './listeners/listeners.ts';
+import { listen } from './listeners/listeners.ts';
 import { type MetricsServer, serveMetrics } from './listeners/metrics.ts';
-import { createMcp } from './mcp/router.ts';
-import { formPostPages as pages } from './pages/form-post.ts';
-import { createHostedPages } from './pages/router.ts';
-import { accessOf } from './rpc/authorization.ts';
-import { contextOfClient } from './rpc/context.ts';
-import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
+import { createRequestHandlers } from './request-handlers.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
 import { createAdmin, systemUser } from './services/admin/admin.ts';
 import { serveAdminSocket } from './services/admin/socket.ts';
@@ -33,7 +23,7 @@ import { localUploadStore, type UploadStore } from './services/uploads/upload-st
 import { createAuditWriter } from './store/audit-writer.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submission-writer.ts';
-import { type AccessLog, countBytes, createAccessLog } from './telemetry/access-log.ts';
+import { createAccessLog } from './telemetry/access-log.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { type Tracing, traceRequests } from './telemetry/tracing.ts';
 
@@ -148,7 +138,6 @@ export async function startApp(
 
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
-  const isTrusted = trustedBy(config);
   const { tlsCert: certFile, tlsKey: keyFile } = config;
   const tls = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
   const bodies = new BodyBudget(standardLimits, metrics);
@@ -157,12 +146,13 @@ export async function startApp(
     metrics,
     isRead: tracing !== undefined,
   });
+  const { http, grpc, ...clients } = createRequestHandlers(config, { api, secrets, accessLog, log });
   const listeners = await listen({
     ...config,
     tls,
-    http: traceRequests(tracing, createHttpHandler(config, { api, secrets, accessLog, log })),
-    grpc: traceRequests(tracing, rpcHandler(config, { api, accessLog, log, fallback: notFound })),
-    ...clientsBehind(isTrusted),
+    ...clients,
+    http: traceRequests(tracing, http),
+    grpc: traceRequests(tracing, grpc),
     bodies,
     metrics,
     now,
@@ -208,95 +198,6 @@ async function startMetrics(
   log: Logger,
 ): Promise<MetricsServer | undefined> {
   return metrics === undefined || port === undefined ? undefined : serveMetrics({ host, port, metrics, log });
-}
-
-/** RPCs over HTTP/1.1 are handled before Express; everything else is a page or the REST interface. */
-function createHttpHandler(config: Config, { api, secrets, accessLog, log }: HttpParts): RequestListener {
-  const transport = api.transport();
-  const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
-  const app = express();
-  if (accessLog?.writes === true) countBytes(app.response);
-  app.disable('x-powered-by');
-  app.disable('etag');
-  app.set('trust proxy', config.trustProxy);
-  const { version } = manifest;
-  const { admit, identify } = api;
-  const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
-  const mcp = {
-    transport,
-    identify,
-    accessOf,
-    sealer: secrets,
-    baseUrl,
-    allowPrivateUrls,
-    ownOrigins,
-    version,
-    log,
-  };
-  app.use(
-    express
-      .Router()
-      .use(passOnRest)
-      .use(createHostedPages({ transport, baseUrl, hostedUrl, allowPublicCreate, log }))
-      .use(createMcp(mcp)),
-  );
-  app.use(createGateway({ transport, admit, accessOf, baseUrl, allowPrivateUrls, pages, version, log }));
-  return rpcHandler(config, {
-    api,
-    accessLog,
-    log,
-    // Express expects the request and response of HTTP/1.1, which this listener's always are.
-    fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
-  });
-}
-
-/** REST calls are the most frequent: they are not compared with the paths of all pages first. */
-const passOnRest: RequestHandler = (request, _response, next) =>
-  next(ofRestOnly.test(request.path) ? 'router' : undefined);
-
-/** Of the activation link, GET is a page. */
-const ofRestOnly = /^\/(?:v1\/|api\/(?!forms\/[^/]+\/activate))/;
-
-function rpcHandler(config: Config, { api, accessLog, log, fallback }: RpcHandlerParts): RpcHandler {
-  const trusted = trustedBy(config);
-  return createRpcHandler({
-    routes: (router) => api.routes(router),
-    contextValues: (request) => {
-      const { ':authority': authority = request.headers.host } = request.headers;
-      return contextOfClient(proxyAddr(request as IncomingMessage, trusted), authority?.toString());
-    },
-    fallback,
-    allowedOrigins: config.rpcAllowedOrigins,
-    accessLog,
-    log,
-  });
-}
-
-const notFound: RpcHandler = (_request, response) => {
-  response.statusCode = 404;
-  response.setHeader('cache-control', 'no-store');
-  response.setHeader('x-content-type-options', 'nosniff');
-  response.end();
-};
-
-/** Whether an address is a proxy that is believed, by its place in the chain: 0 is the one that connects. */
-function trustedBy({ trustProxy }: Config): IsTrusted {
-  return typeof trustProxy === 'number'
-    ? (_address, index) => index < trustProxy
-    : proxyAddr.compile(trustProxy);
-}
-
-/** Whose connections and bodies are counted together: the network of a client, but not a proxy that is believed. */
-function clientsBehind(isTrusted: IsTrusted): Pick<ListenOptions, 'clientOf' | 'clientOfRequest'> {
-  const clientAt = (address: string, index: number) =>
-    isTrusted(address, index) ? undefined : networkOf(address);
-  return {
-    clientOf: (address) => clientAt(address, 0),
-    clientOfRequest(request) {
-      const chain = proxyAddr.all(request as IncomingMessage, isTrusted);
-      return clientAt(chain.at(-1) ?? '', chain.length - 1);
-    },
-  };
 }
 
 function openConfigured(config: Config, log: Logger): Promise<Database> {
@@ -349,12 +250,6 @@ export type App = {
   /** Finishes what is under way and stops everything. */
   close(): Promise<void>;
 };
-
-type IsTrusted = (address: string, index: number) => boolean;
-
-type HttpParts = { api: Api; secrets: SecretBox; accessLog: AccessLog | undefined; log: Logger };
-
-type RpcHandlerParts = Pick<RpcHandlerOptions, 'accessLog' | 'log' | 'fallback'> & { api: Api };
 
 export type AppOptions = {
   log: Logger;
