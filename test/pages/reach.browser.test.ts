@@ -1,0 +1,147 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startBrowser, type TestBrowser } from '../support/browser.ts';
+import { noBrowser } from '../support/chromium.ts';
+import { givenOwnerSession } from '../support/owner.ts';
+import { startService, type TestService } from '../support/server.ts';
+import { everyType } from './every-type.ts';
+
+describe.skipIf(noBrowser)('the pages', { timeout: 60_000 }, () => {
+  let service: TestService;
+  let browser: TestBrowser;
+
+  beforeAll(async () => {
+    service = await startService();
+    browser = await startBrowser(service);
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.[Symbol.asyncDispose]();
+    await service?.[Symbol.asyncDispose]();
+  });
+
+  it.each(['en', 'ar'])(
+    'for visitors fit 320 px and text of twice the size, show the focus, and don’t move if asked to, in %s',
+    async (locale) => {
+      const fields = everyType.map((field, index) => ({ ...field, page: index < 14 ? 1 : 2 }));
+      const form = await service.givenPublishedForm({ fields, settings: { review: true, locale } });
+      const forward = 'button[value=forward]';
+
+      const page = await browser.open(`/f/${form.id}`);
+      await expectFits(page, 'form');
+      await page.click(forward);
+      await page.waitForSelector('.summary');
+      expect(await page.evaluate('document.activeElement.className')).toBe('summary');
+      await expectFits(page, 'errors');
+      await page.fill('[name=name]', 'Ada');
+      await page.fill('[name=notes]', 'a');
+      await page.check('[name=laptop][value=true]');
+      await page.check('[name=consent]');
+      await page.check('[name=track][value=eng]');
+      await page.check('[name=languages][value=en]');
+      await page.click(forward);
+      await page.waitForSelector('[name=mood]');
+      expect(await page.evaluate('document.activeElement.tagName')).toBe('H1');
+      await expectFits(page, 'second step');
+      await page.check('[name=mood][value="7"]');
+      await page.click(forward);
+      await page.waitForSelector('dl');
+      await expectFits(page, 'review');
+      await page.click(forward);
+      await page.waitForSelector('.copy');
+      await expectFits(page, 'thanks');
+      await browser.expectNoProblems();
+    },
+  );
+
+  it('for owners do so, too', async () => {
+    const draft = await service.givenDraft({ fields: everyType.slice(0, 13) });
+    const page = await browser.open(draft.activate_url);
+    await expectFits(page, 'activation');
+    await page.fill('#email', 'owner@example.com');
+    await page.click('main form button');
+    await page.waitForSelector('code');
+    await expectFits(page, 'activated');
+    const answers = { name: 'Ada', notes: 'x', laptop: true, consent: true, track: 'eng' };
+    const submitted = await service.post(`/api/forms/${draft.id}/submissions`, { answers });
+    await page.goto(new URL('/owner', service.url).href);
+    await expectFits(page, 'sign in');
+    const session = await givenOwnerSession(service, 'owner@example.com', draft.id);
+    await page.context().addCookies([{ name: 'owner', value: session, url: page.url() }]);
+
+    for (const path of [
+      '',
+      `/forms/${draft.id}`,
+      `/forms/${draft.id}/charts`,
+      `/forms/${draft.id}/settings`,
+      `/submissions/${submitted.json.submission_id}`,
+      `/submissions/${submitted.json.submission_id}/delete`,
+    ]) {
+      const response = await page.goto(new URL(`/owner${path}`, service.url).href);
+      expect([path, response?.status()]).toEqual([path, 200]);
+      await expectFits(page, path);
+    }
+    await browser.expectNoProblems();
+  });
+});
+
+async function expectFits(page: Page, state: string): Promise<void> {
+  const problems: unknown[] = [];
+  for (const [width, rootSize] of [
+    [320, '100%'],
+    [1000, '200%'],
+    [872, '100%'],
+  ] as const) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.evaluate(`document.documentElement.style.fontSize = '${rootSize}'`);
+    const outside = (await page.evaluate(outsideOfPage)) as string[];
+    problems.push(...outside.map((what) => `${what} does not fit ${width} px at ${rootSize}`));
+  }
+  await page.evaluate(`document.documentElement.style.fontSize = ''`);
+  await page.emulateMedia({ reducedMotion: 'reduce' });
+  problems.push(...((await page.evaluate(moving)) as string[]));
+  await page.emulateMedia({ reducedMotion: null });
+  problems.push(...(await stopsWithoutRing(page)));
+  expect({ [state]: problems }).toEqual({ [state]: [] });
+}
+
+/** What goes beyond the page, or beyond what it is in, but for what scrolls or is for screen readers. */
+const outsideOfPage = `[...document.querySelectorAll('main *')].filter((element) => {
+  if (element.closest('.scroll, .sr, code, [hidden], svg, option')) return false;
+  const box = element.getBoundingClientRect();
+  const parent = element.closest('form, main').getBoundingClientRect();
+  return box.width > 0 && (box.right > parent.right + 1 || box.left < parent.left - 1);
+}).map(({ tagName, className, id }) => [tagName, className, id].join(' ')).slice(0, 5)`;
+
+const moving = `[...document.querySelectorAll('*')].filter((element) => {
+  const { transitionDuration, animationName, animationDuration } = getComputedStyle(element);
+  const longest = Math.max(...transitionDuration.split(',').map(parseFloat));
+  return longest > 0.02 || (animationName !== 'none' && parseFloat(animationDuration) > 0.02);
+}).map(({ tagName, className }) => tagName + ' ' + className + ' moves').slice(0, 5)`;
+
+/** Goes through the page by the Tab key; gives the stops that do not show that they have the focus, or are not in view. */
+async function stopsWithoutRing(page: Page): Promise<string[]> {
+  const problems: string[] = [];
+  await page.evaluate('document.activeElement?.blur()');
+  for (let stop = 0; stop < MAX_STOPS; stop += 1) {
+    await page.keyboard.press('Tab');
+    const found = (await page.evaluate(focused)) as { name: string; ring: boolean; inView: boolean } | null;
+    if (found === null) return problems;
+    if (!found.ring) problems.push(`${found.name} has no ring`);
+    if (!found.inView) problems.push(`${found.name} is out of view`);
+  }
+  return [...problems, 'The focus does not leave the page'];
+}
+
+const MAX_STOPS = 100;
+
+const focused = `(() => {
+  const element = document.activeElement;
+  if (element === null || element === document.body) return null;
+  const ringed = [element, element.closest('label')].some((each) => {
+    const { outlineStyle, outlineWidth } = each === null ? {} : getComputedStyle(each);
+    return outlineStyle !== undefined && outlineStyle !== 'none' && parseFloat(outlineWidth) > 0;
+  });
+  const { top, bottom } = element.getBoundingClientRect();
+  const name = [element.tagName, element.name, element.className].join(' ');
+  return { name, ring: ringed, inView: bottom > 0 && top < innerHeight };
+})()`;
