@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { signInToken } from '../../src/domain/sign-in-link.ts';
+import { createOwnerPages } from '../../src/pages/owner/router.ts';
 import { chooseOwnerLanguage } from '../../src/text/words/owner/index.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
@@ -410,6 +411,59 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     );
   });
 
+  it('refuse, on every one, posts of other sites and sessions of others, and change nothing by GET', async () => {
+    const { id, submissionId, uploadId, cookie, csrf, address } = await givenOwner();
+    const [stranger, ended] = [await givenOwner(), await givenOwner()];
+    await send('POST', '/sign-out', {
+      cookie: ended.cookie,
+      origin: service.url,
+      body: { csrf: ended.csrf },
+    });
+    const state = async () => [
+      await service.database.select('select * from forms where id = $1', [id]),
+      await service.database.select('select id from submissions where form_id = $1', [id]),
+      await service.database.select('select * from owner_sessions where address = $1', [address]),
+      await service.database.select('select * from mail_recipients where form_id = $1', [id]),
+      await service.database.select('select * from mail_stops where address = $1', [address]),
+    ];
+    const before = await state();
+    const ids: Record<string, string> = { forms: id, submissions: submissionId, files: uploadId };
+    const inputs = { csrf, email: 'mine@example.com', text: 'a', format: 'csv', stop: 'yes' };
+    const { url: origin } = service;
+
+    for (const { method, path: pattern } of routesOfSession()) {
+      const path = pattern.replace('/owner', '').replace(':id', ids[pattern.split('/')[2] ?? ''] ?? '');
+      const others = [undefined, 'owner=own_x', `owner=${service.key}`, ended.cookie];
+      if (method === 'get') {
+        if (path !== '') expect((await send('GET', path, stranger)).status, path).toBe(404);
+        expect((await send('GET', path, { cookie })).status, path).toBe(200);
+        for (const other of others)
+          expect((await send('GET', path, { ...(other && { cookie: other }) })).status, path).toBe(
+            path === '' ? 200 : 401,
+          );
+        continue;
+      }
+      const refused: Sent[] = [
+        { cookie, body: inputs },
+        { cookie, body: inputs, origin: 'null' },
+        { cookie, body: inputs, origin: 'https://evil.example' },
+        { cookie, body: { ...inputs, csrf: '' }, origin },
+        { cookie, body: { ...inputs, csrf: stranger.csrf }, origin },
+        { cookie: `${cookie}x`, body: inputs, origin },
+        ...others.map((other) => ({ ...(other && { cookie: other }), body: inputs, origin })),
+      ];
+      for (const sent of refused) expect((await send('POST', path, sent)).status, path).toBe(401);
+      if (path !== '/sign-out') {
+        const body = { ...inputs, csrf: stranger.csrf };
+        expect((await send('POST', path, { cookie: stranger.cookie, body, origin })).status, path).toBe(404);
+      }
+      await send('GET', path, { cookie });
+    }
+
+    expect(routesOfSession().length).toBeGreaterThanOrEqual(18);
+    expect(await state()).toEqual(before);
+  });
+
   it('send files as downloads that run nothing', async () => {
     const { uploadId, cookie } = await givenOwner();
 
@@ -443,5 +497,16 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     expect(headers.getSetCookie()[0]).toMatch(/^__Secure-owner=own_.*; Secure; SameSite=Lax$/);
   });
 });
+
+/** The routes that need an owner's session, as the router has them, so that one that is added is tried as well. */
+function routesOfSession(): { method: string; path: string }[] {
+  const baseUrl = 'http://localhost';
+  const router = createOwnerPages({ baseUrl, hostedUrl: baseUrl } as never);
+  return router.stack
+    .flatMap(({ route }) => (route === undefined ? [] : [route]))
+    .filter(({ path }) => !path.startsWith('/owner/sign-in'))
+    .flatMap(({ path, stack }) => stack.map(({ method }) => ({ method, path })))
+    .filter(({ method }) => method === 'get' || method === 'post');
+}
 
 type Sent = { cookie?: string; origin?: string; body?: Record<string, string> };

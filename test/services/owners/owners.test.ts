@@ -232,6 +232,40 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect((await inCapitals.listOwnedForms({})).forms.map(({ id }) => id)).toEqual([formId]);
     });
 
+    it('open nothing once they have ended or expired, or are made up, by any call', async () => {
+      const { formId, owner, address } = await givenOwner();
+      const { submissionId, uploadId } = await givenFile(formId);
+      const request = {
+        formId,
+        submissionId,
+        uploadId,
+        text: 'ada',
+        format: ExportFormat.CSV,
+        email: address,
+      };
+      const started = rpc.clock.ms;
+      const ended = await signedIn(address);
+      await ended.signOut({});
+      const open = new Set(['requestSignIn', 'getSignInLink', 'signIn']);
+      const methods = OwnersService.methods.filter(({ localName }) => !open.has(localName));
+      const expectRefused = async (token: string | undefined, reason: string) => {
+        for (const { localName } of methods)
+          expect(await failureOf(outcomeOf(owners(token), localName, request)), localName).toMatchObject({
+            reason,
+          });
+      };
+
+      await expectRefused(undefined, 'MISSING_KEY');
+      await expectRefused(ended.token, 'INVALID_KEY');
+      await expectRefused(`${owner.token.slice(0, -2)}xx`, 'INVALID_KEY');
+      rpc.clock.ms = started + 12 * 60 * 60_000;
+      await expectRefused(owner.token, 'INVALID_KEY');
+      rpc.clock.ms = started;
+
+      expect(methods.length).toBeGreaterThan(15);
+      expect((await owner.getOwnedSubmission({ submissionId })).files).toHaveLength(1);
+    });
+
     it('show an owner who has not confirmed nothing but that the form is there', async () => {
       const { formId, owner } = await givenOwner({ confirmed: false });
       const { submissionId, uploadId } = await givenFile(formId);
