@@ -46,7 +46,7 @@ describe('the commands in the documents', { timeout: 180_000 }, () => {
       ['127.0.0.1:9464', `127.0.0.1:${METRICS_PORT}`],
       ['localhost:3000', `localhost:${receiver}`],
       ['listen(3000', `listen(${receiver}`],
-      ['/srv/forms', join(folder, 'srv-forms')],
+      ['/srv/', join(folder, 'srv/')],
     ];
     const { PATH, HOME } = process.env;
     // HEADER, SECRET and body.json are what docs/webhooks.md checks a signature with.
