@@ -4,8 +4,8 @@ import type { Config } from './config.ts';
 import type { Listeners } from './listeners/listeners.ts';
 import type { DiskSpaceWatch } from './services/disk-space.ts';
 import type { Database } from './store/database/database.ts';
-import { type QueueState, readQueueState } from './store/queue-state.ts';
-import type { SubmissionWriter } from './store/submission-writer.ts';
+import { type QueueState, readQueueState } from './store/deliveries/queue-state.ts';
+import type { SubmissionWriter } from './store/submissions/submission-writer.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
 /** Registers what is read when metrics are asked for: how much there is of something now, and of how much. */

@@ -1,5 +1,5 @@
-import type { Commit } from '../store/submission-writer.ts';
-import { type LeasePlaces, NO_PLACES, timesOf } from '../store/webhook-deliveries.ts';
+import { type LeasePlaces, NO_PLACES, timesOf } from '../store/deliveries/webhook-deliveries.ts';
+import type { Commit } from '../store/submissions/submission-writer.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
 import { createMailSender } from './mail/sender.ts';
 import type { DeliveryOptions } from './options.ts';

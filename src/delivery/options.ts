@@ -1,5 +1,5 @@
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
-import type { AuditWriter } from '../store/audit-writer.ts';
+import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';

@@ -1,7 +1,7 @@
 import type { SecretBox, SecretKey } from '../domain/secrets.ts';
-import type { AuditWriter } from '../store/audit-writer.ts';
+import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
-import type { SubmissionWriter } from '../store/submission-writer.ts';
+import type { SubmissionWriter } from '../store/submissions/submission-writer.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';

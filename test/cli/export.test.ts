@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { entities } from '../../src/store/database/entities.ts';
-import { exportTables } from '../../src/store/project-export.ts';
+import { exportTables } from '../../src/store/projects/project-export.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { spawnService, temporaryFolder } from '../support/spawn.ts';

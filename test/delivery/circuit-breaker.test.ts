@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { timeOf } from '../../src/store/database/columns.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayFailedDeliveries } from '../../src/store/delivery-replay.ts';
-import { NO_PLACES, timesOf } from '../../src/store/webhook-deliveries.ts';
-import { findWebhook } from '../../src/store/webhooks.ts';
+import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
+import { NO_PLACES, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
+import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

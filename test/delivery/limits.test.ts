@@ -4,8 +4,8 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { SecretBox } from '../../src/domain/secrets.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { replayDelivery, replayFailedDeliveries } from '../../src/store/delivery-replay.ts';
-import { findWebhook } from '../../src/store/webhooks.ts';
+import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
+import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { releaseWaitingMail } from '../../src/store/delivery-removal.ts';
-import type { Form } from '../../src/store/forms.ts';
-import { stopMail } from '../../src/store/mail.ts';
-import { confirmOwner, proposeOwner } from '../../src/store/owners.ts';
+import { releaseWaitingMail } from '../../src/store/deliveries/delivery-removal.ts';
+import type { Form } from '../../src/store/forms/forms.ts';
+import { stopMail } from '../../src/store/mail/mail.ts';
+import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   expectFinished,

@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { releaseWaitingMail } from '../../src/store/delivery-removal.ts';
-import { addRecipient as addFormRecipient, confirmRecipient, stopMail } from '../../src/store/mail.ts';
-import { VersionEntity } from '../../src/store/versions.ts';
+import { releaseWaitingMail } from '../../src/store/deliveries/delivery-removal.ts';
+import { VersionEntity } from '../../src/store/forms/versions.ts';
+import { addRecipient as addFormRecipient, confirmRecipient, stopMail } from '../../src/store/mail/mail.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   expectFinished,

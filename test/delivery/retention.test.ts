@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { removeOld } from '../../src/delivery/sweeps/sweeps.ts';
 import { newId, newSessionId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { insertSession } from '../../src/store/sessions.ts';
-import { createSubmissionWriter, type NewSubmission } from '../../src/store/submission-writer.ts';
+import { insertSession } from '../../src/store/sessions/sessions.ts';
+import { createSubmissionWriter, type NewSubmission } from '../../src/store/submissions/submission-writer.ts';
 import { insertUpload } from '../../src/store/uploads.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { expireSessions, removeOld } from '../../src/delivery/sweeps/sweeps.ts';
 import { newId, newSessionId } from '../../src/domain/ids.ts';
-import { insertSession } from '../../src/store/sessions.ts';
+import { insertSession } from '../../src/store/sessions/sessions.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

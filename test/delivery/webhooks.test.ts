@@ -3,7 +3,7 @@ import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { findWebhook } from '../../src/store/webhooks.ts';
+import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,

@@ -5,7 +5,7 @@ import {
   SubmissionStatus,
   SubmissionsService,
 } from '../../gen/forms/v1/submissions_pb.js';
-import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
+import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { aSubmission } from '../store/given.ts';
 import { engines } from '../support/database.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';

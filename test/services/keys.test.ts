@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { makeFirstKey, registerBootstrapKey } from '../../src/services/keys/keys.ts';
-import { createAuditWriter } from '../../src/store/audit-writer.ts';
+import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';

@@ -4,7 +4,7 @@ import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
 import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../src/domain/delivery/mail-link.ts';
 import { newSecretKey, parseSecretKey } from '../../src/domain/secrets.ts';
-import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail.ts';
+import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail/mail.ts';
 import { engines } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { startServices, type TestServices } from '../support/services.ts';

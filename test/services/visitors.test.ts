@@ -5,7 +5,7 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { AnswerChannel } from '../../gen/forms/v1/submissions_pb.js';
 import { expireSessions } from '../../src/delivery/sweeps/sweeps.ts';
 import { sumKeylessBytes } from '../../src/store/keyless-storage.ts';
-import { removeVisitorsSessions } from '../../src/store/sessions.ts';
+import { removeVisitorsSessions } from '../../src/store/sessions/sessions.ts';
 import { engines } from '../support/database.ts';
 import { expectFailure } from '../support/failures.ts';
 import { startServices, type TestServices } from '../support/services.ts';

@@ -11,8 +11,8 @@ import {
   findNextChain,
   listEntries,
   readChain,
-} from '../../src/store/audit-log.ts';
-import { createAuditWriter } from '../../src/store/audit-writer.ts';
+} from '../../src/store/audit/audit-log.ts';
+import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database/database.ts';
-import { findDelivery, listDeliveries } from '../../src/store/deliveries.ts';
-import { queueMails } from '../../src/store/delivery-inserts.ts';
-import { claimDue } from '../../src/store/delivery-queue.ts';
-import { purgeDeliveries } from '../../src/store/delivery-removal.ts';
-import { settleDeliveries } from '../../src/store/delivery-results.ts';
+import { findDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
+import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
+import { claimDue } from '../../src/store/deliveries/delivery-queue.ts';
+import { purgeDeliveries } from '../../src/store/deliveries/delivery-removal.ts';
+import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { endDelivery } from '../support/delivery.ts';
 

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries, Transaction } from '../../src/store/database/queries.ts';
-import { findDelivery, listDeliveries } from '../../src/store/deliveries.ts';
-import { queueMails } from '../../src/store/delivery-inserts.ts';
-import { type Claim, claimDue, claimInTurn } from '../../src/store/delivery-queue.ts';
-import { replayDelivery } from '../../src/store/delivery-replay.ts';
-import { settleDeliveries } from '../../src/store/delivery-results.ts';
+import { findDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
+import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
+import { type Claim, claimDue, claimInTurn } from '../../src/store/deliveries/delivery-queue.ts';
+import { replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
+import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../support/delivery.ts';
 

@@ -9,15 +9,15 @@ import {
   listForms,
   listRetentions,
   removeUnactivatedForms,
-} from '../../src/store/forms.ts';
-import { confirmOwner, proposeOwner } from '../../src/store/owners.ts';
+} from '../../src/store/forms/forms.ts';
 import {
   activateForm,
   findVersion,
   listAskedFields,
   listVersions,
   publishVersion,
-} from '../../src/store/versions.ts';
+} from '../../src/store/forms/versions.ts';
+import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aDefinition, givenForm } from './given.ts';
 

@@ -1,11 +1,11 @@
 import { checkDefinition, type FormDefinition } from '../../src/domain/definition/definition.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries } from '../../src/store/database/database.ts';
-import { type Form, insertForm } from '../../src/store/forms.ts';
-import type { Session } from '../../src/store/session-table.ts';
-import { insertSession, type NewSession } from '../../src/store/sessions.ts';
-import type { NewSubmission } from '../../src/store/submission-writer.ts';
-import { insertWebhook, type Webhook } from '../../src/store/webhooks.ts';
+import { type Form, insertForm } from '../../src/store/forms/forms.ts';
+import type { Session } from '../../src/store/sessions/session-table.ts';
+import { insertSession, type NewSession } from '../../src/store/sessions/sessions.ts';
+import type { NewSubmission } from '../../src/store/submissions/submission-writer.ts';
+import { insertWebhook, type Webhook } from '../../src/store/webhooks/webhooks.ts';
 
 /** A row of each kind with plausible values; name only what the test is about. */
 function aForm(given: Partial<Form> = {}): Form {

@@ -10,7 +10,7 @@ import {
   listKeys,
   touchKey,
 } from '../../src/store/keys.ts';
-import { findProject, getOrCreateProject } from '../../src/store/projects.ts';
+import { findProject, getOrCreateProject } from '../../src/store/projects/projects.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 
 describe.each(engines)('projects and keys on %s', (engine) => {

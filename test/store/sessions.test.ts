@@ -7,7 +7,7 @@ import {
   removeSessionsBefore,
   takeExpiredSessions,
   updateSession,
-} from '../../src/store/sessions.ts';
+} from '../../src/store/sessions/sessions.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { givenSession } from './given.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { numbersOfDay } from '../../src/store/submission-numbers.ts';
+import { numbersOfDay } from '../../src/store/submissions/submission-numbers.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 
 describe.each(engines)('numbersOfDay on %s', (engine) => {

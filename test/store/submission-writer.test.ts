@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, 
 import type { Queries } from '../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { RETRY_WINDOW_MS } from '../../src/store/database/retry.ts';
-import { findSession } from '../../src/store/sessions.ts';
-import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import { findSubmission } from '../../src/store/submissions.ts';
+import { findSession } from '../../src/store/sessions/sessions.ts';
+import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
+import { findSubmission } from '../../src/store/submissions/submissions.ts';
 import { findUnclaimedUploads, insertUpload } from '../../src/store/uploads.ts';
 import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { aSubmission, countSubmissions, givenSession } from './given.ts';

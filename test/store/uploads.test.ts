@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countCall, purgeRateLimits } from '../../src/store/rate-limits.ts';
-import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
+import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import {
   findUnclaimedUploads,
   findUpload,

@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest';
 import type { Database } from '../../src/store/database/database.ts';
-import { listDeliveries } from '../../src/store/deliveries.ts';
-import { type Claim, claimDue, findDueWork, releaseAbandoned } from '../../src/store/delivery-queue.ts';
-import { settleDeliveries } from '../../src/store/delivery-results.ts';
-import { type Commit, createSubmissionWriter } from '../../src/store/submission-writer.ts';
-import type { LeasePlaces } from '../../src/store/webhook-deliveries.ts';
+import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
+import {
+  type Claim,
+  claimDue,
+  findDueWork,
+  releaseAbandoned,
+} from '../../src/store/deliveries/delivery-queue.ts';
+import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
+import type { LeasePlaces } from '../../src/store/deliveries/webhook-deliveries.ts';
+import { type Commit, createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { endLeases } from '../support/delivery.ts';
 import { aSubmission, givenForm, givenWebhook } from './given.ts';

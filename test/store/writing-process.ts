@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { openDatabase } from '../../src/store/database/database.ts';
-import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
+import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { aSubmission } from './given.ts';
 
 /**

@@ -10,15 +10,15 @@ import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { parseSecretKey, SecretBox } from '../../src/domain/secrets.ts';
-import { createAuditWriter } from '../../src/store/audit-writer.ts';
+import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries.ts';
-import { settleDeliveries } from '../../src/store/delivery-results.ts';
+import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
+import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
 import { insertEvents } from '../../src/store/events.ts';
-import { type Form, FormEntity } from '../../src/store/forms.ts';
-import { createSubmissionWriter, type WriterOptions } from '../../src/store/submission-writer.ts';
-import { VersionEntity } from '../../src/store/versions.ts';
-import { type Webhook, WebhookEntity } from '../../src/store/webhooks.ts';
+import { type Form, FormEntity } from '../../src/store/forms/forms.ts';
+import { VersionEntity } from '../../src/store/forms/versions.ts';
+import { createSubmissionWriter, type WriterOptions } from '../../src/store/submissions/submission-writer.ts';
+import { type Webhook, WebhookEntity } from '../../src/store/webhooks/webhooks.ts';
 import { until } from './until.ts';
 
 /** Runs delivery on a database until the end of the scope. */

@@ -24,9 +24,9 @@ import { createKeylessStorage } from '../../src/services/keyless-storage.ts';
 import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
-import { createAuditWriter } from '../../src/store/audit-writer.ts';
+import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
-import { createSubmissionWriter } from '../../src/store/submission-writer.ts';
+import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { type EngineName, openTestDatabase } from './database.ts';
 import { type DefinitionInit, definitionMessage, definitionOf, emailField } from './definitions.ts';
 

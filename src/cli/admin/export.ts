@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../config.ts';
 import type { Admin } from '../../services/admin/admin.ts';
-import { type ExportName, exportNames } from '../../store/project-export.ts';
+import { type ExportName, exportNames } from '../../store/projects/project-export.ts';
 import { RefusedError } from '../errors.ts';
 import { uploadsOf } from './open.ts';
 import { createProgress } from './progress.ts';

@@ -5,7 +5,7 @@ import { type Admin, AdminError, createAdmin, systemUser } from '../../services/
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { s3UploadStore } from '../../services/uploads/s3-upload-store.ts';
 import { localUploadStore, type UploadStore } from '../../services/uploads/upload-store.ts';
-import { createAuditWriter } from '../../store/audit-writer.ts';
+import { createAuditWriter } from '../../store/audit/audit-writer.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
 

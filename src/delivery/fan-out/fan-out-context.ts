@@ -1,10 +1,10 @@
 import type { Delivery } from '../../domain/definition/definition.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import type { StoredEvent } from '../../store/events.ts';
-import { type Form, listFormsById } from '../../store/forms.ts';
-import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail.ts';
-import { numbersOfDay } from '../../store/submission-numbers.ts';
-import { findVersion, type Version } from '../../store/versions.ts';
+import { type Form, listFormsById } from '../../store/forms/forms.ts';
+import { findVersion, type Version } from '../../store/forms/versions.ts';
+import { type ConfirmedRecipient, listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { numbersOfDay } from '../../store/submissions/submission-numbers.ts';
 import { answeredVersion } from '../mail/submission-mails.ts';
 import type { DeliveryOptions } from '../options.ts';
 

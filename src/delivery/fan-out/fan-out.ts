@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { effectsOf } from '../../domain/events/index.ts';
 import { newId, smallestIdAt } from '../../domain/ids.ts';
 import { DatabaseUnavailable, isDataError, sqlState } from '../../store/database/faults.ts';
-import { fanOutEvents, type NewMail, parkEvent } from '../../store/delivery-inserts.ts';
+import { fanOutEvents, type NewMail, parkEvent } from '../../store/deliveries/delivery-inserts.ts';
 import { listWaitingEvents, type StoredEvent } from '../../store/events.ts';
 import { createWatermark } from '../worker/watermark.ts';
 import { createContextReader, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { listEventsById } from '../../store/events.ts';
-import { findAnyForm, findFormState } from '../../store/forms.ts';
-import { numbersOfDay } from '../../store/submission-numbers.ts';
-import { findVersion } from '../../store/versions.ts';
+import { findAnyForm, findFormState } from '../../store/forms/forms.ts';
+import { findVersion } from '../../store/forms/versions.ts';
+import { numbersOfDay } from '../../store/submissions/submission-numbers.ts';
 import { chooseMailLanguage } from '../../text/words/mails/index.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';

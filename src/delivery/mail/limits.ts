@@ -4,11 +4,11 @@ import { REQUESTS_A_DAY, requestAllowances } from '../../domain/delivery/request
 import { addressKey } from '../../domain/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
-import type { Claim } from '../../store/delivery-queue.ts';
-import { type Form, findAnyForm } from '../../store/forms.ts';
-import { isMailStopped, listConfirmedRecipients } from '../../store/mail.ts';
-import { type MailAllowance, takeMailAllowances } from '../../store/mail-allowances.ts';
-import { findOwnerStanding } from '../../store/owners.ts';
+import type { Claim } from '../../store/deliveries/delivery-queue.ts';
+import { type Form, findAnyForm } from '../../store/forms/forms.ts';
+import { isMailStopped, listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
+import { findOwnerStanding } from '../../store/owners/owners.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { deferredMailSchema } from './deferred-mails.ts';

@@ -1,6 +1,6 @@
 import { mailLinkUrl } from '../../domain/delivery/mail-link.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
-import type { Claim } from '../../store/delivery-queue.ts';
+import type { Claim } from '../../store/deliveries/delivery-queue.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { type DeferredMailOptions, readMail } from './deferred-mails.ts';

@@ -1,21 +1,25 @@
 import { uncalledEntry } from '../../domain/audit/entry.ts';
 import { sessionEvent } from '../../domain/events/session-event.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
-import { removeEntriesBefore } from '../../store/audit-log.ts';
+import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
-import { purgeDeliveries, readClock } from '../../store/delivery-removal.ts';
+import { purgeDeliveries, readClock } from '../../store/deliveries/delivery-removal.ts';
+import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
 import { purgeEvents } from '../../store/events.ts';
-import { listDeletedForms, removeRowsOfForm } from '../../store/form-removal.ts';
-import { listRetentions, removeUnactivatedForms } from '../../store/forms.ts';
+import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-removal.ts';
+import { listRetentions, removeUnactivatedForms } from '../../store/forms/forms.ts';
 import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
-import { purgeMailCounts } from '../../store/mail.ts';
-import { purgeOwnerSessions } from '../../store/owner-sessions.ts';
+import { purgeMailCounts } from '../../store/mail/mail.ts';
+import { purgeOwnerSessions } from '../../store/owners/owner-sessions.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
-import { removeSessionsBefore, removeVisitorsSessions, takeExpiredSessions } from '../../store/sessions.ts';
-import { type Announcement, removeSubmissionsBefore } from '../../store/submission-removal.ts';
+import {
+  removeSessionsBefore,
+  removeVisitorsSessions,
+  takeExpiredSessions,
+} from '../../store/sessions/sessions.ts';
+import { type Announcement, removeSubmissionsBefore } from '../../store/submissions/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
-import { insertAnnouncedEvents } from '../../store/webhook-deliveries.ts';
-import { purgeDeletedWebhooks } from '../../store/webhooks.ts';
+import { purgeDeletedWebhooks } from '../../store/webhooks/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
 import { createResealing, type ResealingOptions } from './resealing.ts';

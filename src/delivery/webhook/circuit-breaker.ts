@@ -1,6 +1,6 @@
 import { longestTotal } from '../../domain/delivery/retry.ts';
-import { postponeDeliveries, resumeDeliveries } from '../../store/delivery-postponement.ts';
-import type { HealthChange } from '../../store/delivery-results.ts';
+import { postponeDeliveries, resumeDeliveries } from '../../store/deliveries/delivery-postponement.ts';
+import type { HealthChange } from '../../store/deliveries/delivery-results.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
 

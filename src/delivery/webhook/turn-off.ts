@@ -1,11 +1,11 @@
 import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
-import { queueMails } from '../../store/delivery-inserts.ts';
-import { findAnyForm } from '../../store/forms.ts';
-import { listOwners } from '../../store/owners.ts';
-import { findVersion } from '../../store/versions.ts';
-import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks.ts';
+import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
+import { findAnyForm } from '../../store/forms/forms.ts';
+import { findVersion } from '../../store/forms/versions.ts';
+import { listOwners } from '../../store/owners/owners.ts';
+import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks/webhooks.ts';
 import { fill } from '../../text/words/language.ts';
 import { chooseMailLanguage } from '../../text/words/mails/index.ts';
 import { type MailContext, type MailMessage, writeMail } from '../mail/message.ts';

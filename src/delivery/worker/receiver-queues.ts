@@ -1,5 +1,5 @@
-import type { Claim } from '../../store/delivery-queue.ts';
-import { type FreePlaces, LEASE_SECONDS } from '../../store/delivery-queue-table.ts';
+import type { Claim } from '../../store/deliveries/delivery-queue.ts';
+import { type FreePlaces, LEASE_SECONDS } from '../../store/deliveries/delivery-queue-table.ts';
 import { createConcurrency } from './concurrency.ts';
 
 /**

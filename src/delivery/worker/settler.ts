@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database/database.ts';
 import { isDataError } from '../../store/database/faults.ts';
-import { type DeliveryResult, type HealthChange, settleDeliveries } from '../../store/delivery-results.ts';
+import {
+  type DeliveryResult,
+  type HealthChange,
+  settleDeliveries,
+} from '../../store/deliveries/delivery-results.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 

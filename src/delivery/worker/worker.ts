@@ -1,7 +1,7 @@
 import type { Database } from '../../store/database/database.ts';
-import { type Claim, claimDue, claimInTurn, type Turn } from '../../store/delivery-queue.ts';
-import type { DeliveryResult } from '../../store/delivery-results.ts';
-import { type LeasePlaces, NO_PLACES } from '../../store/webhook-deliveries.ts';
+import { type Claim, claimDue, claimInTurn, type Turn } from '../../store/deliveries/delivery-queue.ts';
+import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
+import { type LeasePlaces, NO_PLACES } from '../../store/deliveries/webhook-deliveries.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { createAdaptiveWorkers } from './adaptive-workers.ts';

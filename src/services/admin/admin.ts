@@ -6,15 +6,19 @@ import { INSTALLATION, uncalledEntry } from '../../domain/audit/entry.ts';
 import { demoFormId } from '../../domain/ids.ts';
 import { pageSizes } from '../../domain/limits.ts';
 import { DEFAULT_PROJECT } from '../../rpc/context.ts';
-import { findNextChain } from '../../store/audit-log.ts';
-import type { AuditWriter } from '../../store/audit-writer.ts';
+import { findNextChain } from '../../store/audit/audit-log.ts';
+import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
-import { listFormIds } from '../../store/erasure.ts';
-import { removeRowsOfForm } from '../../store/form-removal.ts';
+import { removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { deleteKey, findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
-import { exportRows } from '../../store/project-export.ts';
-import { closeProject, countSubmissionsOfProject, removeRowsOfProject } from '../../store/project-removal.ts';
-import { findProject, findProjectNamed, listProjects, projectNames } from '../../store/projects.ts';
+import { exportRows } from '../../store/projects/project-export.ts';
+import {
+  closeProject,
+  countSubmissionsOfProject,
+  removeRowsOfProject,
+} from '../../store/projects/project-removal.ts';
+import { findProject, findProjectNamed, listProjects, projectNames } from '../../store/projects/projects.ts';
+import { listFormIds } from '../../store/submissions/erasure.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { newKey, newKeyProblems } from '../keys/keys.ts';
 import { eraseByValue, erasureProblems, placeOf, tokenOf } from '../submissions/erasure.ts';

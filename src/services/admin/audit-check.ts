@@ -1,5 +1,5 @@
 import { type ChainedEntry, firstHashOf, hashOf } from '../../domain/audit/entry.ts';
-import { type Chain, findChain, readChain } from '../../store/audit-log.ts';
+import { type Chain, findChain, readChain } from '../../store/audit/audit-log.ts';
 import type { Queries } from '../../store/database/database.ts';
 
 /**

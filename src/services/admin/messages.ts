@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { exportNames } from '../../store/project-export.ts';
+import { exportNames } from '../../store/projects/project-export.ts';
 
 /** What goes through the admin socket, as JSON. Times are ISO 8601; `expiresIn` is in seconds, null: no end. */
 export const keyRequest = z.strictObject({

@@ -11,7 +11,7 @@ import type { ChainedEntry } from '../../domain/audit/entry.ts';
 import { pageSizes } from '../../domain/limits.ts';
 import { textProblem } from '../../domain/text.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit-log.ts';
+import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';
 import { badParameter } from '../request-values.ts';
 

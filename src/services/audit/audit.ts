@@ -5,7 +5,7 @@ import { networkOf } from '../../domain/client-network.ts';
 import { requestIdFrom } from '../../domain/request-id.ts';
 import { hashSecret, pseudonymOf, type SecretKey } from '../../domain/secrets.ts';
 import { callerKey, clientAddressKey, ownerKey } from '../../rpc/context.ts';
-import type { AuditWriter } from '../../store/audit-writer.ts';
+import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { auditedAs } from './audited-methods.ts';
 

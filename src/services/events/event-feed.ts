@@ -2,7 +2,7 @@ import { followedEvents } from '../../domain/events/index.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
 import { type EventHead, findEventHeads, listEventIds } from '../../store/events.ts';
-import { LATEST_COMMIT_MS } from '../../store/submission-writer.ts';
+import { LATEST_COMMIT_MS } from '../../store/submissions/submission-writer.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { throttledWarning } from '../../telemetry/throttled-warning.ts';
 

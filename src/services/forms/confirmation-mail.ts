@@ -1,8 +1,8 @@
 import { ConfirmationState } from '../../../gen/forms/v1/forms_pb.js';
 import { requestAllowances } from '../../domain/delivery/request-allowance.ts';
-import type { Form } from '../../store/forms.ts';
-import { isMailStopped } from '../../store/mail.ts';
-import { takeMailAllowances } from '../../store/mail-allowances.ts';
+import type { Form } from '../../store/forms/forms.ts';
+import { isMailStopped } from '../../store/mail/mail.ts';
+import { takeMailAllowances } from '../../store/mail/mail-allowances.ts';
 import type { ServiceContext } from '../context.ts';
 
 /**

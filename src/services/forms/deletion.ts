@@ -3,7 +3,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { demoFormId, isId } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
-import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/form-removal.ts';
+import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import type { ServiceContext } from '../context.ts';
 
 /**

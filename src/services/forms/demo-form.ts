@@ -3,9 +3,9 @@ import { checkDefinition, type FormDefinition } from '../../domain/definition/de
 import { demoFormId, newId } from '../../domain/ids.ts';
 import { hashSecret, newToken } from '../../domain/secrets.ts';
 import type { Database } from '../../store/database/database.ts';
-import { findAnyForm, insertForm } from '../../store/forms.ts';
-import { lockProject } from '../../store/projects.ts';
-import { activateForm } from '../../store/versions.ts';
+import { findAnyForm, insertForm } from '../../store/forms/forms.ts';
+import { activateForm } from '../../store/forms/versions.ts';
+import { lockProject } from '../../store/projects/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 
 /**

@@ -4,8 +4,8 @@ import { isId } from '../../domain/ids.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
-import { type Form, findForm } from '../../store/forms.ts';
-import { findVersion } from '../../store/versions.ts';
+import { type Form, findForm } from '../../store/forms/forms.ts';
+import { findVersion } from '../../store/forms/versions.ts';
 import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
 
 /** A form of the caller's project, in any status. Throws NOT_FOUND. */

@@ -1,7 +1,7 @@
 import { type EventType, eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import type { NewEvent } from '../../store/events.ts';
-import type { Form } from '../../store/forms.ts';
+import type { Form } from '../../store/forms/forms.ts';
 
 /** Events about a form that no webhook receives: the delivery loop makes mails of them. */
 export const formEvents = {

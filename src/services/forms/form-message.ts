@@ -11,8 +11,8 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import { missingTranslations } from '../../domain/definition/missing-translations.ts';
 import type { Share } from '../../domain/definition/share.ts';
-import type { Form, FormSummary } from '../../store/forms.ts';
-import type { VersionSummary } from '../../store/versions.ts';
+import type { Form, FormSummary } from '../../store/forms/forms.ts';
+import type { VersionSummary } from '../../store/forms/versions.ts';
 
 /** A form as callers see it; lists leave the definition out. */
 export function formToMessage(

@@ -2,8 +2,8 @@ import { type AnswersOptions, type AnswersResult, compileForm } from '../../doma
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
-import { type FormState, findFormState } from '../../store/forms.ts';
-import { findVersion } from '../../store/versions.ts';
+import { type FormState, findFormState } from '../../store/forms/forms.ts';
+import { findVersion } from '../../store/forms/versions.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 import type { PatternMatching } from '../patterns/pattern-matching.ts';
 

@@ -4,7 +4,7 @@ import { compileForm } from '../../domain/answers/answers.ts';
 import { sampleAnswers } from '../../domain/answers/sample-answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { type Share, shareOf } from '../../domain/definition/share.ts';
-import type { FormSummary } from '../../store/forms.ts';
+import type { FormSummary } from '../../store/forms/forms.ts';
 import type { ServiceContext } from '../context.ts';
 import { formToMessage } from './form-message.ts';
 

@@ -12,7 +12,7 @@ import { translate } from '../../domain/definition/translate.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { fieldToMessage } from '../../domain/fields/field-message.ts';
 import { memoize } from '../../domain/memoize.ts';
-import type { Session } from '../../store/session-table.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import type { Availability, PublishedForm } from '../forms/form-access.ts';
 import type { Visit } from '../sessions/session-access.ts';
 import { withoutNulls } from '../sessions/session-request.ts';

@@ -9,7 +9,7 @@ import {
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { languagesOf } from '../../domain/definition/translate.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
-import { markSessionOpened } from '../../store/sessions.ts';
+import { markSessionOpened } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { availabilityOf, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';

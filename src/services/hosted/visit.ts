@@ -6,7 +6,7 @@ import { hasPublicPage } from '../../domain/definition/public-page.ts';
 import type { Field } from '../../domain/fields/field.ts';
 import { memoize } from '../../domain/memoize.ts';
 import { notFound } from '../../rpc/errors.ts';
-import type { Session } from '../../store/session-table.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';

@@ -7,7 +7,7 @@ import { type Caller, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { createKeyCheck, findKeyByHash, touchKey } from '../../store/keys.ts';
-import { findProject, getOrCreateProject, type Project } from '../../store/projects.ts';
+import { findProject, getOrCreateProject, type Project } from '../../store/projects/projects.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createFreshCache } from '../fresh-cache.ts';
 

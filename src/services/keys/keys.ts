@@ -17,7 +17,7 @@ import { oneOf } from '../../domain/violation-messages.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import type { AuditWriter } from '../../store/audit-writer.ts';
+import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Database } from '../../store/database/database.ts';
 import {
   deleteKey,

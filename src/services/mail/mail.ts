@@ -9,10 +9,16 @@ import type { AuditAction } from '../../domain/audit/actions.ts';
 import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
-import { releaseWaitingMail } from '../../store/delivery-removal.ts';
-import { findAnyForm } from '../../store/forms.ts';
-import { confirmRecipient, findStoppedScope, type StopScope, startMail, stopMail } from '../../store/mail.ts';
-import { confirmOwner } from '../../store/owners.ts';
+import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
+import { findAnyForm } from '../../store/forms/forms.ts';
+import {
+  confirmRecipient,
+  findStoppedScope,
+  type StopScope,
+  startMail,
+  stopMail,
+} from '../../store/mail/mail.ts';
+import { confirmOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 
 /** Describes and follows mailed links. The token in the link is the credential. */

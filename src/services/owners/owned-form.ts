@@ -11,7 +11,7 @@ import { isId } from '../../domain/ids.ts';
 import type { Owner } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
-import { findOwnedForm, type OwnedForm } from '../../store/owners.ts';
+import { findOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function anyOwnedForm(db: Queries, { address }: Owner, formId: string): Promise<OwnedForm> {

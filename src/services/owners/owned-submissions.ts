@@ -8,10 +8,10 @@ import { type AnswerInWords, answersInWords } from '../../domain/answers/answers
 import { isId, smallestIdAt } from '../../domain/ids.ts';
 import { type Owner, ownerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
-import { listSubmissionDeliveries } from '../../store/deliveries.ts';
-import { findOwnedForm, type OwnedForm } from '../../store/owners.ts';
-import { listSubmissions, type SubmissionFilter } from '../../store/submission-pages.ts';
-import { findAnySubmission, type Submission } from '../../store/submissions.ts';
+import { listSubmissionDeliveries } from '../../store/deliveries/deliveries.ts';
+import { findOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
+import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
+import { findAnySubmission, type Submission } from '../../store/submissions/submissions.ts';
 import { findAnyUpload, listSubmissionUploads } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { pageRequestOf } from '../request-values.ts';

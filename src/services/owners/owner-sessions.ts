@@ -18,13 +18,13 @@ import { deviceToken, isDeviceOf, readSignInToken, SIGN_IN_LINK_MS } from '../..
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
-import { queueMails } from '../../store/delivery-inserts.ts';
+import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
 import {
   closeOwnerSessions,
   findOwnerSession,
   isSignInLinkUsed,
   openOwnerSession,
-} from '../../store/owner-sessions.ts';
+} from '../../store/owners/owner-sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireEmail } from '../forms/form-request.ts';
 

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { Database } from '../../store/database/database.ts';
-import { listSubmissions, type SubmissionFilter } from '../../store/submission-pages.ts';
-import type { Submission } from '../../store/submissions.ts';
+import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import { limitCallsAtOnce } from './calls-at-once.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { ownerOf } from '../../rpc/context.ts';
-import type { Submission } from '../../store/submissions.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { confirmedForm } from './owned-form.ts';
 import type { Scan } from './scan.ts';

@@ -4,7 +4,7 @@ import type { AwaitSessionRequest, AwaitSessionResponseSchema } from '../../../g
 import { waitSeconds } from '../../domain/limits.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid } from '../../rpc/errors.ts';
-import type { Session } from '../../store/session-table.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import { requireValidKey } from '../keys/valid-key.ts';

@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type SessionSchema, SessionStatus } from '../../../gen/forms/v1/sessions_pb.js';
 import { heldBy } from '../../domain/answers/provenance.ts';
-import type { Session } from '../../store/session-table.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import { provenanceToMessage } from '../submissions/submission-message.ts';

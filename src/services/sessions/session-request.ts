@@ -10,8 +10,8 @@ import { sessionSeconds } from '../../domain/limits.ts';
 import { jsonProblems, textProblem } from '../../domain/text.ts';
 import { required, type Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
-import type { Session } from '../../store/session-table.ts';
-import type { SessionChange } from '../../store/sessions.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
+import type { SessionChange } from '../../store/sessions/sessions.ts';
 import { secondsProblems } from '../request-values.ts';
 
 /** How long a session is to take answers, in seconds. */

@@ -17,8 +17,9 @@ import { sessionEvent } from '../../domain/events/session-event.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import { listSessions as listStored } from '../../store/session-pages.ts';
-import { type Session, sessionStatuses } from '../../store/session-table.ts';
+import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
+import { listSessions as listStored } from '../../store/sessions/session-pages.ts';
+import { type Session, sessionStatuses } from '../../store/sessions/session-table.ts';
 import {
   cancelLockedSession,
   findAnySession,
@@ -26,8 +27,7 @@ import {
   insertSession,
   lockSession,
   updateSession,
-} from '../../store/sessions.ts';
-import { insertAnnouncedEvents } from '../../store/webhook-deliveries.ts';
+} from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { agentSchemaToMessage } from '../forms/agent-schema-message.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';

@@ -9,7 +9,7 @@ import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
-import type { NewSubmission } from '../../store/submission-insert.ts';
+import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { notFound } from '../../rpc/errors.ts';
-import { removeSubmission } from '../../store/submission-removal.ts';
-import type { Submission } from '../../store/submissions.ts';
+import { removeSubmission } from '../../store/submissions/submission-removal.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import { listUploadIds } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 

@@ -17,7 +17,7 @@ import {
   eraseSubmissionsWith,
   forgetAutoresponse,
   listFormIds,
-} from '../../store/erasure.ts';
+} from '../../store/submissions/erasure.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireOwnForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';

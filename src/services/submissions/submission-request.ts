@@ -3,7 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { textProblem } from '../../domain/text.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { invalid } from '../../rpc/errors.ts';
-import { findRepeatedSubmission } from '../../store/submissions.ts';
+import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import { type Idempotency, onceByKey, readIdempotency } from '../idempotency.ts';

@@ -14,8 +14,11 @@ import { textProblem } from '../../domain/text.ts';
 import { violationToMessage } from '../../domain/violation-message.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
-import { listSubmissions as listStored, type SubmissionFilter } from '../../store/submission-pages.ts';
-import { findSubmission, type Submission } from '../../store/submissions.ts';
+import {
+  listSubmissions as listStored,
+  type SubmissionFilter,
+} from '../../store/submissions/submission-pages.ts';
+import { findSubmission, type Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed, requireOwnForm } from '../forms/form-access.ts';
 import { badParameter, pageRequestOf } from '../request-values.ts';

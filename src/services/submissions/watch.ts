@@ -7,7 +7,7 @@ import {
 } from '../../../gen/forms/v1/submissions_pb.js';
 import { callerOf } from '../../rpc/context.ts';
 import type { EventHead } from '../../store/events.ts';
-import { findSubmission } from '../../store/submissions.ts';
+import { findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { streamEvents } from '../events/event-stream.ts';
 import { badParameter } from '../request-values.ts';

@@ -3,9 +3,9 @@ import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { newId } from '../../domain/ids.ts';
 import { newWebhookSecret, type SecretBox } from '../../domain/secrets.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import type { Form } from '../../store/forms.ts';
-import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
-import { findDefinitionWebhook, updateWebhook, type Webhook } from '../../store/webhooks.ts';
+import type { Form } from '../../store/forms/forms.ts';
+import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';
+import { findDefinitionWebhook, updateWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
 import { insertWithinLimits } from './webhook-limits.ts';
 
 /**

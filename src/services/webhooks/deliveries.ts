@@ -14,10 +14,14 @@ import { isId, newId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
-import { findDelivery, type LoggedDelivery, listDeliveries } from '../../store/deliveries.ts';
-import { insertTestDelivery, replayDelivery, replayFailedDeliveries } from '../../store/delivery-replay.ts';
-import { type Form, listForms } from '../../store/forms.ts';
-import { findWebhook } from '../../store/webhooks.ts';
+import { findDelivery, type LoggedDelivery, listDeliveries } from '../../store/deliveries/deliveries.ts';
+import {
+  insertTestDelivery,
+  replayDelivery,
+  replayFailedDeliveries,
+} from '../../store/deliveries/delivery-replay.ts';
+import { type Form, listForms } from '../../store/forms/forms.ts';
+import { findWebhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { definitionInUse, ownForm } from '../forms/form-access.ts';
 import { pageRequestOf } from '../request-values.ts';

@@ -1,7 +1,7 @@
 import { invalid } from '../../rpc/errors.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { lockProject } from '../../store/projects.ts';
-import { countWebhooks, insertWebhook, type Webhook } from '../../store/webhooks.ts';
+import { lockProject } from '../../store/projects/projects.ts';
+import { countWebhooks, insertWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
 
 /**
  * Stores a webhook, unless its project or one of its forms has as many as it may. Of any number of calls at

@@ -18,8 +18,8 @@ import {
   registrableEvents,
   registrableNames,
 } from '../../domain/events/index.ts';
-import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries.ts';
-import type { Webhook } from '../../store/webhooks.ts';
+import type { Attempt, Delivery, LoggedDelivery } from '../../store/deliveries/deliveries.ts';
+import type { Webhook } from '../../store/webhooks/webhooks.ts';
 import { badParameter } from '../request-values.ts';
 
 /** A webhook as callers see it, without its secrets. */

@@ -8,7 +8,7 @@ import { required, type Violation } from '../../domain/violations.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
-import { findWebhook, type Webhook } from '../../store/webhooks.ts';
+import { findWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
 import type { About } from '../audit/audit.ts';
 import { eventName } from './webhook-message.ts';
 

@@ -15,15 +15,15 @@ import { newWebhookSecret } from '../../domain/secrets.ts';
 import type { Violation } from '../../domain/violations.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
-import { dropPendingDeliveries } from '../../store/delivery-removal.ts';
-import { rotateWebhookSecret } from '../../store/webhook-secrets.ts';
+import { dropPendingDeliveries } from '../../store/deliveries/delivery-removal.ts';
+import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';
 import {
   deleteWebhook,
   listWebhooks,
   updateWebhook,
   type Webhook,
   type WebhookChange,
-} from '../../store/webhooks.ts';
+} from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { ownForm } from '../forms/form-access.ts';
 import { makeOnce, secretInContent } from '../make-once.ts';

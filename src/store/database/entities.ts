@@ -1,20 +1,25 @@
-import { AuditChainEntity, AuditEntryEntity } from '../audit-log.ts';
-import { AttemptEntity, DeliveryEntity } from '../deliveries.ts';
-import { QueuedDeliveryEntity } from '../delivery-queue-table.ts';
+import { AuditChainEntity, AuditEntryEntity } from '../audit/audit-log.ts';
+import { AttemptEntity, DeliveryEntity } from '../deliveries/deliveries.ts';
+import { QueuedDeliveryEntity } from '../deliveries/delivery-queue-table.ts';
 import { EventEntity } from '../events.ts';
-import { FormEntity } from '../forms.ts';
+import { FormEntity } from '../forms/forms.ts';
+import { VersionEntity } from '../forms/versions.ts';
 import { IdempotencyKeyEntity } from '../idempotency-keys.ts';
 import { InstallationEntity } from '../installation.ts';
 import { KeyEntity, RevokedKeyEntity } from '../keys.ts';
-import { AutoresponseEntity, MailAllowanceEntity, MailRecipientEntity, MailStopEntity } from '../mail.ts';
-import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owner-sessions.ts';
-import { ProjectEntity } from '../projects.ts';
+import {
+  AutoresponseEntity,
+  MailAllowanceEntity,
+  MailRecipientEntity,
+  MailStopEntity,
+} from '../mail/mail.ts';
+import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owners/owner-sessions.ts';
+import { ProjectEntity } from '../projects/projects.ts';
 import { RateLimitEntity } from '../rate-limits.ts';
-import { SessionEntity } from '../session-table.ts';
-import { CounterEntity, SubmissionEntity } from '../submissions.ts';
+import { SessionEntity } from '../sessions/session-table.ts';
+import { CounterEntity, SubmissionEntity } from '../submissions/submissions.ts';
 import { UploadEntity } from '../uploads.ts';
-import { VersionEntity } from '../versions.ts';
-import { WebhookEntity } from '../webhooks.ts';
+import { WebhookEntity } from '../webhooks/webhooks.ts';
 
 /**
  * Every table of the service.

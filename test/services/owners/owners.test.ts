@@ -13,8 +13,8 @@ import {
   isMailStopped,
   listConfirmedRecipients,
   stopMail,
-} from '../../../src/store/mail.ts';
-import { confirmOwner } from '../../../src/store/owners.ts';
+} from '../../../src/store/mail/mail.ts';
+import { confirmOwner } from '../../../src/store/owners/owners.ts';
 import { engines } from '../../support/database.ts';
 import { failureOf } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';

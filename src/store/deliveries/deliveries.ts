@@ -1,0 +1,255 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { id, text, textOrNull, time, timeOf, timeOrNull } from '../database/columns.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
+
+/** The log: a delivery that is finished. Its rows never change; a replay takes one back into the queue. */
+export const DeliveryEntity = defineEntity({
+  name: 'Delivery',
+  tableName: 'deliveries',
+  properties: {
+    id: id().primary(),
+    projectId: id(),
+    formId: id(),
+    eventId: id().strictNullable(),
+    webhookId: id().strictNullable(),
+    channel: p.enum(['webhook', 'mail']).columnType('text'),
+    kind: text(),
+    receiver: text().collation('C'),
+    url: text().strictNullable(),
+    status: p.enum(['delivered', 'failed']).columnType('text'),
+    attemptCount: p.integer(),
+    createdAt: time(),
+    lastAttemptAt: time().strictNullable(),
+    deliveredAt: time().strictNullable(),
+    /** Of the last attempt. */
+    responseStatus: p.integer().strictNullable(),
+    error: text().strictNullable(),
+    /** The last attempt if it succeeded; failed ones are rows of their own. */
+    attemptId: id().strictNullable(),
+    durationMs: p.integer().strictNullable(),
+    responseBody: text().strictNullable(),
+  },
+  indexes: [
+    {
+      name: 'deliveries_by_webhook',
+      properties: ['webhookId', 'id'],
+      where: 'webhook_id is not null',
+    },
+    { name: 'deliveries_by_form', properties: ['formId', 'id'] },
+    { name: 'deliveries_by_event', properties: ['eventId'], where: 'event_id is not null' },
+    {
+      name: 'deliveries_failed',
+      properties: ['webhookId', 'id'],
+      where: "status = 'failed' and webhook_id is not null",
+    },
+    { name: 'deliveries_failed_by_form', properties: ['formId', 'id'], where: "status = 'failed'" },
+  ],
+});
+
+/** A failed attempt of a delivery. */
+export const AttemptEntity = defineEntity({
+  name: 'Attempt',
+  tableName: 'attempts',
+  properties: {
+    id: id().primary(),
+    deliveryId: id(),
+    /** 1, 2, 3 … within the delivery, over replays. */
+    number: p.integer(),
+    /** Successful ones are here once their delivery was replayed. */
+    status: p.enum(['delivered', 'failed']).columnType('text'),
+    responseStatus: p.integer().strictNullable(),
+    error: text().strictNullable(),
+    /** The first 2 KiB of the receiver's answer. */
+    responseBody: text().strictNullable(),
+    durationMs: p.integer(),
+    startedAt: time(),
+  },
+  indexes: [{ name: 'attempts_by_delivery', properties: ['deliveryId', 'number'] }],
+});
+
+export type Attempt = InferEntity<typeof AttemptEntity>;
+
+/**
+ * Lists a webhook's or a form's deliveries, pending and finished ones, newest first. A page ends early at
+ * `MAX_PAGE_ATTEMPTS`.
+ */
+export async function listDeliveries(
+  db: Queries,
+  filter: DeliveryFilter,
+  { limit, cursor }: PageRequest,
+): Promise<Page<LoggedDelivery>> {
+  const { status } = filter;
+  const [column, value] =
+    'webhookId' in filter ? ['webhook_id', filter.webhookId] : ['form_id', filter.formId];
+  const params: unknown[] = [value, limit + 1];
+  const before = cursor === undefined ? '' : ` and id < $${params.push(cursor)}`;
+  const newest = 'order by id desc limit $2';
+  const finished = status === undefined ? '' : ` and status = '${status}'`;
+  const parts = [
+    ...(status === undefined || status === 'pending'
+      ? pendingParts(`${column} = $1${before} ${newest}`)
+      : []),
+    ...(status === 'pending'
+      ? []
+      : [`select ${finishedColumns} from deliveries where ${column} = $1${finished}${before} ${newest}`]),
+  ];
+  const rows = await db.select(
+    `select * from (${parts.map((part) => `(${part})`).join(' union all ')}) as found ${newest}`,
+    params,
+  );
+  const { items, nextCursor } = endedByAttempts(pageOf(rows.map(toSummary), limit));
+  return { items: await addAttempts(db, items), nextCursor };
+}
+
+/** Lists up to `limit` deliveries of a submission's events, newest first, without their attempts. */
+export async function listSubmissionDeliveries(
+  db: Queries,
+  submissionId: string,
+  limit: number,
+): Promise<Delivery[]> {
+  const ofSubmission = 'event_id = any(array(select id from events where submission_id = $1))';
+  const newest = 'order by id desc limit $2';
+  const parts = [
+    ...pendingParts(`${ofSubmission} ${newest}`),
+    `select ${finishedColumns} from deliveries where ${ofSubmission} ${newest}`,
+  ];
+  const rows = await db.select(
+    `select * from (${parts.map((part) => `(${part})`).join(' union all ')}) as found ${newest}`,
+    [submissionId, limit],
+  );
+  return rows.map((row) => toSummary(row).delivery);
+}
+
+/** Finds a delivery of a project. */
+export async function findDelivery(
+  db: Queries,
+  projectId: string,
+  deliveryId: string,
+): Promise<LoggedDelivery | null> {
+  const rows = await db.select(
+    `select ${pendingColumns} from delivery_queue where id = $1 and project_id = $2
+     union all select ${finishedColumns} from deliveries where id = $1 and project_id = $2`,
+    [deliveryId, projectId],
+  );
+  const [logged] = await addAttempts(db, rows.map(toSummary));
+  return logged ?? null;
+}
+
+/** A mail can be long, and no list shows it. */
+const shownColumns = `id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, attempt_count,
+  created_at, last_attempt_at, response_status, error`;
+
+const pendingColumns = `${shownColumns}, 'pending' as status, due_at, null::timestamptz as delivered_at,
+  null as attempt_id, null::int as duration_ms, null as response_body`;
+
+const finishedColumns = `${shownColumns}, status, null::timestamptz as due_at, delivered_at, attempt_id, duration_ms,
+  response_body`;
+
+/** In parts, of which each has an index for the order. */
+function pendingParts(condition: string): string[] {
+  return [
+    `select ${pendingColumns} from delivery_queue where first_lease_until is null and ${condition}`,
+    `select ${pendingColumns} from delivery_queue where first_lease_until is not null and ${condition}`,
+  ];
+}
+
+/** Ends a page before the delivery with which it would have too many attempts. */
+function endedByAttempts(page: Page<Summary>): Page<Summary> {
+  let attempts = 0;
+  const end = page.items.findIndex(({ delivery: { attemptCount } }, index) => {
+    attempts += Math.min(attemptCount, MAX_ATTEMPTS);
+    return attempts > MAX_PAGE_ATTEMPTS && index > 0;
+  });
+  if (end === -1) return page;
+  const items = page.items.slice(0, end);
+  return { items, nextCursor: items.at(-1)?.id ?? null };
+}
+
+async function addAttempts(db: Queries, deliveries: Summary[]): Promise<LoggedDelivery[]> {
+  const isShort = ({ delivery: { attemptCount } }: Summary) => attemptCount <= MAX_ATTEMPTS;
+  const long = deliveries.filter((each) => !isShort(each));
+  const failed = await db.read((em) =>
+    em.find(
+      AttemptEntity,
+      {
+        $or: [
+          { deliveryId: { $in: deliveries.filter(isShort).map(({ id }) => id) } },
+          ...long.map(({ id, delivery: { attemptCount } }) => ({
+            deliveryId: id,
+            number: { $gt: attemptCount - MAX_ATTEMPTS },
+          })),
+        ],
+      },
+      { orderBy: { deliveryId: 'asc', number: 'asc' } },
+    ),
+  );
+  const byDelivery = Map.groupBy(failed, (attempt) => attempt.deliveryId);
+  return deliveries.map(({ delivery, last }) => ({
+    delivery,
+    attempts: [...(byDelivery.get(delivery.id) ?? []), ...(last === null ? [] : [last])],
+  }));
+}
+
+function toSummary(row: Row): Summary {
+  const delivery: Delivery = {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    eventId: textOrNull(row.event_id),
+    webhookId: textOrNull(row.webhook_id),
+    channel: row.channel === 'mail' ? 'mail' : 'webhook',
+    kind: String(row.kind),
+    receiver: String(row.receiver),
+    url: textOrNull(row.url),
+    status: row.status === 'pending' || row.status === 'failed' ? row.status : 'delivered',
+    attemptCount: Number(row.attempt_count),
+    dueAt: timeOrNull(row.due_at),
+    createdAt: timeOf(row.created_at),
+    lastAttemptAt: timeOrNull(row.last_attempt_at),
+    deliveredAt: timeOrNull(row.delivered_at),
+    responseStatus: numberOrNull(row.response_status),
+    error: textOrNull(row.error),
+  };
+  return { id: delivery.id, delivery, last: lastAttempt(row, delivery) };
+}
+
+/** The successful attempt that a finished delivery holds. */
+function lastAttempt(row: Row, { id: deliveryId, attemptCount, ...delivery }: Delivery): Attempt | null {
+  const attemptId = textOrNull(row.attempt_id);
+  if (attemptId === null || delivery.lastAttemptAt === null) return null;
+  return {
+    id: attemptId,
+    deliveryId,
+    number: attemptCount,
+    status: 'delivered',
+    responseStatus: delivery.responseStatus,
+    error: null,
+    responseBody: textOrNull(row.response_body),
+    durationMs: Number(row.duration_ms),
+    startedAt: delivery.lastAttemptAt,
+  };
+}
+
+function numberOrNull(value: unknown): number | null {
+  return value === null ? null : Number(value);
+}
+
+/** How many attempts of one delivery are shown, the last ones: it can be replayed any number of times. */
+const MAX_ATTEMPTS = 100;
+
+/** An attempt holds up to 2 KiB of an answer, three times that in UTF-8; gRPC clients take 4 MiB by default. */
+const MAX_PAGE_ATTEMPTS = 500;
+
+/** A delivery as the log shows it, with its attempts, oldest first. */
+export type LoggedDelivery = { delivery: Delivery; attempts: Attempt[] };
+
+/** A delivery, pending or finished. `dueAt` is the next attempt, while pending. */
+export type Delivery = Omit<
+  InferEntity<typeof DeliveryEntity>,
+  'status' | 'attemptId' | 'durationMs' | 'responseBody'
+> & { status: 'pending' | 'delivered' | 'failed'; dueAt: Date | null };
+
+type Summary = { id: string; delivery: Delivery; last: Attempt | null };
+
+/** Names a webhook or a form, or no index is used. */
+export type DeliveryFilter = ({ webhookId: string } | { formId: string }) & { status?: Delivery['status'] };

@@ -1,0 +1,107 @@
+import { toMillisecond } from '../database/columns.ts';
+import type { Queries } from '../database/queries.ts';
+import { shareOf } from './delivery-queue-table.ts';
+
+/**
+ * Marks events as fanned out and queues their mails, in one statement.
+ *
+ * Events that another process has fanned out meanwhile are left out. So are deliveries with `oncePerDay`
+ * if the form had one for that mailbox within 24 hours; a call may hold one such delivery for each form and
+ * mailbox.
+ */
+export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMail[]): Promise<void> {
+  await db.execute(
+    `with taken as (
+       update events set fanned_out_at = now()
+       where id in (
+         select id from events where id = any($1::text[]) and fanned_out_at is null
+         order by id for update skip locked
+       )
+       returning id
+     ),
+     given as materialized (
+       select g.* from json_to_recordset($2::json) as g(${givenColumns}) join taken on taken.id = g.event_id
+     ),
+     answered as (
+       insert into autoresponses as a (form_id, address, sent_at)
+       select form_id, once_per_day, now() from given where once_per_day is not null
+       on conflict (form_id, address) do update set sent_at = excluded.sent_at
+         where a.sent_at <= now() - interval '24 hours'
+       returning form_id, address
+     )
+     ${insertGiven}
+     where g.once_per_day is null
+       or exists (select from answered where answered.form_id = g.form_id and answered.address = g.once_per_day)`,
+    [eventIds, JSON.stringify(mails.map(columnsOf))],
+  );
+}
+
+/**
+ * Marks an event as fanned out whose mails can't be made, and puts a failed delivery into the log in place of
+ * them, where whoever reads the form's deliveries finds the reason.
+ */
+export async function parkEvent(db: Queries, { id, eventId, kind, error }: ParkedMails): Promise<void> {
+  await db.execute(
+    `with taken as (
+       update events set fanned_out_at = now() where id = $2 and fanned_out_at is null
+       returning id, project_id, form_id, created_at
+     )
+     insert into deliveries (id, project_id, form_id, event_id, channel, kind, receiver, status, attempt_count,
+       created_at, error)
+     select $1, project_id, form_id, id, 'mail', $3, '', 'failed', 0, created_at, $4 from taken`,
+    [id, eventId, kind, error],
+  );
+}
+
+/** Queues mails without an event. */
+export async function queueMails(db: Queries, mails: NewMail[]): Promise<void> {
+  if (mails.length === 0) return;
+  await db.execute(
+    `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
+    [JSON.stringify(mails.map(columnsOf))],
+  );
+}
+
+const givenColumns = `id text, event_id text, project_id text, form_id text, keyless boolean, kind text, receiver text,
+  mail json, delay_seconds double precision, once_per_day text`;
+
+const insertGiven = `insert into delivery_queue
+    (id, project_id, form_id, event_id, share, channel, kind, receiver, mail, due_at, created_at, queued_at)
+  select g.id, g.project_id, g.form_id, g.event_id, ${shareOf('g.project_id', 'g.keyless')}, 'mail', g.kind, g.receiver,
+    g.mail, ${toMillisecond(`now() + g.delay_seconds * interval '1 second'`)}, now(), now()
+  from given g`;
+
+function columnsOf(mail: NewMail) {
+  return {
+    id: mail.id,
+    event_id: mail.eventId,
+    project_id: mail.projectId,
+    form_id: mail.formId,
+    keyless: mail.keyless,
+    kind: mail.kind,
+    receiver: mail.receiver,
+    mail: mail.mail,
+    delay_seconds: mail.delaySeconds,
+    once_per_day: mail.oncePerDay,
+  };
+}
+
+/** A mail to queue. */
+export type NewMail = {
+  id: string;
+  eventId: string | null;
+  projectId: string;
+  formId: string;
+  /** Whether it is about a form that was made without a key. */
+  keyless: boolean;
+  kind: string;
+  /** The address, as `addressKey` gives it. */
+  receiver: string;
+  mail: object;
+  delaySeconds: number;
+  /** A mailbox to which the form makes one such delivery in 24 hours. */
+  oncePerDay?: string;
+};
+
+/** The mails of an event: `id` is that of the delivery in the log. */
+export type ParkedMails = { id: string; eventId: string; kind: string; error: string };

@@ -1,0 +1,83 @@
+import { timeOf, toMillisecond } from '../database/columns.ts';
+import type { Queries } from '../database/queries.ts';
+
+/** What a postponed delivery shows as its error. */
+export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.';
+
+/** How far postponed deliveries lie behind the one that tries the receiver, in seconds: longer than an attempt. */
+const BEHIND_PROBE_SECONDS = 15;
+
+/** SQL of when a delivery is due that is postponed until `openUntil`. Spread, so that a page of them is not due at once. */
+export function postponedTo(openUntil: string): string {
+  return `${openUntil} + (1 + random()) * ${BEHIND_PROBE_SECONDS} * interval '1 second'`;
+}
+
+/**
+ * Postpones what is due to a webhook before its circuit breaker tries it again at `openUntil`: the first
+ * delivery until then, the others until after it. What is older than `totalSeconds` afterwards, the time of
+ * the retry schedule, keeps its own time. Works in groups, so that no lock is held for long.
+ */
+export async function postponeDeliveries(
+  db: Queries,
+  { webhookId, share, openUntil, totalSeconds }: Postponement,
+): Promise<void> {
+  let from = new Date(0);
+  for (let isFirst = true; ; isFirst = false) {
+    const [row] = await db.execute(
+      `with seen as materialized (
+         select id, due_at, (leased_until is null or leased_until <= now())
+           and queued_at + $5 * interval '1 second' > $4 as movable
+         from delivery_queue
+         where first_lease_until is null and share = $1 and receiver = $2 and due_at >= $3 and due_at < $4
+         order by due_at, id limit ${GROUP}
+       ),
+       movable as materialized (
+         select id, row_number() over (order by due_at, id) = 1 and $6 as is_first from seen where movable
+       ),
+       moved as (
+         update delivery_queue q set postponed = true, error = $7,
+           due_at = case when is_first then $4 else ${postponedTo('$4::timestamptz')} end
+         from movable m
+         where q.id = any(array(select id from movable)) and m.id = q.id and q.first_lease_until is null
+           and (q.leased_until is null or q.leased_until <= now())
+       )
+       select count(*) as count, max(due_at) as last from seen`,
+      [share, webhookId, from.toISOString(), openUntil.toISOString(), totalSeconds, isFirst, POSTPONED_ERROR],
+      { repeatable: true },
+    );
+    if (Number(row?.count) < GROUP) return;
+    // Of several at one time, more than a group may remain: they keep theirs.
+    from = new Date(timeOf(row?.last).getTime() + 1);
+  }
+}
+
+/** Makes what was postponed for a webhook due, in groups. */
+export async function resumeDeliveries(db: Queries, webhookId: string): Promise<void> {
+  for (let after = ''; ; ) {
+    const rows = await db.execute(
+      `update delivery_queue set postponed = false, error = null, due_at = least(due_at, ${toMillisecond('now()')})
+       where id = any(array(
+         select id from delivery_queue
+         where webhook_id = $1 and first_lease_until is null and id > $2 and postponed
+         order by id limit ${GROUP} for update skip locked
+       ))
+       returning id`,
+      [webhookId, after],
+      { repeatable: true },
+    );
+    if (rows.length < GROUP) return;
+    after = rows.reduce((most, { id }) => (String(id) > most ? String(id) : most), after);
+  }
+}
+
+/** Rows of one statement: some milliseconds of row locks. */
+const GROUP = 1_000;
+
+export type Postponement = {
+  webhookId: string;
+  share: string;
+  /** When the receiver is tried again. */
+  openUntil: Date;
+  /** The longest that the retry schedule can last. */
+  totalSeconds: number;
+};

@@ -1,0 +1,122 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import { id, type JsonObject, json, text, time } from '../database/columns.ts';
+
+/**
+ * What is pending: one event (or one mail) on its way to one receiver. Settling deletes the row and writes
+ * that of the log; between the two nothing is written for a delivery that succeeds at once.
+ */
+export const QueuedDeliveryEntity = defineEntity({
+  name: 'QueuedDelivery',
+  tableName: 'delivery_queue',
+  properties: {
+    id: id().primary(),
+    projectId: id(),
+    formId: id(),
+    /** Null for mails without an event, such as the one about a webhook that was turned off. */
+    eventId: id().strictNullable(),
+    webhookId: id().strictNullable(),
+    /** Whose part of the places it uses: the project's, or that of its forms made without a key. */
+    share: text().collation('C'),
+    channel: p.enum(['webhook', 'mail']).columnType('text'),
+    /** A webhook's event type, or what a mail is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation` … */
+    kind: text(),
+    /** The webhook's id, or the mail address. Claims are shared fairly between receivers. */
+    receiver: text().collation('C'),
+    /** Where a webhook delivery goes, for replays too; null for mail. */
+    url: text().strictNullable(),
+    /** What a mail says; null for webhooks, whose body is the event's. */
+    mail: json<JsonObject>().strictNullable(),
+    attemptCount: p.integer().default(0),
+    /** Its place in the retry schedule, from when it was made or last replayed. */
+    step: p.integer().default(0),
+    /** The next attempt. */
+    dueAt: time(),
+    /**
+     * The lease of the process that stored it, which attempts it without asking for it. Null from the end
+     * of that lease on: only then the row is in the indexes of what waits.
+     */
+    firstLeaseUntil: time().strictNullable(),
+    /** When the lease of the process that claimed it ends. In no index: see `claimDue`. */
+    leasedUntil: time().strictNullable(),
+    createdAt: time(),
+    /** When it was made or last replayed. */
+    queuedAt: time(),
+    /** Put off by the circuit breaker of its webhook, once or more, since it was queued. */
+    postponed: p.boolean().default(false),
+    lastAttemptAt: time().strictNullable(),
+    /** Of the last attempt. */
+    responseStatus: p.integer().strictNullable(),
+    /** Of the last attempt, or what it waits for. */
+    error: text().strictNullable(),
+  },
+  indexes: [
+    { name: 'delivery_queue_due', properties: ['dueAt'], where: 'first_lease_until is null' },
+    {
+      name: 'delivery_queue_by_receiver',
+      properties: ['share', 'receiver', 'dueAt'],
+      where: 'first_lease_until is null',
+    },
+    {
+      name: 'delivery_queue_by_webhook',
+      properties: ['webhookId', 'id'],
+      where: 'first_lease_until is null and webhook_id is not null',
+    },
+    { name: 'delivery_queue_by_form', properties: ['formId', 'id'], where: 'first_lease_until is null' },
+    {
+      name: 'delivery_queue_by_event',
+      properties: ['eventId'],
+      where: 'first_lease_until is null and event_id is not null',
+    },
+    {
+      name: 'delivery_queue_first_leases',
+      properties: ['firstLeaseUntil'],
+      where: 'first_lease_until is not null',
+    },
+  ],
+});
+
+/**
+ * Selects columns of the pending deliveries that fulfil a condition on an indexed column. Those with a first
+ * lease are in no index but that of their leases: there are a few hundred at most.
+ */
+export function pendingWhere(condition: string, columns = 'id'): string {
+  return `select ${columns} from delivery_queue where first_lease_until is null and ${condition}
+    union all select ${columns} from delivery_queue where first_lease_until is not null and ${condition}`;
+}
+
+/** SQL of the share that a delivery belongs to. */
+export function shareOf(projectId: string, keyless: string): string {
+  return `${projectId} || case when ${keyless} then ' keyless' else '' end`;
+}
+
+/**
+ * Common table expressions that read a JSON parameter with `FreePlaces`: `places`, `free_receivers` and
+ * `free_shares`.
+ */
+export function placesIn(parameter: string): string {
+  return `
+places as materialized (
+  select * from json_to_record(${parameter}::json) as p("event" text, "delaySeconds" double precision,
+    "totalSeconds" double precision, "total" int, "bytes" int, "perReceiver" int, "perShare" int, "perShareUnknown" int, "receivers" json, "shares" json)
+), free_receivers as materialized (
+  select r.* from places, json_to_recordset("receivers") as r(share text, receiver text, free int)
+), free_shares as materialized (
+  select s.* from places, json_to_recordset("shares") as s(share text, free int, "unknown" int)
+)`;
+}
+
+/** The lease in seconds: well above the longest attempt, so that a slow one is not made twice. */
+export const LEASE_SECONDS = 60;
+
+/** How many deliveries a process can attempt beside those that it has. */
+export type FreePlaces = {
+  /** What their bodies may have together. */
+  bytes: number;
+  /** For each receiver, and for each share, that is not named. */
+  perReceiver: number;
+  perShare: number;
+  /** For all receivers of a share that are not named. */
+  perShareUnknown: number;
+  receivers: { share: string; receiver: string; free: number }[];
+  shares: { share: string; free: number; unknown: number }[];
+};

@@ -1,0 +1,325 @@
+import { textOrNull, timeOf, timeOrNull } from '../database/columns.ts';
+import type { Queries, Row } from '../database/queries.ts';
+import type { SigningSecrets } from '../webhooks/webhook-secrets.ts';
+import type { Webhook } from '../webhooks/webhooks.ts';
+import { type FreePlaces, LEASE_SECONDS, placesIn } from './delivery-queue-table.ts';
+
+/**
+ * Reads whether there is work: events to fan out, due deliveries, deliveries of a process that died, expired
+ * sessions to announce. One cheap statement, which an idle service runs each second.
+ *
+ * Ignores events before the id, deliveries due before the time and first leases that ended before the time in
+ * `since`. `at` is the database's clock.
+ */
+export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWork> {
+  const [row] = await db.select(
+    `select now() as at,
+       exists (select from events where fanned_out_at is null and id >= $1) as events,
+       (
+         select due_at from delivery_queue where ${isFree} and due_at between $2 and now() order by due_at limit 1
+       ) as due_at,
+       exists (select from delivery_queue where first_lease_until between $3 and now()) as abandoned,
+       exists (
+         select from sessions
+         where submitted_at is null and expiry_announced_at is null and expires_at <= now()
+       ) as sessions`,
+    [since.event, since.due.toISOString(), since.lease.toISOString()],
+  );
+  return {
+    at: timeOf(row?.at),
+    events: row?.events === true,
+    dueAt: timeOrNull(row?.due_at),
+    abandoned: row?.abandoned === true,
+    sessions: row?.sessions === true,
+  };
+}
+
+/**
+ * Makes up to `limit` deliveries due whose first lease is over, since the process that stored them died.
+ * Returns how many.
+ */
+export async function releaseAbandoned(db: Queries, limit: number): Promise<number> {
+  const rows = await db.execute(
+    `update delivery_queue set first_lease_until = null, due_at = now()
+     where id = any (array(
+       select id from delivery_queue where first_lease_until <= now()
+       order by first_lease_until limit $1 for update skip locked
+     )) and first_lease_until <= now()
+     returning id`,
+    [limit],
+  );
+  return rows.length;
+}
+
+/**
+ * Claims due deliveries, oldest first, at most as many for each receiver and each share, and as many bytes, as
+ * `places` says.
+ * Other workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
+ *
+ * A claim is one short statement: no lock is held while a receiver is called. It changes no indexed column,
+ * so that no index has to be written.
+ *
+ * Considers `page` deliveries due from `since` on. The next claim may begin at `resumeAt`: skipping what lies
+ * before keeps this fast while an old snapshot holds the dead rows of finished deliveries. If `pageFull`,
+ * more is due behind the page, which may all belong to busy receivers: see `claimInTurn`.
+ */
+export async function claimDue(db: Queries, options: ClaimOptions & { page: number }): Promise<ClaimedPage> {
+  const rows = await db.execute(
+    `with page as materialized (
+       select id, share, receiver, due_at from delivery_queue
+       where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
+       order by due_at limit $5
+     ),
+     ${freePlaces},
+     ranked as (
+       select page.*, row_number() over (partition by receiver order by due_at, id) as place from page
+     ),
+     fitting as (
+       select ranked.*, r.receiver is null as is_unknown,
+         row_number() over (partition by ranked.share order by place, due_at) as share_place,
+         row_number() over (partition by ranked.share, r.receiver is null order by place, due_at) as unknown_place
+       from ranked cross join places left join free_receivers r on r.receiver = ranked.receiver
+       where place <= coalesce(r.free, "perReceiver")
+     ),
+     picked as materialized (
+       select d.id, fitting.place, fitting.due_at
+       from fitting cross join places join delivery_queue d on d.id = fitting.id
+         left join free_shares s on s.share = fitting.share
+       where ${fitsShare} and ${isFree} and d.due_at <= now()
+       order by fitting.place, fitting.due_at limit $3
+       for update of d skip locked
+     ),
+     ${takenInOrderOf('p.place, p.due_at')}
+     select (select count(*) from page) as page_size,
+       coalesce(
+         (select min(due_at) from page where id not in (select id from taken)),
+         case when (select count(*) from page) < $5 then now() else (select max(due_at) from page) end
+       ) as resume_at,
+       ${claimColumns}
+     from (select) as always left join claimed c on true ${claimJoins}`,
+    [options.since.toISOString(), JSON.stringify(options.places), options.limit, LEASE_SECONDS, options.page],
+  );
+  const [first] = rows;
+  const claims = claimsOf(rows);
+  return {
+    claims,
+    resumeAt: timeOf(first?.resume_at),
+    pageFull: Number(first?.page_size) >= options.page,
+    more: claims.length < Number(first?.page_size),
+  };
+}
+
+/**
+ * As `claimDue`, but asks receiver by receiver in the order of their shares and names, `RECEIVERS_A_TURN`
+ * from the one after `after` on: its cost does not grow with the length of any queue. Of a share that has its
+ * part of the places it asks only for the receivers that are named, and passes over the others.
+ *
+ * `last` is the receiver to go on after; null when the round is complete.
+ */
+export async function claimInTurn(
+  db: Queries,
+  options: ClaimOptions & { after: Turn | null },
+): Promise<ClaimedTurn> {
+  const rows = await db.execute(
+    `with recursive ${freePlaces},
+     walk as (
+       (select share, receiver from delivery_queue
+        where first_lease_until is null and (share, receiver) > ($5, $6) order by share, receiver limit 1)
+       union all
+       select n.share, n.receiver from walk left join free_shares s on s.share = walk.share
+         cross join lateral (
+           select d.share, d.receiver from delivery_queue d
+           where d.first_lease_until is null
+             and (d.share, d.receiver) > (walk.share, case when ${isFull} then chr(1114111) else walk.receiver end)
+           order by d.share, d.receiver limit 1
+         ) as n
+     ),
+     turn as materialized (select share, receiver from walk limit ${RECEIVERS_A_TURN}),
+     asked as materialized (
+       select turn.share, turn.receiver, r.free from turn
+         left join free_shares s on s.share = turn.share left join free_receivers r on r.receiver = turn.receiver
+       where ${isFull} is not true
+       union all
+       select r.share, r.receiver, r.free from free_receivers r join free_shares s on s.share = r.share where ${isFull}
+     ),
+     found as materialized (
+       select due.id, asked.share, due.due_at, asked.free is null as is_unknown from asked cross join places
+         cross join lateral (
+           select id, due_at from delivery_queue d
+           where ${isFree} and d.share = asked.share and d.receiver = asked.receiver
+             and d.due_at >= $1::timestamptz and d.due_at <= now()
+           order by d.due_at limit greatest(coalesce(asked.free, "perReceiver"), 0)
+           for update skip locked
+         ) as due
+     ),
+     picked as materialized (
+       select ranked.id, share_place from (
+         select found.*, row_number() over (partition by share order by due_at) as share_place,
+           row_number() over (partition by share, is_unknown order by due_at) as unknown_place
+         from found
+       ) as ranked cross join places left join free_shares s on s.share = ranked.share
+       where ${fitsShare}
+       order by share_place limit $3
+     ),
+     ${takenInOrderOf('p.share_place')}
+     select (select count(*) from turn) as receivers,
+       (select share from turn order by share desc limit 1) as last_share,
+       (select receiver from turn order by share desc, receiver desc limit 1) as last_receiver,
+       ${claimColumns}
+     from (select) as always left join claimed c on true ${claimJoins}`,
+    [
+      options.since.toISOString(),
+      JSON.stringify(options.places),
+      options.limit,
+      LEASE_SECONDS,
+      options.after?.share ?? '',
+      options.after?.receiver ?? '',
+    ],
+  );
+  const [first] = rows;
+  const complete = Number(first?.receivers) < RECEIVERS_A_TURN;
+  const last = { share: String(first?.last_share), receiver: String(first?.last_receiver) };
+  return { claims: claimsOf(rows), last: complete ? null : last };
+}
+
+/** One or two milliseconds of index probes. */
+const RECEIVERS_A_TURN = 100;
+
+/** Pending and not leased. */
+const isFree = `first_lease_until is null and (leased_until is null or leased_until <= now())`;
+
+/** The columns of a webhook that a claim needs, of the table `w`. */
+export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
+  w.previous_secret, w.previous_secret_until, w.sends_traceparent`;
+
+const freePlaces = placesIn('$2');
+
+/** A share that may have no more claims for receivers that are not named. */
+const isFull = '(s.free <= 0 or s.unknown <= 0)';
+
+const fitsShare = `share_place <= coalesce(s.free, "perShare")
+  and (not is_unknown or unknown_place <= coalesce(s.unknown, "perShareUnknown"))`;
+
+/**
+ * Takes the first of the `picked` ones, as many as have no more bytes together than there is room for, and at
+ * least one. By an array, since a join is planned as a scan of the whole table while that is small.
+ */
+function takenInOrderOf(order: string): string {
+  return `taken as materialized (
+  select id from places, (
+    select p.id, row_number() over in_order as number,
+      sum(coalesce(octet_length(e.body), octet_length(q.mail::text), 0)) over in_order as total_bytes
+    from picked p join delivery_queue q on q.id = p.id
+      left join events e on e.id = q.event_id and q.channel = 'webhook'
+    window in_order as (order by ${order}, p.id)
+  ) as sized
+  where number = 1 or total_bytes <= places.bytes
+), claimed as (
+  update delivery_queue d
+  set leased_until = now() + $4 * interval '1 second'
+  where d.id = any (array(select id from taken))
+  returning d.*
+)`;
+}
+
+const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.share, c.channel, c.kind, c.receiver,
+  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
+  case when c.channel = 'webhook' then e.body end as body, e.traceparent, ${webhookColumns}`;
+
+const claimJoins = `left join events e on e.id = c.event_id
+  left join webhooks w on w.id = c.webhook_id and w.deleted_at is null`;
+
+function claimsOf(rows: Row[]): Claim[] {
+  return rows.flatMap((row) => {
+    if (typeof row.id !== 'string') return [];
+    return {
+      id: row.id,
+      lease: String(row.leased_until),
+      projectId: String(row.project_id),
+      share: String(row.share),
+      formId: String(row.form_id),
+      kind: String(row.kind),
+      receiver: String(row.receiver),
+      step: Number(row.step),
+      postponedFrom: timeOrNull(row.postponed_from),
+      traceparent: textOrNull(row.traceparent),
+      content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
+    };
+  });
+}
+
+function webhookContent(row: Row): WebhookContent {
+  return {
+    channel: 'webhook',
+    url: String(row.url),
+    eventId: String(row.event_id),
+    body: textOrNull(row.body),
+    webhook: claimedWebhook(row),
+  };
+}
+
+/** The webhook in a row with `webhookColumns`; null if it was deleted. */
+export function claimedWebhook(row: Row): ClaimedWebhook | null {
+  if (typeof row.found_webhook !== 'string') return null;
+  return {
+    id: row.found_webhook,
+    active: row.active === true,
+    keyless: row.keyless === true,
+    secret: String(row.secret),
+    nextSecret: textOrNull(row.next_secret),
+    nextSecretAt: timeOrNull(row.next_secret_at),
+    previousSecret: textOrNull(row.previous_secret),
+    previousSecretUntil: timeOrNull(row.previous_secret_until),
+    sendsTraceparent: row.sends_traceparent === true,
+  };
+}
+
+/** `dueAt` is when the first of the due deliveries was due; null if there is none. */
+export type DueWork = {
+  at: Date;
+  events: boolean;
+  dueAt: Date | null;
+  abandoned: boolean;
+  sessions: boolean;
+};
+
+export type WorkSince = { event: string; due: Date; lease: Date };
+
+export type ClaimOptions = { since: Date; places: FreePlaces; limit: number };
+
+/** `more`: of the page not all was claimed, for want of places, or for the limit. */
+export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean; more: boolean };
+export type ClaimedTurn = { claims: Claim[]; last: Turn | null };
+export type Turn = { share: string; receiver: string };
+
+/** A delivery to make. */
+export type Claim = {
+  id: string;
+  /** Distinguishes this claim from a later one, for `settleDeliveries`. */
+  lease: string;
+  projectId: string;
+  /** Whose part of the places it uses. */
+  share: string;
+  formId: string;
+  kind: string;
+  receiver: string;
+  /** Attempts since it was made or replayed. */
+  step: number;
+  /** When it was made or last replayed, if its webhook's circuit breaker has put it off since; else null. */
+  postponedFrom: Date | null;
+  /** The trace of the request that caused it; null if none is recorded. */
+  traceparent: string | null;
+  content: WebhookContent | { channel: 'mail'; mail: unknown };
+};
+
+export type WebhookContent = {
+  channel: 'webhook';
+  url: string;
+  eventId: string;
+  /** Null if the event is gone. */
+  body: string | null;
+  /** Null if it was deleted. Secrets are sealed. */
+  webhook: ClaimedWebhook | null;
+};
+
+export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent'> & SigningSecrets;

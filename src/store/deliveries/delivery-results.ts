@@ -1,0 +1,184 @@
+import { timeOrNull, toMillisecond } from '../database/columns.ts';
+import type { Queries } from '../database/queries.ts';
+import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
+import { shareOf } from './delivery-queue-table.ts';
+
+/**
+ * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the
+ * log, the rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each failed attempt gets a row (the successful one is in the log), and
+ * webhooks note their successes and failures. A result whose lease was lost changes nothing. A mail to sign in with
+ * that was not sent leaves no trace: anybody can ask for any number, to any address.
+ *
+ * Returns what has changed for webhooks.
+ */
+export async function settleDeliveries(db: Queries, results: DeliveryResult[]): Promise<HealthChange[]> {
+  const rows = await db.execute(
+    `with result as materialized (
+       select * from json_to_recordset($1::json) as r(
+         id text, lease timestamptz, status text, delay_ms double precision, tried boolean, advances boolean,
+         attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
+     ),
+     finished as (
+       delete from delivery_queue q using result r
+       where q.id = any(array(select id from result)) and ${isOfResult} and r.status <> 'pending'
+       returning q.*, r.status, r.tried, r.error as result_error
+     ),
+     logged as (
+       insert into deliveries
+         (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status, attempt_count,
+          created_at, last_attempt_at, delivered_at, response_status, error, attempt_id, duration_ms, response_body)
+       select f.id, f.project_id, f.form_id, f.event_id, f.webhook_id, f.channel, f.kind, f.receiver, f.url, f.status,
+         f.attempt_count + f.tried::int, f.created_at,
+         case when f.tried then r.started_at else f.last_attempt_at end,
+         case when f.status = 'delivered' then now() end,
+         case when f.tried then r.response_status else f.response_status end, f.result_error,
+         case when f.status = 'delivered' then r.attempt_id end,
+         case when f.status = 'delivered' then r.duration_ms end,
+         case when f.status = 'delivered' then r.response_body end
+       from finished f join result r on r.id = f.id
+       where f.kind <> 'sign_in' or r.tried
+     ),
+     untried as materialized (
+       select r.id, w.open_until from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
+       where r.status = 'pending' and not r.tried and w.open_until > now()
+     ),
+     postponed as (
+       update delivery_queue q set
+         due_at = ${toMillisecond(
+           `case when u.id is null then now() + r.delay_ms * interval '1 millisecond' else ${postponedTo('u.open_until')} end`,
+         )},
+         postponed = q.postponed or u.id is not null,
+         first_lease_until = null,
+         leased_until = null,
+         attempt_count = q.attempt_count + r.tried::int,
+         step = q.step + r.advances::int,
+         last_attempt_at = case when r.tried then r.started_at else q.last_attempt_at end,
+         response_status = case when r.tried then r.response_status else q.response_status end,
+         error = case when u.id is null then r.error else '${POSTPONED_ERROR}' end
+       from result r left join untried u on u.id = r.id
+       where q.id = any(array(select id from result)) and ${isOfResult} and r.status = 'pending'
+       returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried
+     ),
+     settled as (
+       select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried from finished
+       union all
+       select id, attempt_count, webhook_id, status, tried from postponed
+     ),
+     failures as (
+       insert into attempts
+         (id, delivery_id, number, status, response_status, error, response_body, duration_ms, started_at)
+       select r.attempt_id, r.id, s.attempt_count, 'failed', r.response_status, r.error, r.response_body,
+         r.duration_ms, r.started_at
+       from settled s join result r on r.id = s.id where r.tried and s.status <> 'delivered'
+     ),
+     tried as (
+       select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries
+       from settled where tried and webhook_id is not null group by webhook_id
+     ),
+     health as (
+       select tried.*, w.open_until as was_open_until,
+         not works and not w.keyless and w.failures_in_row + tries >= ${FAILURES_TO_OPEN}
+           and coalesce(w.open_until <= now(), true) as opens
+       from tried join webhooks w on w.id = tried.webhook_id
+     )
+     update webhooks w set
+       last_success_at = case when h.works then now() else w.last_success_at end,
+       failing_since = case when h.works then null else coalesce(w.failing_since, now()) end,
+       failures_before_success = w.failures_before_success
+         + case when h.works or w.last_success_at is not null then 0 else h.tries end,
+       failures_in_row = case when h.works then 0 else w.failures_in_row + h.tries end,
+       open_until = case when h.works then null when h.opens then ${opensUntil} else w.open_until end
+     from health h
+     where w.id = h.webhook_id and (
+       not h.works
+       or w.failing_since is not null
+       or w.last_success_at is null
+       or w.last_success_at < now() - interval '1 minute'
+     )
+     returning w.id, ${shareOf('w.project_id', 'w.keyless')} as share,
+       w.active and not h.works and w.failing_since <= now() - ${TOO_LONG} as too_long,
+       w.active and w.keyless and w.last_success_at is null
+         and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
+       case when h.opens then w.open_until end as opened_until,
+       h.works and h.was_open_until is not null as closed`,
+    [JSON.stringify(results.map(columnsOf))],
+    { prepared: true },
+  );
+  return rows.flatMap((row): HealthChange[] => {
+    const id = String(row.id);
+    const openUntil = timeOrNull(row.opened_until);
+    if (row.too_long === true) return [{ id, change: 'failing', cause: 'too_long' }];
+    if (row.never_worked === true) return [{ id, change: 'failing', cause: 'never_worked' }];
+    if (row.closed === true) return [{ id, change: 'closed' }];
+    return openUntil === null ? [] : [{ id, change: 'opened', share: String(row.share), openUntil }];
+  });
+}
+
+/** A result is of a row that has still the lease of the claim. */
+const isOfResult = `q.id = r.id and coalesce(q.first_lease_until, q.leased_until) = r.lease`;
+
+/** How long a webhook may fail without one success before it is turned off. */
+const TOO_LONG = `interval '5 days'`;
+
+/** How many attempts in a row must fail before a webhook's other deliveries wait. */
+const FAILURES_TO_OPEN = 5;
+
+/**
+ * A webhook's circuit breaker stays open for a quarter of the time that it has been failing: a restart of the
+ * receiver costs seconds, and one that is down for days a call in five minutes.
+ */
+const opensUntil = toMillisecond(
+  `now() + least(greatest((now() - coalesce(w.failing_since, now())) / 4, interval '5 seconds'), interval '5 minutes')`,
+);
+
+/** How often the webhook of a form made without a key may fail before it has ever worked. */
+const KEYLESS_FAILURES = 10;
+
+function columnsOf(result: DeliveryResult) {
+  const { id, lease, status, delayMs, error, attempt, advances = attempt !== undefined } = result;
+  return {
+    id,
+    lease,
+    status,
+    delay_ms: delayMs,
+    error,
+    tried: attempt !== undefined,
+    advances,
+    attempt_id: attempt?.id,
+    started_at: attempt?.startedAt,
+    duration_ms: attempt && Math.round(attempt.durationMs),
+    response_status: attempt?.responseStatus,
+    response_body: attempt?.responseBody,
+  };
+}
+
+/** The result of a claimed delivery. */
+export type DeliveryResult = {
+  id: string;
+  lease: string;
+  status: 'delivered' | 'failed' | 'pending';
+  /** When to try again, from now; with `pending` only. */
+  delayMs?: number;
+  /** Why it failed, or what it waits for. */
+  error?: string;
+  /** Whether it goes on to the next step of the retry schedule; by default if something was tried. */
+  advances?: boolean;
+  /** Absent if nothing was tried: the delivery was given back, or waits for a limit. */
+  attempt?: {
+    id: string;
+    startedAt: Date;
+    durationMs: number;
+    responseStatus?: number | undefined;
+    responseBody?: string | undefined;
+  };
+};
+
+/**
+ * What the results of a webhook's deliveries mean for it: it is to be turned off, or its circuit breaker has
+ * opened, or closed.
+ */
+export type HealthChange = { id: string } & (
+  | { change: 'failing'; cause: 'too_long' | 'never_worked' }
+  | { change: 'opened'; share: string; openUntil: Date }
+  | { change: 'closed' }
+);

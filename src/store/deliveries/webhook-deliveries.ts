@@ -1,0 +1,119 @@
+import { longestTotal } from '../../domain/delivery/retry.ts';
+import { emittedEvents, type RegistrableEvent } from '../../domain/events/index.ts';
+import { demoFormId } from '../../domain/ids.ts';
+import { toMillisecond } from '../database/columns.ts';
+import type { Transaction } from '../database/queries.ts';
+import { insertEvents, type NewEvent } from '../events.ts';
+import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
+import { type FreePlaces, LEASE_SECONDS, placesIn, shareOf } from './delivery-queue-table.ts';
+
+/**
+ * Stores events of one type, which cause no mails, and queues their deliveries to the webhooks that listen:
+ * active ones of their forms and projects. Call it in the transaction of what they report, then notify the
+ * workers. `schedule` is the retry schedule.
+ */
+export async function insertAnnouncedEvents(
+  tx: Transaction,
+  type: RegistrableEvent,
+  events: NewEvent[],
+  schedule: readonly number[],
+): Promise<void> {
+  if (events.length === 0) return;
+  await insertEvents(
+    tx,
+    events.map((event) => ({ ...event, fannedOutAt: event.createdAt })),
+  );
+  await tx.execute(
+    `with announced as materialized (
+       select id, project_id, form_id, type, created_at from events where id = any($1::text[])
+     ), ${queueing('$2')}
+     select count(*) from queued`,
+    [events.map(({ id }) => id), queueingInput(type, { ...NO_PLACES, ...timesOf(schedule) })],
+  );
+}
+
+/**
+ * The common table expressions that queue the deliveries of the events in `announced` (with `id`,
+ * `project_id`, `form_id`, `type` and `created_at`). Which webhooks listen is read in the same snapshot as
+ * what is stored with it, so that none is missed.
+ *
+ * What fits into the places that the process has free is leased to it from the beginning; the rest is due,
+ * or postponed while the circuit breaker of its webhook is open.
+ * `queued` holds what was queued. `input` names the parameter with `queueingInput`.
+ */
+export function queueing(input: string): string {
+  return `${placesIn(input)}, listening as materialized (
+  select w.id, w.form_id as key, w.url, w.keyless, w.open_until from webhooks w
+  where w.form_id = any(array(select distinct form_id from announced)) and w.deleted_at is null and w.active
+    and (select "event" from places) = any(w.events)
+  union all
+  select w.id, w.project_id, w.url, w.keyless, w.open_until from webhooks w
+  where w.form_id is null and w.project_id = any(array(select distinct project_id from announced))
+    and w.deleted_at is null and w.active and (select "event" from places) = any(w.events)
+), owed as (
+  select e.*, w.id as webhook_id, w.url, ${shareOf('e.project_id', 'w.keyless')} as share,
+    w.open_until,
+    coalesce(w.open_until between now() and now() + p."totalSeconds" * interval '1 second', false) as postponed,
+    row_number() over (partition by w.id order by e.id) as receiver_place
+  from announced e cross join lateral (values (e.form_id), (e.project_id)) as k(key)
+    join listening w on w.key = k.key cross join places p
+  where e.form_id <> '${demoFormId}' and e.type in (${EMITTED})
+), placed as (
+  select owed.*,
+    not owed.postponed
+      and owed.receiver_place <= coalesce(r.free, p."perReceiver")
+      and row_number() over (partition by owed.share order by owed.receiver_place) <= coalesce(s.free, p."perShare")
+      and (r.receiver is not null
+        or row_number() over (partition by owed.share, r.receiver is null order by owed.receiver_place)
+          <= coalesce(s.unknown, p."perShareUnknown"))
+      and row_number() over (order by owed.receiver_place) <= p."total" as fits,
+    p."delaySeconds"
+  from owed cross join places p
+    left join free_receivers r on r.receiver = owed.webhook_id
+    left join free_shares s on s.share = owed.share
+), queued as (
+  insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
+    due_at, first_lease_until, created_at, queued_at, postponed, error)
+  select 'dlv_' || substr(id, 5, 10) || right(replace(gen_random_uuid()::text, '-', ''), 16), project_id, form_id, id,
+    webhook_id, share, 'webhook', type, webhook_id, url,
+    ${toMillisecond(`case when postponed then ${postponedTo('open_until')} else now() + "delaySeconds" * interval '1 second' end`)},
+    case when fits then ${toMillisecond(`now() + ${LEASE_SECONDS} * interval '1 second'`)} end, created_at, now(),
+    postponed, case when postponed then '${POSTPONED_ERROR}' end
+  from placed
+  returning id, event_id, webhook_id, share, url, first_lease_until, postponed
+)`;
+}
+
+const EMITTED = emittedEvents.map((type) => `'${type}'`).join();
+
+/** The parameter of `queueing`. */
+export function queueingInput(event: RegistrableEvent, places: LeasePlaces): string {
+  return JSON.stringify({ event, ...places });
+}
+
+/** The part of `LeasePlaces` that is the same for all processes with this retry schedule. */
+export function timesOf(schedule: readonly number[]): Pick<LeasePlaces, 'delaySeconds' | 'totalSeconds'> {
+  return { delaySeconds: schedule[0] ?? 0, totalSeconds: longestTotal(schedule) };
+}
+
+/** For processes that attempt nothing, and for events that can wait. */
+export const NO_PLACES: LeasePlaces = {
+  delaySeconds: 0,
+  totalSeconds: 0,
+  total: 0,
+  bytes: 0,
+  perReceiver: 0,
+  perShare: 0,
+  perShareUnknown: 0,
+  receivers: [],
+  shares: [],
+};
+
+/** How many deliveries of what it stores a process can attempt at once. */
+export type LeasePlaces = FreePlaces & {
+  /** Seconds until the first attempt; if there are any, nothing is leased. */
+  delaySeconds: number;
+  /** The longest that the retry schedule lasts, and so for how long a delivery is postponed. */
+  totalSeconds: number;
+  total: number;
+};

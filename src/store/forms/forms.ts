@@ -1,0 +1,202 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { id, json, text, textOrNull, time, timeOrNull } from '../database/columns.ts';
+import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from '../database/queries.ts';
+
+/** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
+export const FormEntity = defineEntity({
+  name: 'Form',
+  tableName: 'forms',
+  properties: {
+    id: id().primary(),
+    projectId: id(),
+    /** `name` and `slug` are those of the newest definition, kept here for lists. */
+    name: text(),
+    slug: text(),
+    status: p.enum(['draft', 'published', 'archived']).columnType('text'),
+    /** `public` for a form made without a key, else the id of the key. */
+    createdBy: text(),
+    /**
+     * Whence a form was made without a key, as a keyed hash of the client's network, for the limits of its
+     * mails. Null once the owner has confirmed, and for forms made with a key.
+     */
+    createdFrom: text().strictNullable(),
+    draftDefinition: json<FormDefinition>().strictNullable(),
+    /** The draft's webhook secret, sealed; it moves to the webhook when the form is activated. */
+    draftSecret: text().strictNullable(),
+    currentVersionId: id().strictNullable(),
+    /** For how many days the current version keeps submissions; null: for ever. */
+    retentionDays: p.integer().strictNullable(),
+    /** SHA-256 of the one-time activation token, hex; kept after use, so that a used token is recognized. */
+    activationHash: text(),
+    activationExpiresAt: time(),
+    activatedAt: time().strictNullable(),
+    /** Who is mailed. Null until activation. */
+    ownerEmail: text().strictNullable(),
+    /** When the owner followed the confirmation mail's link. */
+    ownerConfirmedAt: time().strictNullable(),
+    /** An address that becomes the owner's once it has confirmed. */
+    pendingOwnerEmail: text().strictNullable(),
+    archivedAt: time().strictNullable(),
+    /** When its owner closed it; null while it takes answers. */
+    closedAt: time().strictNullable(),
+    /** Gone for every reader; what belongs to it is removed in the background. */
+    deletedAt: time().strictNullable(),
+    createdAt: time(),
+    updatedAt: time(),
+  },
+  indexes: [
+    { name: 'forms_by_project', properties: ['projectId', 'id'] },
+    {
+      name: 'forms_unactivated',
+      properties: ['activationExpiresAt'],
+      where: "status = 'draft' and created_by = 'public'",
+    },
+    { name: 'forms_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
+    {
+      name: 'forms_by_owner',
+      expression: 'create index "forms_by_owner" on "forms" (lower("owner_email"), "id")',
+    },
+    { name: 'forms_with_retention', properties: ['id'], where: 'retention_days is not null' },
+  ],
+});
+
+export type Form = InferEntity<typeof FormEntity>;
+
+/** A form without what its draft asks. */
+export type FormSummary = Pick<Form, Exclude<Extract<keyof Form, string>, 'draftDefinition' | 'draftSecret'>>;
+
+/** Stores a form. */
+export async function insertForm(db: Queries, form: Form): Promise<void> {
+  await db.write((em) => em.insert(FormEntity, form));
+}
+
+/** Finds a form of any project, for the routes that ask for no key. */
+export async function findAnyForm(db: Queries, formId: string): Promise<Form | null> {
+  return db.read((em) => em.findOne(FormEntity, { id: formId, deletedAt: null }));
+}
+
+/** Finds a form of a project. */
+export async function findForm(db: Queries, projectId: string, formId: string): Promise<Form | null> {
+  return db.read((em) => em.findOne(FormEntity, { id: formId, projectId, deletedAt: null }));
+}
+
+/** Lists a project's forms, newest first, without what their drafts ask. */
+export async function listForms(
+  db: Queries,
+  projectId: string,
+  page: PageRequest,
+): Promise<Page<FormSummary>> {
+  const where = {
+    projectId,
+    deletedAt: null,
+    ...(page.cursor !== undefined && { id: { $lt: page.cursor } }),
+  };
+  const rows = await db.read((em) =>
+    em.find(FormEntity, where, {
+      exclude: ['draftDefinition', 'draftSecret'],
+      orderBy: { id: 'desc' },
+      limit: page.limit + 1,
+    }),
+  );
+  return pageOf<FormSummary>(rows, page.limit);
+}
+
+/** The forms with these ids. */
+export async function listFormsById(db: Queries, formIds: string[]): Promise<Form[]> {
+  return db.read((em) => em.find(FormEntity, { id: { $in: formIds } }));
+}
+
+/**
+ * Finds what every call on a form's public side needs, in one cheap read. The counts are those of the moment.
+ */
+export async function findFormState(db: Queries, formId: string): Promise<FormState | null> {
+  const [row] = await db.select(
+    `select f.project_id, f.status, f.created_by, f.current_version_id, f.closed_at, c.accepted, c.spam
+       from forms f
+      cross join lateral (
+        select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
+          from form_counters where form_id = f.id
+      ) c
+      where f.id = $1 and f.deleted_at is null`,
+    [formId],
+  );
+  if (row === undefined) return null;
+  return {
+    id: formId,
+    projectId: String(row.project_id),
+    status: statusOf(row.status),
+    createdBy: String(row.created_by),
+    currentVersionId: textOrNull(row.current_version_id),
+    closedAt: timeOrNull(row.closed_at),
+    accepted: Number(row.accepted),
+    spam: Number(row.spam),
+  };
+}
+
+/** Archives a form for good; repeating it changes nothing. False if there is no such form. */
+export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
+  const rows = await db.execute(
+    `update forms set status = 'archived', archived_at = coalesce(archived_at, now()),
+       updated_at = case when status = 'archived' then updated_at else now() end
+     where id = $1 and project_id = $2 and deleted_at is null returning id`,
+    [formId, projectId],
+  );
+  return rows.length > 0;
+}
+
+/** Closes an activated form, or opens it again; what is so already stays as it is. */
+export async function setFormClosed(db: Queries, formId: string, closed: boolean): Promise<void> {
+  await db.execute(
+    `update forms set closed_at = case when $2 then now() end, updated_at = now()
+     where id = $1 and (closed_at is not null) <> $2`,
+    [formId, closed],
+  );
+}
+
+/** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
+export async function removeUnactivatedForms(
+  db: Queries,
+  limit: number,
+): Promise<{ id: string; projectId: string }[]> {
+  const removed = await deleteSome(db, 'forms', {
+    where: "status = 'draft' and created_by = 'public' and activation_expires_at < now()",
+    orderBy: 'activation_expires_at',
+    limit,
+    key: 'id, project_id',
+  });
+  const ids = removed.map((row) => row.id);
+  if (ids.length > 0) await db.execute('delete from form_counters where form_id = any($1)', [ids]);
+  return removed.map((row) => ({ id: String(row.id), projectId: String(row.project_id) }));
+}
+
+/** Lists the forms with a retention time, in the order of their ids. Reads no others. */
+export async function listRetentions(db: Queries, page: PageRequest): Promise<Page<Retention>> {
+  const rows = await db.select(
+    'select id, project_id, retention_days from forms where retention_days is not null and id > $1 order by id limit $2',
+    [page.cursor ?? '', page.limit + 1],
+  );
+  const retentions = rows.map((row) => ({
+    id: String(row.id),
+    projectId: String(row.project_id),
+    retentionDays: Number(row.retention_days),
+  }));
+  return pageOf(retentions, page.limit);
+}
+
+function statusOf(value: unknown): Form['status'] {
+  if (value === 'draft' || value === 'published' || value === 'archived') return value;
+  throw new TypeError(`Not the status of a form: ${String(value)}`);
+}
+
+export type FormState = Pick<
+  Form,
+  'id' | 'projectId' | 'status' | 'createdBy' | 'currentVersionId' | 'closedAt'
+> & {
+  /** How many accepted submissions the form holds, and how many are marked as spam. */
+  accepted: number;
+  spam: number;
+};
+
+/** A form, and for how many days it keeps submissions. */
+export type Retention = { id: string; projectId: string; retentionDays: number };

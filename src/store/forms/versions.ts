@@ -1,0 +1,179 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { id, json, text, time } from '../database/columns.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from '../database/queries.ts';
+
+/** A published definition of a form. Never changes, so it may be cached by id without end. */
+export const VersionEntity = defineEntity({
+  name: 'Version',
+  tableName: 'form_versions',
+  properties: {
+    id: id().primary(),
+    formId: id(),
+    /** 1, 2, 3 … within the form. */
+    number: p.integer(),
+    /** Normalized, without the delivery secret. */
+    definition: json<FormDefinition>(),
+    /** SHA-256 of the canonical JSON of `definition`, hex. */
+    checksum: text(),
+    createdAt: time(),
+  },
+  uniques: [
+    { name: 'form_versions_checksum_unique', properties: ['formId', 'checksum'] },
+    { name: 'form_versions_number_unique', properties: ['formId', 'number'] },
+  ],
+});
+
+export type Version = InferEntity<typeof VersionEntity>;
+
+/** A version without what it asks. */
+export type VersionSummary = Omit<Version, 'definition'>;
+
+/** Finds a version by its id. */
+export async function findVersion(db: Queries, versionId: string): Promise<Version | null> {
+  return db.read((em) => em.findOne(VersionEntity, { id: versionId }));
+}
+
+/** Finds a version by its place in the form. */
+export async function findVersionByNumber(
+  db: Queries,
+  formId: string,
+  number: number,
+): Promise<Version | null> {
+  return db.read((em) => em.findOne(VersionEntity, { formId, number }));
+}
+
+/** Lists a form's versions, newest first, without their definitions. */
+export async function listVersions(
+  db: Queries,
+  formId: string,
+  page: PageRequest,
+): Promise<Page<VersionSummary>> {
+  // Not by id: of two versions published at once, the one with the later id can be the earlier one.
+  const before = raw('(select number from form_versions where id = ?)', [page.cursor]);
+  const where = { formId, ...(page.cursor !== undefined && { number: { $lt: before } }) };
+  const rows = await db.read((em) =>
+    em.find(VersionEntity, where, {
+      fields: ['id', 'formId', 'number', 'checksum', 'createdAt'],
+      orderBy: { number: 'desc' },
+      limit: page.limit + 1,
+    }),
+  );
+  return pageOf<VersionSummary>(rows, page.limit);
+}
+
+/**
+ * Lists the fields that a form's versions ask, each with the type that it has in the newest version with it: those of
+ * the newest version in its order, then those that only older ones have. Definitions are read a few at a time: a form can have any number.
+ */
+export async function listAskedFields(db: Queries, formId: string): Promise<AskedField[]> {
+  const types = new Map<string, string>();
+  for (let before: unknown = null; ; ) {
+    const rows = await db.select(
+      `select number, array(select (field->>'type') || ' ' || (field->>'id')
+         from json_array_elements(definition->'fields') field where field->>'type' <> 'statement') as fields
+       from form_versions where form_id = $1 and ($2::int is null or number < $2)
+       order by number desc limit ${DEFINITIONS_AT_ONCE}`,
+      [formId, before],
+    );
+    for (const field of rows.flatMap(({ fields }) => (Array.isArray(fields) ? fields : []))) {
+      const [type = '', id = ''] = String(field).split(' ');
+      if (!types.has(id)) types.set(id, type);
+    }
+    if (rows.length < DEFINITIONS_AT_ONCE) return [...types].map(([id, type]) => ({ id, type }));
+    before = rows.at(-1)?.number;
+    // The embedded database answers within the turn: without this, nothing else would run until the end.
+    await nextTurn();
+  }
+}
+
+/** Each can have 256 KiB. */
+const DEFINITIONS_AT_ONCE = 10;
+
+/**
+ * Publishes a draft with its first version, if the token is right: it works once, until it expires by
+ * the database's clock. A wrong token tells nothing about the form's state.
+ */
+export async function activateForm(tx: Transaction, activation: Activation): Promise<ActivationOutcome> {
+  const { formId, tokenHash, ownerEmail, version } = activation;
+  const [form] = await tx.select(
+    `select activation_hash = $2 as right_token, activated_at is not null or status <> 'draft' as used,
+       activation_expires_at <= now() as expired
+     from forms where id = $1 for update`,
+    [formId, tokenHash],
+  );
+  if (form === undefined) return 'not_found';
+  if (form.right_token !== true) return 'wrong_token';
+  if (form.used === true) return 'used';
+  if (form.expired === true) return 'expired';
+
+  await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1 }));
+  await tx.execute(
+    `update forms set status = 'published', current_version_id = $2, owner_email = $3, retention_days = $4,
+       activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
+     where id = $1`,
+    [formId, version.id, ownerEmail, retentionDaysOf(version)],
+  );
+  return 'activated';
+}
+
+/**
+ * Makes a definition the current version of a published form. A definition that was published before
+ * (same checksum) gets its old version back.
+ */
+export async function publishVersion(tx: Transaction, publication: Publication): Promise<PublicationOutcome> {
+  const { projectId, formId, version } = publication;
+  const [form] = await tx.select('select status from forms where id = $1 and project_id = $2 for update', [
+    formId,
+    projectId,
+  ]);
+  if (form === undefined) return { outcome: 'not_found' };
+  if (form.status !== 'published') return { outcome: 'not_published' };
+
+  const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
+  const current = known ?? (await insertNextVersion(tx, formId, version));
+  await tx.execute(
+    `update forms set current_version_id = $2, name = $3, slug = $4, retention_days = $5, updated_at = now()
+     where id = $1`,
+    [formId, current.id, version.definition.name, version.definition.slug, retentionDaysOf(current)],
+  );
+  return { outcome: 'published', version: current };
+}
+
+function retentionDaysOf({ definition }: NewVersion): number | null {
+  return definition.settings.retentionDays ?? null;
+}
+
+/** The form's row is locked, so that no other version takes the number. */
+async function insertNextVersion(tx: Transaction, formId: string, version: NewVersion): Promise<Version> {
+  const [row] = await tx.select(
+    'select coalesce(max(number), 0) as last from form_versions where form_id = $1',
+    [formId],
+  );
+  const next = { ...version, formId, number: Number(row?.last) + 1 };
+  await tx.write((em) => em.insert(VersionEntity, next));
+  return next;
+}
+
+/** A field that a form asks or asked. */
+export type AskedField = { id: string; type: string };
+
+/** What makes a draft a published form. */
+export type Activation = {
+  formId: string;
+  /** SHA-256 of the presented token, hex. */
+  tokenHash: string;
+  ownerEmail: string;
+  version: NewVersion;
+};
+export type ActivationOutcome = 'activated' | 'not_found' | 'wrong_token' | 'used' | 'expired';
+
+/** A further definition for a form. */
+export type Publication = { projectId: string; formId: string; version: NewVersion };
+export type PublicationOutcome =
+  | { outcome: 'published'; version: Version }
+  | { outcome: 'not_found' | 'not_published' };
+
+/** A version before it has its place in a form. */
+type NewVersion = Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'>;

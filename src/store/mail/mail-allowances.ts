@@ -1,0 +1,62 @@
+import type { Database, Transaction } from '../database/database.ts';
+import { TODAY } from './mail.ts';
+
+/**
+ * Counts a mail against all of these allowances, or against none if one of them is used up for today (UTC).
+ * A mail that was counted today is not counted again.
+ *
+ * Returns null if it may go, else the allowance that is used up and when the next day begins. Those of mailboxes
+ * come first, so that two calls never wait for each other.
+ */
+export async function takeMailAllowances(
+  database: Database,
+  deliveryId: string,
+  allowances: MailAllowance[],
+): Promise<(MailAllowance & { waitMs: number }) | null> {
+  try {
+    await database.transaction(async (tx) => {
+      for (const allowance of allowances) await takeMailAllowance(tx, deliveryId, allowance);
+    });
+    return null;
+  } catch (error) {
+    if (!(error instanceof AllowanceUsedUp)) throw error;
+    return { ...error.allowance, waitMs: error.waitMs };
+  }
+}
+
+async function takeMailAllowance(
+  tx: Transaction,
+  deliveryId: string,
+  allowance: MailAllowance,
+): Promise<void> {
+  const { holder, kind, limit } = allowance;
+  const [row] = await tx.execute(
+    `with taken as (
+       insert into mail_allowances as a (holder, kind, day, delivery_ids) values ($1, $2, ${TODAY}, array[$3])
+       on conflict (holder, kind, day) do update
+         set delivery_ids = case when $3 = any(a.delivery_ids) then a.delivery_ids else a.delivery_ids || $3 end
+         where $3 = any(a.delivery_ids) or cardinality(a.delivery_ids) < $4
+       returning holder
+     )
+     select (select count(*) from taken) as taken,
+       extract(epoch from date_trunc('day', now() at time zone 'UTC') + interval '1 day'
+         - (now() at time zone 'UTC')) * 1000 as wait_ms`,
+    [holder, kind, deliveryId, limit],
+  );
+  if (Number(row?.taken) === 0) throw new AllowanceUsedUp(allowance, Number(row?.wait_ms));
+}
+
+/** Rolls back what was counted against other allowances. */
+class AllowanceUsedUp extends Error {
+  readonly allowance: MailAllowance;
+  readonly waitMs: number;
+
+  constructor(allowance: MailAllowance, waitMs: number) {
+    super('No more mails of this kind today');
+    this.allowance = allowance;
+    this.waitMs = waitMs;
+  }
+}
+
+/** How many mails of a kind a mailbox gets, or a network causes, in a day. */
+export type MailAllowance = { holder: string; kind: string; limit: number };

@@ -1,0 +1,225 @@
+import { defineEntity, p } from '@mikro-orm/core';
+import { SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
+import { mailboxOf } from '../../domain/delivery/mailbox.ts';
+import { addressKey } from '../../domain/email-address.ts';
+import { id, text, time } from '../database/columns.ts';
+import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
+
+/** An address in a form's `delivery.to`, or that its owner has added; it gets mail only once it has confirmed. */
+export const MailRecipientEntity = defineEntity({
+  name: 'MailRecipient',
+  tableName: 'mail_recipients',
+  properties: {
+    formId: id().primary(),
+    address: text().primary(),
+    createdAt: time(),
+    confirmedAt: time().strictNullable(),
+    /** The address as the form's owner wrote it, who has added it; null where the definition alone names it. */
+    addedAs: text().strictNullable(),
+  },
+});
+
+/** Records that an address wants a form's mail, as it says by a link that only it was sent. Again is the same. */
+export async function confirmRecipient(
+  db: Queries,
+  { formId, address }: { formId: string; address: string },
+): Promise<void> {
+  await db.execute(
+    `insert into mail_recipients (form_id, address, created_at, confirmed_at) values ($1, $2, now(), now())
+     on conflict (form_id, address) do update set confirmed_at = coalesce(mail_recipients.confirmed_at, now())`,
+    [formId, addressKey(address)],
+  );
+}
+
+/** The addresses that have confirmed, as `addressKey` gives them, by form. */
+export async function listConfirmedRecipients(db: Queries, formIds: string[]): Promise<ConfirmedRecipient[]> {
+  return db.read((em) =>
+    em.find(
+      MailRecipientEntity,
+      { formId: { $in: formIds }, confirmedAt: { $ne: null } },
+      { fields: ['formId', 'address', 'addedAs'] },
+    ),
+  );
+}
+
+/** The recipients that a form's owner has added, in the order of their addresses. */
+export async function listAddedRecipients(
+  db: Queries,
+  formId: string,
+): Promise<{ address: string; confirmed: boolean }[]> {
+  const found = await db.read((em) =>
+    em.find(MailRecipientEntity, { formId, addedAs: { $ne: null } }, { orderBy: { address: 'asc' } }),
+  );
+  return found.map(({ address, addedAs, confirmedAt }) => ({
+    address: addedAs ?? address,
+    confirmed: confirmedAt !== null,
+  }));
+}
+
+/** Adds a recipient of a form, if it has fewer than `max`. Of one that was added before, nothing changes. */
+export async function addRecipient(
+  tx: Transaction,
+  { formId, address, max }: { formId: string; address: string; max: number },
+): Promise<'added' | 'known' | 'full'> {
+  // Of calls at once, one counts after the other.
+  await tx.select('select id from forms where id = $1 for update', [formId]);
+  const added = await listAddedRecipients(tx, formId);
+  if (added.some((known) => addressKey(known.address) === addressKey(address))) return 'known';
+  if (added.length >= max) return 'full';
+  await tx.execute(
+    `insert into mail_recipients (form_id, address, created_at, added_as) values ($1, $2, now(), $3)
+     on conflict (form_id, address) do update set added_as = excluded.added_as`,
+    [formId, addressKey(address), address],
+  );
+  return 'added';
+}
+
+/**
+ * Removes a recipient that was added; to get mail again it has to confirm again. Where the definition names it, too,
+ * it stays one of these.
+ */
+export async function removeRecipient(
+  db: Queries,
+  { formId, address, inDefinition }: { formId: string; address: string; inDefinition: boolean },
+): Promise<void> {
+  await db.execute(
+    inDefinition
+      ? 'update mail_recipients set added_as = null where form_id = $1 and address = $2'
+      : 'delete from mail_recipients where form_id = $1 and address = $2 and added_as is not null',
+    [formId, addressKey(address)],
+  );
+}
+
+/** `addedAs` is the address as the form's owner wrote it, who has added it. */
+export type ConfirmedRecipient = { formId: string; address: string; addedAs: string | null };
+
+/** An address that wants no more mail, of one form or of the whole service. */
+export const MailStopEntity = defineEntity({
+  name: 'MailStop',
+  tableName: 'mail_stops',
+  properties: {
+    address: text().primary(),
+    /** The form's id, or empty for all forms and what else nobody asked for, or `UNASKED`, or `SIGN_IN_MAILS`. */
+    formId: id().primary(),
+    createdAt: time(),
+  },
+});
+
+/** In place of a form: all mails but those by which owners sign in. */
+const ALL = '';
+
+/** In place of a form: what nobody of a mailbox has asked for, to whichever of its addresses. */
+const UNASKED = 'unasked';
+
+/**
+ * Stops mail to an address: a form's; or all of this service's but the links to sign in that owners ask for, and then
+ * also what its mailbox has not asked for by any other address; or these links, too. Stopping again changes nothing.
+ */
+export async function stopMail(
+  db: Queries,
+  { address, formId, scope = 'form' }: { address: string; formId: string; scope?: StopScope },
+): Promise<void> {
+  const own = addressKey(address);
+  const all = [
+    { address: own, form_id: ALL },
+    { address: mailboxOf(address), form_id: UNASKED },
+  ];
+  const stops = {
+    form: [{ address: own, form_id: formId }],
+    all,
+    everything: [...all, { address: own, form_id: SIGN_IN_MAILS }],
+  };
+  await db.execute(
+    `insert into mail_stops (address, form_id, created_at)
+     select address, form_id, now() from json_to_recordset($1::json) as s(address text, form_id text)
+     on conflict do nothing`,
+    [JSON.stringify(stops[scope])],
+  );
+}
+
+/** Takes back that an address wants no mail of a form, whether it stopped these mails alone or more. */
+export async function startMail(
+  db: Queries,
+  { address, formId }: { address: string; formId: string },
+): Promise<void> {
+  const own = addressKey(address);
+  const stopped = await findStoppedScope(db, { address, formId });
+  const isForm = stopped === null || stopped === 'form';
+  const formIds = isForm ? [formId] : [formId, ALL, ...(stopped === 'everything' ? [SIGN_IN_MAILS] : [])];
+  const ofMailbox = isForm ? [] : [{ address: mailboxOf(address), formId: UNASKED }];
+  const where = { $or: [{ address: own, formId: { $in: formIds } }, ...ofMailbox] };
+  await db.write((em) => em.nativeDelete(MailStopEntity, where));
+}
+
+/** How much of a form's mail, and of that beside it, an address has stopped; null if it gets that form's. */
+export async function findStoppedScope(
+  db: Queries,
+  { address, formId }: { address: string; formId: string },
+): Promise<StopScope | null> {
+  const where = { address: addressKey(address), formId: { $in: [formId, ALL, SIGN_IN_MAILS] } };
+  const stops = await db.read((em) => em.find(MailStopEntity, where, { fields: ['formId'] }));
+  const stopped = new Set(stops.map((stop) => stop.formId));
+  if (stopped.has(ALL)) return stopped.has(SIGN_IN_MAILS) ? 'everything' : 'all';
+  return stopped.has(formId) ? 'form' : null;
+}
+
+/** Whether an address has stopped a form's mail, or all mail. `unasked`: nobody has asked for the mail. */
+export async function isMailStopped(
+  db: Queries,
+  { address, formId, unasked = false }: { address: string; formId: string; unasked?: boolean },
+): Promise<boolean> {
+  const formIds = formId === SIGN_IN_MAILS ? [formId] : [ALL, formId];
+  const own = { address: addressKey(address), formId: { $in: formIds } };
+  const where = unasked ? { $or: [own, { address: mailboxOf(address), formId: UNASKED }] } : own;
+  return (await db.read((em) => em.count(MailStopEntity, where))) > 0;
+}
+
+/** What an address stops. */
+export type StopScope = 'form' | 'all' | 'everything';
+
+/** The mails that were counted against an allowance on a day (UTC). */
+export const MailAllowanceEntity = defineEntity({
+  name: 'MailAllowance',
+  tableName: 'mail_allowances',
+  properties: {
+    /** Whose it is: a mailbox as `mailboxOf` gives it, or a form's `createdFrom`. */
+    holder: text().primary(),
+    kind: text().primary(),
+    /** `YYYY-MM-DD`. */
+    day: text().primary(),
+    /** The ids of the deliveries, so that one that is attempted again is not counted again. */
+    deliveryIds: p.array(),
+  },
+  indexes: [{ name: 'mail_allowances_by_day', properties: ['day'] }],
+});
+
+/** When a form last mailed an address what it sends once in 24 hours: an autoresponse, or a notice. */
+export const AutoresponseEntity = defineEntity({
+  name: 'Autoresponse',
+  tableName: 'autoresponses',
+  properties: {
+    formId: id().primary(),
+    /** A mailbox as `mailboxOf` gives it. */
+    address: text().primary(),
+    sentAt: time(),
+  },
+  indexes: [{ name: 'autoresponses_by_time', properties: ['sentAt'] }],
+});
+
+/** Removes what counted mails of days gone by. Returns how many rows of each kind at most. */
+export async function purgeMailCounts(db: Queries, limit: number): Promise<number> {
+  const allowances = await deleteSome(db, 'mail_allowances', {
+    key: 'holder, kind, day',
+    where: `day < ${TODAY}`,
+    limit,
+  });
+  const answers = await deleteSome(db, 'autoresponses', {
+    key: 'form_id, address',
+    where: "sent_at < now() - interval '24 hours'",
+    limit,
+  });
+  return Math.max(allowances.length, answers.length);
+}
+
+/** `YYYY-MM-DD`, in UTC. */
+export const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";

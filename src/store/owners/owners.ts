@@ -1,0 +1,139 @@
+import { raw } from '@mikro-orm/core';
+import { textOrNull, timeOf, timeOrNull } from '../database/columns.ts';
+import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
+import { type Form, FormEntity } from '../forms/forms.ts';
+
+/** Notes who shall own the form once the address confirms, and says whether there is such a form. */
+export async function proposeOwner(
+  db: Queries,
+  projectId: string,
+  formId: string,
+  email: string,
+): Promise<boolean> {
+  const where = { id: formId, projectId, deletedAt: null };
+  const change = { pendingOwnerEmail: email, updatedAt: raw('now()') };
+  return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
+}
+
+/**
+ * Records that an address followed its confirmation link: the owner is confirmed, or the proposed owner
+ * takes over. False if the address is neither of them any more.
+ */
+export async function confirmOwner(db: Queries, formId: string, email: string): Promise<boolean> {
+  const rows = await db.execute(
+    `update forms set
+       owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
+       owner_email = $2,
+       pending_owner_email = nullif(pending_owner_email, $2),
+       created_from = null,
+       updated_at = now()
+     where id = $1 and (owner_email = $2 or pending_owner_email = $2) and deleted_at is null returning id`,
+    [formId, email],
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Confirmed owners of a form, or of a project's forms, that was made with a key: whom to tell about a webhook.
+ * Anybody can own a form of the project that was made without one. At most `limit`.
+ */
+export async function listOwners(
+  db: Queries,
+  { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
+): Promise<{ formId: string; formName: string; address: string }[]> {
+  const rows = await db.select(
+    `select distinct on (owner_email) id, name, owner_email from forms
+     where project_id = $1 and ($2::text is null or id = $2) and created_by <> 'public'
+       and owner_confirmed_at is not null and owner_email is not null and deleted_at is null
+     order by owner_email, id limit $3`,
+    [projectId, formId, limit],
+  );
+  return rows.map((row) => ({
+    formId: String(row.id),
+    formName: String(row.name),
+    address: String(row.owner_email),
+  }));
+}
+
+/** Lists the activated forms that an address owns, newest first. `address` is as `addressKey` gives it. */
+export async function listOwnedForms(
+  db: Queries,
+  address: string,
+  page: PageRequest,
+): Promise<Page<OwnedForm>> {
+  const rows = await db.select(
+    `select ${ownedColumns} from ${ownedForms} and ($2 = '' or f.id < $2) order by f.id desc limit $3`,
+    [address, page.cursor ?? '', page.limit + 1],
+  );
+  return pageOf(rows.map(toOwnedForm), page.limit);
+}
+
+/** Finds an activated form that an address owns. */
+export async function findOwnedForm(db: Queries, address: string, formId: string): Promise<OwnedForm | null> {
+  const [row] = await db.select(`select ${ownedColumns} from ${ownedForms} and f.id = $2`, [address, formId]);
+  return row === undefined ? null : toOwnedForm(row);
+}
+
+/** Whether an address owns activated forms, and has confirmed that it owns one of them. */
+export async function findOwnerStanding(
+  db: Queries,
+  address: string,
+): Promise<'confirmed' | 'unconfirmed' | 'none'> {
+  const [row] = await db.select(
+    `select count(*) as forms, count(f.owner_confirmed_at) as confirmed
+     from (select owner_confirmed_at from forms where lower(owner_email) = $1 and activated_at is not null
+       and deleted_at is null order by owner_confirmed_at nulls last limit 1) f`,
+    [address],
+  );
+  if (Number(row?.forms) === 0) return 'none';
+  return Number(row?.confirmed) > 0 ? 'confirmed' : 'unconfirmed';
+}
+
+const ownedForms = `forms f
+  cross join lateral (
+    select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
+    from form_counters where form_id = f.id
+  ) c
+  where lower(f.owner_email) = $1 and f.activated_at is not null and f.deleted_at is null`;
+
+const ownedColumns = `f.id, f.project_id, f.name, f.status, f.created_by, f.current_version_id, f.owner_email,
+  f.owner_confirmed_at, f.pending_owner_email, f.closed_at, f.created_at, c.accepted, c.spam`;
+
+function toOwnedForm(row: Row): OwnedForm {
+  return {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    name: String(row.name),
+    status: row.status === 'archived' ? 'archived' : 'published',
+    createdBy: String(row.created_by),
+    currentVersionId: String(row.current_version_id),
+    ownerEmail: String(row.owner_email),
+    ownerConfirmedAt: timeOrNull(row.owner_confirmed_at),
+    pendingOwnerEmail: textOrNull(row.pending_owner_email),
+    closedAt: timeOrNull(row.closed_at),
+    createdAt: timeOf(row.created_at),
+    accepted: Math.max(0, Number(row.accepted)),
+    spam: Math.max(0, Number(row.spam)),
+  };
+}
+
+/** What the owner of a form sees of it; it was activated. */
+export type OwnedForm = Pick<
+  Form,
+  | 'id'
+  | 'projectId'
+  | 'name'
+  | 'createdBy'
+  | 'ownerConfirmedAt'
+  | 'pendingOwnerEmail'
+  | 'closedAt'
+  | 'createdAt'
+> & {
+  status: 'published' | 'archived';
+  currentVersionId: string;
+  /** As it was given, for mails. */
+  ownerEmail: string;
+  /** How many accepted submissions it holds, and how many are marked as spam. */
+  accepted: number;
+  spam: number;
+};

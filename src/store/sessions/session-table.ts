@@ -1,0 +1,119 @@
+import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import type { SessionOrigins } from '../../domain/answers/provenance.ts';
+import {
+  id,
+  type JsonObject,
+  json,
+  listOrNull,
+  objectOf,
+  objectOrNull,
+  text,
+  textOrNull,
+  time,
+  timeOf,
+  timeOrNull,
+} from '../database/columns.ts';
+import type { Row } from '../database/queries.ts';
+
+/** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
+export const SessionEntity = defineEntity({
+  name: 'Session',
+  tableName: 'sessions',
+  properties: {
+    id: id().primary(),
+    projectId: id(),
+    formId: id(),
+    versionId: id(),
+    prefill: json<JsonObject>(),
+    metadata: json<JsonObject>(),
+    partialAnswers: json<JsonObject>().strictNullable(),
+    /** Where both come from; null for sessions that are older than the record. */
+    provenance: json<SessionOrigins>().strictNullable(),
+    /** Where the person is sent after submitting. */
+    returnUrl: text().strictNullable(),
+    createdAt: time(),
+    expiresAt: time(),
+    /** When the hosted page was first opened. */
+    openedAt: time().strictNullable(),
+    submittedAt: time().strictNullable(),
+    submissionId: id().strictNullable(),
+    /** When its maker ended it. */
+    cancelledAt: time().strictNullable(),
+    /**
+     * When its end without a submission became an event; set in that event's commit, so it happens once. Sessions of
+     * visitors have it from the beginning: their end is no event.
+     */
+    expiryAnnouncedAt: time().strictNullable(),
+    idempotencyKey: text().strictNullable(),
+    /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
+    requestFingerprint: text().strictNullable(),
+    /** What it counts for where a visitor of the form's own page began it; null: made for somebody. */
+    keylessBytes: p.integer().strictNullable(),
+  },
+  indexes: [
+    {
+      name: 'sessions_to_expire',
+      properties: ['expiresAt'],
+      where: 'submitted_at is null and expiry_announced_at is null',
+    },
+    { name: 'sessions_by_form', properties: ['formId', 'expiresAt'] },
+    {
+      name: 'sessions_of_visitors',
+      properties: ['expiresAt'],
+      where: 'keyless_bytes is not null',
+    },
+    { name: 'sessions_by_age', properties: ['formId', 'createdAt', 'id'] },
+  ],
+  uniques: [
+    {
+      name: 'sessions_idempotency_unique',
+      properties: ['formId', 'idempotencyKey'],
+      where: 'idempotency_key is not null',
+    },
+  ],
+});
+
+/** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
+export const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'
+    when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
+
+export const sessionColumns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, provenance, created_at, expires_at,
+  opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at, keyless_bytes,
+  clock_timestamp() as read_at, ${statusNow} as status`;
+
+export function toSession(row: Row): Session {
+  return {
+    id: String(row.id),
+    projectId: String(row.project_id),
+    formId: String(row.form_id),
+    versionId: String(row.version_id),
+    status: sessionStatuses.find((status) => status === row.status) ?? 'open',
+    prefill: objectOf(row.prefill),
+    metadata: objectOf(row.metadata),
+    partialAnswers: objectOrNull(row.partial_answers),
+    provenance: originsOrNull(row.provenance),
+    createdAt: timeOf(row.created_at),
+    expiresAt: timeOf(row.expires_at),
+    openedAt: timeOrNull(row.opened_at),
+    submittedAt: timeOrNull(row.submitted_at),
+    submissionId: textOrNull(row.submission_id),
+    requestFingerprint: textOrNull(row.request_fingerprint),
+    returnUrl: textOrNull(row.return_url),
+    cancelledAt: timeOrNull(row.cancelled_at),
+    keylessBytes: row.keyless_bytes === null ? null : Number(row.keyless_bytes),
+    readAt: timeOf(row.read_at),
+  };
+}
+
+function originsOrNull(value: unknown): SessionOrigins | null {
+  const stored = objectOrNull(value);
+  return stored && { prefill: listOrNull(stored.prefill) ?? [], partial: listOrNull(stored.partial) ?? [] };
+}
+
+export const sessionStatuses = ['open', 'submitted', 'expired', 'cancelled'] as const;
+
+/** A session as it was at `readAt`, by the database's clock. */
+export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {
+  status: (typeof sessionStatuses)[number];
+  readAt: Date;
+};

@@ -1,0 +1,226 @@
+import { raw } from '@mikro-orm/core';
+import type { SessionOrigins } from '../../domain/answers/provenance.ts';
+import type { JsonObject } from '../database/columns.ts';
+import { DatabaseUnavailable } from '../database/faults.ts';
+import { createLoader } from '../database/loader.ts';
+import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
+import { MAX_CONFLICTS } from '../database/retry.ts';
+import { type Session, SessionEntity, sessionColumns, toSession } from './session-table.ts';
+
+/**
+ * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If the form has a
+ * session with the same idempotency key, that one is returned instead.
+ */
+export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
+  for (let tries = 1; ; tries += 1) {
+    const [row] = await db.execute(
+      `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
+         idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at)
+       values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
+         case when $12::int is not null then now() end)
+       on conflict do nothing returning ${sessionColumns}`,
+      [
+        session.id,
+        session.projectId,
+        session.formId,
+        session.versionId,
+        JSON.stringify(session.prefill),
+        JSON.stringify(session.metadata),
+        session.expiresIn,
+        session.idempotency?.key,
+        session.idempotency?.fingerprint,
+        session.returnUrl,
+        JSON.stringify(session.provenance),
+        session.keylessBytes,
+      ],
+      // Carried out twice, it conflicts with itself, and finds what it has stored.
+      { repeatable: true },
+    );
+    if (row !== undefined) return toSession(row);
+    const stored = await findStoredSession(db, session, session.idempotency?.key);
+    if (stored !== null) return stored;
+    if (tries === MAX_CONFLICTS) throw new DatabaseUnavailable();
+  }
+}
+
+/** The session of a form that was made with an idempotency key. */
+export function findRepeatedSession(
+  db: Queries,
+  formId: string,
+  idempotencyKey: string,
+): Promise<Session | null> {
+  return findStoredSession(db, { id: '', formId }, idempotencyKey);
+}
+
+/**
+ * Finds a session by its id or its idempotency key. It is written to, so that the answer is as durable as
+ * the first one: a read may be ahead of a synchronous standby.
+ */
+async function findStoredSession(
+  db: Queries,
+  { id: sessionId, formId }: Pick<NewSession, 'id' | 'formId'>,
+  idempotencyKey: string | undefined,
+): Promise<Session | null> {
+  const [row] = await db.execute(
+    `update sessions set request_fingerprint = request_fingerprint
+     where id = $1 or (form_id = $2 and idempotency_key = $3) returning ${sessionColumns}`,
+    [sessionId, formId, idempotencyKey],
+    { repeatable: true },
+  );
+  return row === undefined ? null : toSession(row);
+}
+
+/** Finds a session by its id alone, which is the credential of the hosted page. */
+export const findAnySession = createLoader(async (db, ids) => {
+  const rows = await db.select(`select ${sessionColumns} from sessions where id = any($1)`, [ids], {
+    prepared: true,
+  });
+  return rows.map(toSession);
+});
+
+/** Finds a session of a project. */
+export async function findSession(
+  db: Queries,
+  projectId: string,
+  sessionId: string,
+): Promise<Session | null> {
+  const session = await findAnySession(db, sessionId);
+  return session?.projectId === projectId ? session : null;
+}
+
+/** Finds a session and keeps others from changing it until the transaction ends. */
+export async function lockSession(tx: Transaction, sessionId: string): Promise<Session | null> {
+  const [row] = await tx.select(`select ${sessionColumns} from sessions where id = $1 for update`, [
+    sessionId,
+  ]);
+  return row === undefined ? null : toSession(row);
+}
+
+/** Changes a session that the caller has locked and found open; what is not named stays. */
+export async function updateSession(
+  tx: Transaction,
+  sessionId: string,
+  change: SessionChange,
+): Promise<Session> {
+  const { expiresAt, prefill, metadata, partialAnswers, provenance, keylessBytes } = change;
+  const [row] = await tx.execute(
+    `update sessions set
+       expires_at = coalesce($2::timestamptz, expires_at),
+       prefill = coalesce($3::json, prefill),
+       metadata = coalesce($4::json, metadata),
+       partial_answers = coalesce($5::json, partial_answers),
+       provenance = coalesce($6::json, provenance),
+       keyless_bytes = coalesce($7::int, keyless_bytes)
+     where id = $1 returning ${sessionColumns}`,
+    [
+      sessionId,
+      expiresAt?.toISOString(),
+      jsonOrNull(prefill),
+      jsonOrNull(metadata),
+      jsonOrNull(partialAnswers),
+      jsonOrNull(provenance),
+      keylessBytes,
+    ],
+  );
+  return toSession(row ?? {});
+}
+
+/** Ends a session that the caller has locked and found open. The caller stores its event with it. */
+export async function cancelLockedSession(tx: Transaction, sessionId: string): Promise<Session> {
+  const [row] = await tx.execute(
+    `update sessions set cancelled_at = now(), expiry_announced_at = now() where id = $1 returning ${sessionColumns}`,
+    [sessionId],
+  );
+  return toSession(row ?? {});
+}
+
+/** Notes that the hosted page was opened; the first time stays. */
+export async function markSessionOpened(db: Queries, sessionId: string): Promise<void> {
+  const change = { openedAt: raw('now()') };
+  await db.write((em) => em.nativeUpdate(SessionEntity, { id: sessionId, openedAt: null }, change));
+}
+
+/**
+ * Takes up to `limit` sessions that have expired unannounced, the longest expired first, and marks them
+ * as announced: the caller stores their events in the same transaction. Sweeps of other processes skip
+ * the ones taken here.
+ */
+export async function takeExpiredSessions(tx: Transaction, limit: number): Promise<Session[]> {
+  const rows = await tx.execute(
+    `update sessions set expiry_announced_at = now() where id in (
+       select id from sessions
+       where expires_at <= now() and submitted_at is null and expiry_announced_at is null
+       order by expires_at limit $1 for update skip locked
+     ) returning ${sessionColumns}`,
+    [limit],
+  );
+  return rows.map(toSession);
+}
+
+/** Removes up to `limit` of a form's sessions that ended before a time, but for visitors'; returns how many. */
+export async function removeSessionsBefore(
+  db: Queries,
+  formId: string,
+  before: Date,
+  limit: number,
+): Promise<number> {
+  const removed = await deleteSome(db, 'sessions', {
+    where: `form_id = $1 and expires_at < $2 and keyless_bytes is null
+      and (submitted_at is not null or expiry_announced_at is not null)`,
+    params: [formId, before.toISOString()],
+    orderBy: 'expires_at',
+    limit,
+  });
+  return removed.length;
+}
+
+/**
+ * Removes up to `limit` sessions of visitors that ended more than a day ago, and what they count for; returns how
+ * many.
+ */
+export async function removeVisitorsSessions(db: Queries, limit: number): Promise<number> {
+  const rows = await db.execute(
+    `with removed as (
+       delete from sessions where id in (
+         select id from sessions
+         where keyless_bytes is not null and expires_at < now() - interval '1 day'
+         order by expires_at limit $1 for update skip locked
+       ) returning form_id, project_id, keyless_bytes
+     ), counted as (
+       insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
+       select form_id, 0, project_id, -sum(keyless_bytes) from removed
+       group by form_id, project_id order by form_id
+       on conflict (form_id, slot) do update
+         set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes
+     )
+     select 1 as one from removed`,
+    [limit],
+  );
+  return rows.length;
+}
+
+function jsonOrNull(value: object | undefined): string | null {
+  return value === undefined ? null : JSON.stringify(value);
+}
+
+export type NewSession = Pick<
+  Session,
+  'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'
+> & {
+  provenance?: SessionOrigins;
+  returnUrl?: string;
+  /** Seconds. */
+  expiresIn: number;
+  /** What it counts for as a visitor's. */
+  keylessBytes?: number;
+  idempotency?: { key: string; fingerprint: string } | undefined;
+};
+
+export type SessionChange = {
+  expiresAt?: Date;
+  prefill?: JsonObject;
+  metadata?: JsonObject;
+  partialAnswers?: JsonObject;
+  provenance?: SessionOrigins;
+  keylessBytes?: number;
+};

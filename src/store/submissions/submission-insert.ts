@@ -1,0 +1,324 @@
+import { isObject } from '../../domain/json.ts';
+import { objectOf, textOrNull } from '../database/columns.ts';
+import { isDataError } from '../database/faults.ts';
+import type { Queries, Row } from '../database/queries.ts';
+import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/delivery-queue.ts';
+import { type LeasePlaces, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
+import type { Submission } from './submissions.ts';
+
+/**
+ * Stores a group of submissions with their events and the deliveries to the webhooks that listen, in one
+ * statement and one commit, and returns the result of each row, in the order given. No two rows may be of the
+ * same session or hold the same upload.
+ *
+ * What fits into `places` is leased to this process: each commit that makes deliveries, or events that mails
+ * are to be made of, is reported to `onCommitted` with the claims.
+ *
+ * A row that fails for its own data fails alone: the group is split until the failing row is by itself.
+ *
+ * @throws DatabaseUnavailable if it stays unknown what is stored.
+ */
+export async function insertSubmissions(
+  db: Queries,
+  group: PreparedRow[],
+  options: InsertOptions,
+): Promise<InsertResult[]> {
+  try {
+    const stored = await insertGroup(db, group, options);
+    const missed = group.filter(({ row }) => !stored.has(row.id));
+    const explained = missed.length === 0 ? new Map<string, WriteOutcome>() : await explain(db, missed);
+    return group.map(({ row }) => (stored.has(row.id) ? STORED : (explained.get(row.id) ?? UNDECIDED)));
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    if (group.length === 1) return [{ outcome: 'refused', error }];
+    const middle = Math.ceil(group.length / 2);
+    const first = await insertSubmissions(db, group.slice(0, middle), options);
+    return [...first, ...(await insertSubmissions(db, group.slice(middle), options))];
+  }
+}
+
+/** Writes a row as JSON once, for the statement and for its size. What is null is left out. */
+export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
+  const { event } = row;
+  const input = {
+    id: row.id,
+    projectId: row.projectId,
+    formId: row.formId,
+    versionId: row.versionId,
+    sessionId: row.sessionId ?? undefined,
+    source: row.source,
+    answers: row.answers,
+    provenance: row.provenance ?? undefined,
+    metadata: row.metadata,
+    status: row.status,
+    idempotencyKey: row.idempotencyKey ?? undefined,
+    requestFingerprint: row.requestFingerprint ?? undefined,
+    createdAt: row.createdAt,
+    uploadIds: row.uploadIds?.length === 0 ? undefined : row.uploadIds,
+    eventId: event?.id,
+    eventType: event?.type,
+    bodyStart: event?.body?.start,
+    bodyEnd: event?.body?.end,
+    noMailsBy: event?.noMailsBy,
+    traceparent,
+  };
+  return { row, traceparent, json: JSON.stringify(input) };
+}
+
+const STORED = { outcome: 'stored' } as const;
+const UNDECIDED = { outcome: 'undecided' } as const;
+
+/**
+ * Rows and locks are taken in a fixed order, so that groups of several processes seldom meet in a deadlock.
+ *
+ * Sessions and uploads are locked before they are judged: of two groups with the same one, the second sees
+ * what the first did. Most groups claim neither, and go without these parts.
+ */
+function insertStatement({ claims, traces }: { claims: boolean; traces: boolean }): string {
+  const only = (part: string) => (claims ? part : '');
+  const traced = (part: string) => (traces ? part : '');
+  return `
+with input as materialized (
+  select * from json_to_recordset($1::json) as r(
+    "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
+    "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
+    "uploadIds" text[], "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
+    "noMailsBy" text${traced(', "traceparent" text')}
+  )
+),${only(`
+open_sessions as materialized (
+  select id from sessions
+  where id in (select "sessionId" from input) and submitted_at is null and cancelled_at is null
+    and expires_at > clock_timestamp()
+  order by id for update
+), free_uploads as materialized (
+  select id from uploads
+  where id in (select unnest("uploadIds") from input) and submission_id is null
+  order by id for update
+),`)} stored as (
+  insert into submissions (id, project_id, form_id, version_id, session_id, source, answers, provenance, metadata,
+    status, idempotency_key, request_fingerprint, created_at)
+  select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."provenance",
+    i."metadata", i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
+  from input i${only(` left join open_sessions s on s.id = i."sessionId"
+  where (i."sessionId" is null or s.id is not null)
+    and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}
+  order by i."formId", i."idempotencyKey", i."id"
+  on conflict do nothing
+  returning id, form_id, session_id, status
+), announced as (
+  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at${traced(', traceparent')})
+  select i."eventId", i."projectId", i."formId", i."eventType", i."id", i."sessionId",
+    coalesce(i."bodyStart" || i."answers"::text || i."bodyEnd", '{}'), i."createdAt",
+    case when f.id is not null or i."bodyStart" is null then now() end${traced(', i."traceparent"')}
+  from input i join stored on stored.id = i."id"
+    left join forms f on f.id = i."formId" and f.current_version_id = i."noMailsBy"
+  where i."eventId" is not null
+  order by i."eventId"
+  returning id, project_id, form_id, type, created_at, fanned_out_at
+), ${queueing('$3')},${only(`
+claimed as (
+  update sessions set submitted_at = now(), submission_id = stored.id
+  from stored where sessions.id = stored.session_id
+), attached as (
+  update uploads set submission_id = i."id"
+  from input i join stored on stored.id = i."id"
+  where uploads.id = any(i."uploadIds")
+),`)} counted as (
+  insert into form_counters as c (form_id, slot, accepted, spam)
+  select form_id, $2::smallint, count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
+  from stored group by form_id order by form_id
+  on conflict (form_id, slot) do update
+    set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam
+)
+select id as stored, null as delivery, null as event, null as webhook, null::json as commit from stored
+union all
+select null, id, event_id, webhook_id, null from queued where first_lease_until is not null
+union all
+select null, null, null, null, json_build_object(
+  'lease', (select first_lease_until::text from queued where first_lease_until is not null limit 1),
+  'eventsWait', exists (select from announced where fanned_out_at is null),
+  'deliveriesWait', exists (select from queued where first_lease_until is null and not postponed),
+  'webhooks', (
+    select json_agg(row_to_json(found)) from (
+      select w.url, q.share, ${webhookColumns} from webhooks w join (
+        select distinct webhook_id, share from queued where first_lease_until is not null
+      ) q on q.webhook_id = w.id
+    ) found
+  )
+)`;
+}
+
+/** By whether rows claim something, and whether they belong to recorded traces. */
+const inserts = [false, true].map((claims) =>
+  [false, true].map((traces) => insertStatement({ claims, traces })),
+);
+
+async function insertGroup(db: Queries, group: PreparedRow[], options: InsertOptions): Promise<Set<string>> {
+  const rows = `[${group.map(({ json }) => json).join(',')}]`;
+  const claims = group.some(({ row }) => claimsOf(row).length > 0);
+  const traces = group.some(({ traceparent }) => traceparent !== undefined);
+  const statement = inserts[Number(claims)]?.[Number(traces)] ?? '';
+  // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
+  const places = queueingInput('submission.created', options.places());
+  const result = await db.execute(statement, [rows, options.slot, places], {
+    repeatable: true,
+    prepared: true,
+  });
+  const stored = new Set(result.flatMap((row) => (typeof row.stored === 'string' ? row.stored : [])));
+  if (stored.size > 0) options.onCommitted(commitOf(result, group));
+  return stored;
+}
+
+/** Makes the claims of what was leased, with the bodies that are in memory. */
+function commitOf(rows: Row[], group: PreparedRow[]): Commit {
+  const commit = objectOf(rows.find((row) => row.commit !== null)?.commit);
+  const webhooks = Array.isArray(commit.webhooks)
+    ? commit.webhooks.flatMap((webhook: unknown) => (isObject(webhook) ? [webhook] : []))
+    : [];
+  const lease = textOrNull(commit.lease) ?? '';
+  const byId = new Map(webhooks.map((webhook) => [webhook.found_webhook, webhook]));
+  const events = new Map(group.map((prepared) => [prepared.row.event?.id, prepared]));
+  const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId }): Claim[] => {
+    const { row, traceparent = null } = (typeof eventId === 'string' && events.get(eventId)) || {};
+    const webhook = byId.get(webhookId);
+    if (!row?.event?.body || webhook === undefined) return [];
+    const { type, body } = row.event;
+    return [
+      {
+        id: String(delivery),
+        lease,
+        projectId: row.projectId,
+        share: String(webhook.share),
+        formId: row.formId,
+        kind: type,
+        receiver: String(webhookId),
+        step: 0,
+        postponedFrom: null,
+        traceparent,
+        content: {
+          channel: 'webhook',
+          url: String(webhook.url),
+          eventId: String(eventId),
+          body: body.start + JSON.stringify(row.answers) + body.end,
+          webhook: claimedWebhook(webhook),
+        },
+      },
+    ];
+  });
+  return { claims, eventsWait: commit.eventsWait === true, deliveriesWait: commit.deliveriesWait === true };
+}
+
+/** What no two rows of a group may both have: the session that the row ends, and its uploads. */
+export function claimsOf({ sessionId, uploadIds = [] }: NewSubmission): readonly string[] {
+  return sessionId === null ? uploadIds : [sessionId, ...uploadIds];
+}
+
+/**
+ * Finds out why rows were not stored: they are from an earlier try whose answer was lost, the first
+ * submission with their idempotency key, their session's end, or an upload that is another's.
+ *
+ * The submissions found are written to: the answer to a caller must be as durable as a commit of ours,
+ * also where it was read ahead of a synchronous standby.
+ */
+async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, WriteOutcome>> {
+  const asked = missed.map(({ row }) => [
+    row.id,
+    row.formId,
+    row.idempotencyKey,
+    row.sessionId,
+    row.uploadIds ?? [],
+  ]);
+  const rows = await db.execute(EXPLAIN, [JSON.stringify(asked)], { repeatable: true });
+  return new Map(
+    rows.flatMap((row) => {
+      const outcome = outcomeOf(row);
+      return outcome === undefined ? [] : [[String(row.id), outcome]];
+    }),
+  );
+}
+
+const EXPLAIN = `
+with asked as materialized (
+  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids
+  from json_array_elements($1::json) a
+), found as materialized (
+  select asked.id as asked_id, s.id from asked join submissions s on s.id = asked.id
+  union
+  select asked.id, s.id from asked join submissions s on s.form_id = asked.form_id and s.idempotency_key = asked.key
+), written as (
+  update submissions set request_fingerprint = request_fingerprint where id in (select id from found)
+  returning id, request_fingerprint
+)
+select asked.id, written.id as first_id, written.request_fingerprint as fingerprint, asked.session_id,
+  sessions.submission_id, sessions.cancelled_at is not null as cancelled,
+  sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open,
+  exists (
+    select from json_array_elements_text(asked.upload_ids) as u
+    where not exists (select from uploads where uploads.id = u and uploads.submission_id is null)
+  ) as upload_taken
+from asked
+left join found on found.asked_id = asked.id
+left join written on written.id = found.id
+left join sessions on sessions.id = asked.session_id`;
+
+/** Undefined if what stood in the way is gone by now, so that the row is to be tried again. */
+function outcomeOf(row: Row): WriteOutcome | undefined {
+  if (row.first_id === row.id) return STORED;
+  const firstId = textOrNull(row.first_id);
+  if (firstId !== null) {
+    return { outcome: 'duplicate', submissionId: firstId, fingerprint: textOrNull(row.fingerprint) };
+  }
+  if (row.cancelled === true) return { outcome: 'session_cancelled' };
+  if (row.session_id === null || row.open === true) {
+    return row.upload_taken === true ? { outcome: 'upload_taken' } : undefined;
+  }
+  const submissionId = textOrNull(row.submission_id);
+  if (submissionId === null) return { outcome: 'session_expired' };
+  return { outcome: 'session_submitted', submissionId };
+}
+
+/** A submission to store, and what goes into the same commit. */
+export type NewSubmission = Submission & {
+  /** Null if nobody is to know. */
+  event: {
+    id: string;
+    type: string;
+    /** Has the JSON of the answers inside. Null if it is neither mailed nor sent, as of spam. */
+    body: { start: string; end: string } | null;
+    /** The version of the form by which it causes no mails, as long as that is the current one. */
+    noMailsBy?: string | undefined;
+  } | null;
+  /** Uploads that become this submission's; without all of them it is not stored. */
+  uploadIds?: string[];
+};
+
+/**
+ * What became of a submission. `duplicate` names the first submission with the idempotency key, whose
+ * fingerprint tells whether it was the same request.
+ */
+export type WriteOutcome =
+  | { outcome: 'stored' }
+  | { outcome: 'duplicate'; submissionId: string; fingerprint: string | null }
+  | { outcome: 'session_submitted'; submissionId: string }
+  | { outcome: 'session_expired' }
+  | { outcome: 'session_cancelled' }
+  | { outcome: 'upload_taken' };
+
+export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
+/**
+ * What was committed: the claims of this process, and whether there are events that mails are to be made of,
+ * and deliveries for whoever claims them.
+ */
+export type Commit = { claims: Claim[]; eventsWait: boolean; deliveriesWait: boolean };
+
+export type InsertOptions = {
+  /** The counters' slot of this process. */
+  slot: number;
+  places: () => LeasePlaces;
+  /** Must not throw. */
+  onCommitted: (commit: Commit) => void;
+};
+
+/** `traceparent` is that of the request, if it is recorded. */
+export type PreparedRow = { row: NewSubmission; json: string; traceparent: string | undefined };

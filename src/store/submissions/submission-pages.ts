@@ -1,0 +1,180 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import {
+  MAX_PAGE_BYTES,
+  type Page,
+  type PageRequest,
+  pageOf,
+  type Queries,
+  type Row,
+} from '../database/queries.ts';
+import { type Submission, toSubmission } from './submissions.ts';
+
+/**
+ * Lists a form's submissions, newest first, as many as `page.bytes` allows, but at least one. The cost grows with
+ * `offset` alone.
+ *
+ * The form is one the caller may read: nothing here asks for its project.
+ */
+export async function listSubmissions(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  page: PageRequest & { offset?: number; bytes?: number },
+): Promise<Page<Submission>> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  if (page.cursor !== undefined) conditions.push(`id < $${params.push(page.cursor)}`);
+  const limit = params.push(page.limit + 1);
+  const offset = params.push(page.offset ?? 0);
+  const rows = await db.select(
+    `select ${columns} from submissions where ${conditions.join(' and ')}
+     order by id desc limit $${limit} offset $${offset}`,
+    params,
+    { prepared: true },
+  );
+  return withinBytes(db, pageOf(rows.map(toListed), page.limit), page.bytes);
+}
+
+/**
+ * Goes through a form's submissions, oldest first: up to `limit` of them after the id `after`, as many as `bytes`
+ * allows, but at least one. There are none left when the page has no cursor.
+ */
+export async function exportSubmissions(
+  db: Queries,
+  formId: string,
+  filter: SubmissionFilter,
+  range: { after: string; limit: number; bytes?: number },
+): Promise<Page<Submission>> {
+  const { conditions, params } = conditionsOf(formId, filter);
+  const after = params.push(range.after);
+  const limit = params.push(range.limit);
+  const rows = await db.select(
+    `select ${columns} from submissions where ${conditions.join(' and ')} and id > $${after}
+     order by id limit $${limit}`,
+    params,
+    { prepared: true },
+  );
+  const items = rows.map(toListed);
+  return withinBytes(db, { items, nextCursor: items.at(-1)?.id ?? null }, range.bytes);
+}
+
+/**
+ * Ends a page before the submission that would make it larger than `limit` bytes. Submissions with large answers
+ * come without them: they are read here, a few at a time.
+ */
+async function withinBytes(
+  db: Queries,
+  page: Page<Listed>,
+  limit: number = MAX_PAGE_BYTES,
+): Promise<Page<Submission>> {
+  const items: Submission[] = [];
+  const read = new Map<string, Large>();
+  let bytes = 0;
+  for (const [index, { id, small }] of page.items.entries()) {
+    if (small === undefined && !read.has(id)) {
+      const average = items.length === 0 ? MAX_SUBMISSION_BYTES : bytes / items.length;
+      if (items.length > 0 && bytes + average > limit) return endedAfter(items);
+      const fitting = Math.floor(Math.min(limit - bytes, GROUP_BYTES) / average);
+      const following = page.items.slice(index).flatMap((row) => (row.small === undefined ? row.id : []));
+      const ids = following.slice(0, Math.min(MAX_GROUP, Math.max(1, fitting)));
+      for (const large of await inTurn(() => readLarge(db, ids))) read.set(large.submission.id, large);
+    }
+    const large = read.get(id);
+    const submission = small ?? large?.submission;
+    // One that was deleted in between is left out.
+    if (submission === undefined) continue;
+    bytes += (large?.bytes ?? SMALL_BYTES) + bytesOfMetadata(submission) + bytesOfProvenance(submission);
+    if (bytes > limit && items.length > 0) return endedAfter(items);
+    items.push(submission);
+  }
+  return { items, nextCursor: page.nextCursor };
+}
+
+function endedAfter(items: Submission[]): Page<Submission> {
+  return { items, nextCursor: items.at(-1)?.id ?? null };
+}
+
+async function readLarge(db: Queries, ids: string[]): Promise<Large[]> {
+  const rows = await db.select(
+    `select ${otherColumns}, answers, octet_length(answers::text) as bytes from submissions where id = any($1)`,
+    [ids],
+    { prepared: true },
+  );
+  return rows.map((row) => ({ submission: toSubmission(row), bytes: Number(row.bytes) }));
+}
+
+/**
+ * Runs one read of large answers after the other, each in a turn of the event loop of its own: the embedded
+ * database answers within the turn, so that many readers at once would hold up everybody else.
+ */
+function inTurn<T>(read: () => Promise<T>): Promise<T> {
+  const reading = lastRead.then(() => nextTurn()).then(read);
+  lastRead = reading.catch(() => undefined);
+  return reading;
+}
+
+let lastRead: Promise<unknown> = Promise.resolve();
+
+/** What metadata takes in a message. Most have none; it may be numbers throughout: `1,` takes 11 bytes. */
+function bytesOfMetadata({ metadata }: Submission): number {
+  return Object.keys(metadata).length === 0 ? 0 : 6 * JSON.stringify(metadata).length;
+}
+
+/** What the origins of many answers take in a message; those of a few fit into what is counted for the answers. */
+function bytesOfProvenance({ answers, provenance }: Submission): number {
+  const count = provenance === null ? 0 : Object.keys(answers).length;
+  return count <= FEW_ANSWERS ? 0 : ORIGIN_BYTES * count;
+}
+
+const FEW_ANSWERS = 10;
+
+/** An id of 64 characters, and the origin as JSON with a time and a key. */
+const ORIGIN_BYTES = 200;
+
+/** A request of the largest size, with the metadata of its session. */
+const MAX_SUBMISSION_BYTES = 288 * 1024;
+
+/** What is read at once, if the answers are as large as those before: some ten milliseconds of the embedded database. */
+const GROUP_BYTES = 512 * 1024;
+
+/** Bounds what is read at once if they are larger: 6 MiB. */
+const MAX_GROUP = 24;
+
+const otherColumns = `id, project_id, form_id, version_id, session_id, source, metadata, status,
+  idempotency_key, request_fingerprint, created_at, provenance`;
+
+/** Where PostgreSQL begins to compress values, or to store them outside of the row. */
+const SMALL_BYTES = 2048;
+
+/** Large answers, which few submissions have, are null. To tell which are does not read them. */
+const columns = `${otherColumns}, case when pg_column_size(answers) <= ${SMALL_BYTES}
+  and pg_column_compression(answers) is null then answers end as answers`;
+
+/** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
+function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: string[]; params: unknown[] } {
+  const params: unknown[] = [formId, filter.status ?? 'accepted'];
+  const conditions = ['form_id = $1', 'status = $2'];
+  if (filter.sessionId !== undefined) conditions.push(`session_id = $${params.push(filter.sessionId)}`);
+  if (filter.source !== undefined) conditions.push(`source = $${params.push(filter.source)}`);
+  if (filter.afterId !== undefined) conditions.push(`id > $${params.push(filter.afterId)}`);
+  if (filter.beforeId !== undefined) conditions.push(`id < $${params.push(filter.beforeId)}`);
+  return { conditions, params };
+}
+
+function toListed(row: Row): Listed {
+  return { id: String(row.id), small: row.answers === null ? undefined : toSubmission(row) };
+}
+
+type Large = { submission: Submission; bytes: number };
+
+/** A row of a page; without the submission if its answers are large. */
+type Listed = { id: string; small: Submission | undefined };
+
+/** Which of a form's submissions; accepted ones if no status is named. */
+export type SubmissionFilter = {
+  status?: 'accepted' | 'spam';
+  sessionId?: string;
+  source?: string;
+  /** Bounds of time as the smallest id of the instant: later than `afterId`, earlier than `beforeId`. */
+  afterId?: string;
+  beforeId?: string;
+};

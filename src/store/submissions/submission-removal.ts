@@ -1,0 +1,113 @@
+import { eventTypes } from '../../domain/events/index.ts';
+import { newId } from '../../domain/ids.ts';
+import { textOrNull } from '../database/columns.ts';
+import type { Transaction } from '../database/queries.ts';
+import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
+import { bytesOfSubmissionRow } from '../keyless-storage.ts';
+import { removeUploads } from '../uploads.ts';
+
+/**
+ * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,
+ * uploads and the partial answers of its session. Deliveries that are pending are never sent; webhooks that registered
+ * `submission.deleted` get that. Notify the workers after the commit.
+ *
+ * Returns the uploads whose bytes are to be removed next, or null if there is no such submission.
+ */
+export async function removeSubmission(
+  tx: Transaction,
+  { projectId, id: submissionId }: { projectId: string; id: string },
+  announcement: Announcement,
+): Promise<{ uploadIds: string[] } | null> {
+  const rows = await tx.select('select id from submissions where id = $1 and project_id = $2 for update', [
+    submissionId,
+    projectId,
+  ]);
+  return rows.length === 0 ? null : removeRows(tx, [submissionId], announcement);
+}
+
+/**
+ * Removes up to `limit` of a form's submissions with ids below `beforeId`, which is a bound of time, in
+ * the same way. Returns how many, and the uploads whose bytes are to be removed next.
+ */
+export async function removeSubmissionsBefore(
+  tx: Transaction,
+  { formId, beforeId, limit }: { formId: string; beforeId: string; limit: number },
+  announcement: Announcement,
+): Promise<{ removed: number; uploadIds: string[] }> {
+  const rows = await tx.select(
+    `select id from submissions where form_id = $1 and status in ('accepted', 'spam') and id < $2
+     limit $3 for update skip locked`,
+    [formId, beforeId, limit],
+  );
+  const ids = rows.map((row) => String(row.id));
+  return { removed: ids.length, ...(await removeRows(tx, ids, announcement)) };
+}
+
+/** Removes submissions as `removeSubmission` does. */
+export async function removeRows(
+  tx: Transaction,
+  ids: string[],
+  announcement: Announcement,
+): Promise<{ uploadIds: string[] }> {
+  await announceRemoval(tx, ids, announcement);
+  const events = await tx.select('select id from events where submission_id = any($1)', [ids]);
+  await removeDeliveries(tx, 'event_id = any($1)', [events.map((row) => row.id)]);
+  await tx.execute('delete from events where submission_id = any($1)', [ids]);
+  await tx.execute(
+    `update sessions set partial_answers = null
+     where id in (select session_id from submissions where id = any($1)) and partial_answers is not null`,
+    [ids],
+  );
+  const uploadIds = await removeUploads(tx, { where: 'submission_id = any($1)', params: [ids] });
+  await tx.execute(
+    `with removed as (
+       delete from submissions where id = any($1)
+       returning form_id, project_id, status, ${bytesOfSubmissionRow} as bytes
+     )
+     insert into form_counters as c (form_id, slot, accepted, spam, project_id, keyless_bytes)
+     select form_id, 0, -count(*) filter (where removed.status = 'accepted'),
+       -count(*) filter (where removed.status = 'spam'), removed.project_id,
+       -coalesce(sum(bytes) filter (where created_by = 'public'), 0)
+     from removed left join forms on forms.id = form_id
+     group by form_id, removed.project_id order by form_id
+     on conflict (form_id, slot) do update
+       set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam,
+         keyless_bytes = c.keyless_bytes + excluded.keyless_bytes,
+         project_id = coalesce(c.project_id, excluded.project_id)`,
+    [ids],
+  );
+  return { uploadIds };
+}
+
+/**
+ * Stores a `submission.deleted` event for each submission of a project or form with a webhook that registered it,
+ * and queues its deliveries. Such an event names its submission in its body alone, and so outlives it.
+ */
+async function announceRemoval(
+  tx: Transaction,
+  ids: string[],
+  { at, schedule }: Announcement,
+): Promise<void> {
+  const rows = await tx.select(
+    `select id, form_id, project_id, session_id from submissions s where id = any($1) and exists (
+       select from webhooks w where (w.form_id = s.form_id or (w.form_id is null and w.project_id = s.project_id))
+         and w.active and w.deleted_at is null and '${type}' = any(w.events)
+     ) order by id`,
+    [ids],
+  );
+  const createdAt = new Date(at);
+  const events = rows.map((row) => {
+    const id = newId('evt', at);
+    const formId = String(row.form_id);
+    const facts = { id: String(row.id), formId, sessionId: textOrNull(row.session_id) };
+    const body = eventTypes[type].body({ id, at: createdAt }, facts);
+    return { id, projectId: String(row.project_id), formId, type, body, createdAt };
+  });
+  await insertAnnouncedEvents(tx, type, events, schedule);
+}
+
+const type = 'submission.deleted';
+
+/** How a removal is announced: `at` is its time in milliseconds since 1970, `schedule` the retry schedule. */
+export type Announcement = { at: number; schedule: readonly number[] };

@@ -1,0 +1,226 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Metrics } from '../../telemetry/metrics.ts';
+import { currentTraceparent } from '../../telemetry/trace-context.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
+import { DatabaseUnavailable, Overloaded } from '../database/faults.ts';
+import type { Queries } from '../database/queries.ts';
+import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from '../database/retry.ts';
+import { type LeasePlaces, NO_PLACES } from '../deliveries/webhook-deliveries.ts';
+import {
+  type Commit,
+  claimsOf,
+  type InsertResult,
+  insertSubmissions,
+  type NewSubmission,
+  type PreparedRow,
+  prepare,
+  type WriteOutcome,
+} from './submission-insert.ts';
+
+/**
+ * Makes the one way submissions are stored: those that arrive together are written together, in one
+ * statement and one commit, and each caller is answered after the commit that holds its row.
+ *
+ * While one group is being written, the next one is collected. An idle writer writes at the end of the event
+ * loop's turn, never on a timer. Without that turn no group would form on the embedded engine, whose query
+ * runs inside the turn that begins it.
+ */
+export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
+  const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics, tracing } = options;
+  const insertOptions = {
+    slot: Math.floor(Math.random() * SLOTS),
+    places: options.places ?? (() => NO_PLACES),
+    onCommitted: options.onCommitted ?? (() => undefined),
+  };
+  const queue: Waiting[] = [];
+  let heldBytes = 0;
+  let heldRows = 0;
+  let closing = false;
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    while (queue.length > 0) {
+      await nextTurn();
+      refuseLate();
+      const group = takeGroup(queue);
+      if (group.length > 0) await store(group);
+    }
+    running = undefined;
+  }
+
+  /** Groups before may have used up their retries, one after the other. */
+  function refuseLate(): void {
+    const oldest = performance.now() - MAX_WAIT_MS;
+    const inTime = queue.findIndex(({ since }) => since >= oldest);
+    for (const late of queue.splice(0, inTime === -1 ? queue.length : inTime)) {
+      settle(late, () => late.reject(new DatabaseUnavailable()));
+    }
+  }
+
+  async function store(group: Waiting[]): Promise<void> {
+    const batch = tracing && traceBatch(tracing, group);
+    try {
+      const results = await insertSubmissions(db, group, insertOptions);
+      if (metrics !== undefined) count(metrics, group, results);
+      batch?.end();
+      for (const [index, waiting] of group.entries()) {
+        const result = results[index];
+        if (result === undefined || result.outcome === 'undecided') again(waiting);
+        else if (result.outcome === 'refused') settle(waiting, () => waiting.reject(result.error));
+        else settle(waiting, () => waiting.resolve(result));
+      }
+    } catch (error) {
+      batch?.fail();
+      for (const waiting of group) settle(waiting, () => waiting.reject(error));
+    }
+  }
+
+  function refuseMore(): never {
+    metrics?.onLimit('waiting_submissions');
+    throw new Overloaded();
+  }
+
+  function again(waiting: Waiting): void {
+    waiting.tries += 1;
+    if (waiting.tries < MAX_CONFLICTS) queue.push(waiting);
+    else settle(waiting, () => waiting.reject(new DatabaseUnavailable()));
+  }
+
+  function settle(waiting: Waiting, answer: () => void): void {
+    heldBytes -= waiting.json.length;
+    heldRows -= 1;
+    answer();
+  }
+
+  return {
+    async write(row) {
+      if (closing) throw new DatabaseUnavailable();
+      if (heldRows >= maxWaiting) refuseMore();
+      const prepared = prepare(row, currentTraceparent());
+      if (heldBytes + prepared.json.length > maxWaitingBytes) refuseMore();
+
+      heldBytes += prepared.json.length;
+      heldRows += 1;
+      const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
+      queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
+      running ??= run();
+      return promise;
+    },
+    waiting: () => ({ rows: heldRows, bytes: heldBytes, maxRows: maxWaiting, maxBytes: maxWaitingBytes }),
+    async close() {
+      closing = true;
+      await running;
+    },
+  };
+}
+
+/**
+ * Records a batch, which serves many requests and so links to their traces, and in each of these when its
+ * submission was handed over and stored, with a link back.
+ */
+function traceBatch(tracing: Tracing, group: Waiting[]): { end(): void; fail(): void } | undefined {
+  const traced = group.filter(({ traceparent }) => traceparent !== undefined);
+  if (traced.length === 0) return undefined;
+  const batch = tracing.startSpan('store submissions', {
+    links: traced.flatMap(({ traceparent }) => traceparent ?? []),
+    attributes: { 'forms.batch.size': group.length },
+  });
+  const links = batch.traceparent === undefined ? [] : [batch.traceparent];
+  const end = (failure?: string) => {
+    for (const { traceparent: parent, since } of traced) {
+      const startedAt = performance.timeOrigin + since;
+      const span = tracing.startSpan('store submission', { parent, links, startedAt });
+      if (failure !== undefined) span.fail(failure);
+      span.end();
+    }
+    if (failure !== undefined) batch.fail(failure);
+    batch.end();
+  };
+  return { end: () => end(), fail: () => end('not stored') };
+}
+
+function count(metrics: WriterMetrics, group: Waiting[], results: InsertResult[]): void {
+  const stored = group.filter((_, index) => results[index]?.outcome === 'stored');
+  const spam = stored.filter(({ row }) => row.status === 'spam').length;
+  metrics.onBatch('submissions', group.length);
+  metrics.onAccepted('accepted', stored.length - spam);
+  metrics.onAccepted('spam', spam);
+}
+
+/** As long as a statement is retried: who has waited for that is answered as those before, with 503. */
+const MAX_WAIT_MS = RETRY_WINDOW_MS;
+
+/** How long after it was handed to the writer a submission can be committed, with its event. */
+export const LATEST_COMMIT_MS = MAX_WAIT_MS + LONGEST_STATEMENT_MS;
+
+/** One statement's rows: beyond this a larger group gains nothing, and its first caller waits longer. */
+const GROUP_ROWS = 500;
+/** What PostgreSQL parses in a few milliseconds; one row alone may be larger. */
+const GROUP_BYTES = 2 * 1024 * 1024;
+
+/**
+ * What a busy server stores in half a second: later callers are refused at once and can retry. Each waiting
+ * submission holds a connection and its request, some 40 KiB (`npm run bench -- overload`).
+ */
+const MAX_WAITING = 4_000;
+/** What waiting rows may hold of the process's memory, in UTF-16 units of their JSON. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Counter rows per form: processes pick one each, so a handful seldom share. */
+const SLOTS = 16;
+
+/** Takes the rows of the next group off the queue: the first ones, up to one that claims what another does. */
+function takeGroup(queue: Waiting[]): Waiting[] {
+  const claimed = new Set<string>();
+  let bytes = 0;
+  let rows = 0;
+  for (const { row, json } of queue) {
+    const claims = claimsOf(row);
+    bytes += json.length;
+    const full = rows === GROUP_ROWS || (rows > 0 && bytes > GROUP_BYTES);
+    if (full || claims.some((id) => claimed.has(id))) break;
+    for (const id of claims) claimed.add(id);
+    rows += 1;
+  }
+  return queue.splice(0, rows);
+}
+
+/** Writes submissions in groups. */
+export type SubmissionWriter = {
+  /**
+   * Stores a submission with its event, unless its idempotency key or its session says that there is one,
+   * or another has claimed one of its uploads.
+   *
+   * @throws Overloaded at once if too many wait. DatabaseUnavailable if those before it took too long, or
+   *   if it can't be known whether the submission is stored; it may be. The database's error if the row
+   *   itself is refused.
+   */
+  write(row: NewSubmission): Promise<WriteOutcome>;
+  /** What waits to be stored, being stored included, and the most that may. Bytes are UTF-16 units of JSON. */
+  waiting(): { rows: number; bytes: number; maxRows: number; maxBytes: number };
+  /** Refuses further rows and waits until those that wait are stored. */
+  close(): Promise<void>;
+};
+
+export type WriterOptions = {
+  /** How many deliveries this process can attempt at once beside those that it has; by default none. */
+  places?: () => LeasePlaces;
+  /** Called after each commit, before its callers are answered. Must not throw. */
+  onCommitted?: (commit: Commit) => void;
+  maxWaiting?: number;
+  maxWaitingBytes?: number;
+  metrics?: WriterMetrics | undefined;
+  tracing?: Tracing | undefined;
+};
+
+type WriterMetrics = Pick<Metrics, 'onAccepted' | 'onBatch' | 'onLimit'>;
+
+type Waiting = PreparedRow & {
+  /** When it was handed over, by `performance.now()`. */
+  since: number;
+  tries: number;
+  resolve: (outcome: WriteOutcome) => void;
+  reject: (error: unknown) => void;
+};
+
+export type { Commit, NewSubmission } from './submission-insert.ts';

@@ -1,0 +1,178 @@
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import { id, text, textOrNull, time } from '../database/columns.ts';
+import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from '../database/queries.ts';
+import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
+import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+
+/** A registered endpoint. Secrets are sealed texts (see `SecretBox` in domain). */
+export const WebhookEntity = defineEntity({
+  name: 'Webhook',
+  tableName: 'webhooks',
+  properties: {
+    id: id().primary(),
+    projectId: id(),
+    /** Null: the events of all forms of the project. */
+    formId: id().strictNullable(),
+    url: text(),
+    events: p.array(),
+    /** Signs deliveries. */
+    secret: text(),
+    /** Takes the place of `secret` from `nextSecretAt` on; both null when no rotation is planned. */
+    nextSecret: text().strictNullable(),
+    nextSecretAt: time().strictNullable(),
+    /** Still named in `webhook-signature` until `previousSecretUntil`. */
+    previousSecret: text().strictNullable(),
+    previousSecretUntil: time().strictNullable(),
+    /** Belongs to a form made without a key: fewer attempts, limited rate. */
+    keyless: p.boolean(),
+    /** Made from a form's `delivery`; follows its `url` when a new version is published. */
+    fromDefinition: p.boolean(),
+    active: p.boolean(),
+    disabledAt: time().strictNullable(),
+    disabledReason: text().strictNullable(),
+    /** The first failure since the last success; null while it works. */
+    failingSince: time().strictNullable(),
+    lastSuccessAt: time().strictNullable(),
+    /** Counts until the first success, then stays. */
+    failuresBeforeSuccess: p.integer().default(0),
+    /** Since the last success, or since it was turned on, or a delivery of it replayed. */
+    failuresInRow: p.integer().default(0),
+    /** While its circuit breaker is open: when the receiver is tried again. What is due before waits. */
+    openUntil: time().strictNullable(),
+    /** Whether its deliveries carry the trace that they belong to. */
+    sendsTraceparent: p.boolean().default(false),
+    createdAt: time(),
+    /** Gone for every reader; its history is purged in the background. */
+    deletedAt: time().strictNullable(),
+  },
+  indexes: [
+    { name: 'webhooks_by_project', properties: ['projectId', 'id'], where: 'deleted_at is null' },
+    // Fan-out asks for these alone: a project can hold a webhook for each of very many forms.
+    {
+      name: 'webhooks_of_project',
+      properties: ['projectId'],
+      where: 'form_id is null and deleted_at is null',
+    },
+    { name: 'webhooks_by_form', properties: ['formId'], where: 'form_id is not null' },
+    { name: 'webhooks_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
+  ],
+  uniques: [
+    {
+      name: 'webhooks_definition_unique',
+      properties: ['formId'],
+      where: 'from_definition and deleted_at is null',
+    },
+  ],
+});
+
+export type Webhook = InferEntity<typeof WebhookEntity>;
+
+/** Stores a webhook. */
+export async function insertWebhook(db: Queries, webhook: Webhook): Promise<void> {
+  await db.write((em) => em.insert(WebhookEntity, webhook));
+}
+
+/** Finds a webhook of a project; a deleted one is not found. */
+export async function findWebhook(
+  db: Queries,
+  projectId: string,
+  webhookId: string,
+): Promise<Webhook | null> {
+  return db.read((em) => em.findOne(WebhookEntity, { id: webhookId, projectId, deletedAt: null }));
+}
+
+/** Finds the webhook that a form's own `delivery` made. */
+export async function findDefinitionWebhook(db: Queries, formId: string): Promise<Webhook | null> {
+  return db.read((em) => em.findOne(WebhookEntity, { formId, fromDefinition: true, deletedAt: null }));
+}
+
+/**
+ * Counts a project's webhooks by the form that they are bound to, null for those of all forms: either those
+ * of forms made without a key, as far as they are active, or all others.
+ */
+export async function countWebhooks(
+  db: Queries,
+  { projectId, keyless }: Pick<Webhook, 'projectId' | 'keyless'>,
+): Promise<Map<string | null, number>> {
+  const rows = await db.select(
+    `select form_id, count(*)::int as count from webhooks
+     where project_id = $1 and keyless = $2 and (active or not keyless) and deleted_at is null
+     group by form_id`,
+    [projectId, keyless],
+  );
+  return new Map(rows.map((row) => [textOrNull(row.form_id), Number(row.count)]));
+}
+
+/** Lists a project's webhooks, newest first. */
+export async function listWebhooks(
+  db: Queries,
+  projectId: string,
+  page: PageRequest,
+): Promise<Page<Webhook>> {
+  const before = page.cursor !== undefined && { id: { $lt: page.cursor } };
+  const where = { projectId, deletedAt: null, ...before };
+  const rows = await db.read((em) =>
+    em.find(WebhookEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
+  );
+  return pageOf(rows, page.limit);
+}
+
+/** Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. */
+export async function updateWebhook(
+  db: Queries,
+  projectId: string,
+  webhookId: string,
+  change: WebhookChange,
+): Promise<Webhook | null> {
+  const where = { id: webhookId, projectId, deletedAt: null };
+  if (Object.keys(change).length > 0) await db.write((em) => em.nativeUpdate(WebhookEntity, where, change));
+  return findWebhook(db, projectId, webhookId);
+}
+
+/**
+ * Deletes a webhook for every reader, and says whether there was one. Its deliveries are not found from
+ * then on; those pending are dropped and the history is removed in the background.
+ */
+export async function deleteWebhook(db: Queries, projectId: string, webhookId: string): Promise<boolean> {
+  const where = { id: webhookId, projectId, deletedAt: null };
+  const change = { deletedAt: raw('now()'), active: false };
+  return (await db.write((em) => em.nativeUpdate(WebhookEntity, where, change))) > 0;
+}
+
+/**
+ * Turns a webhook off for a reason in words; null if it was off already. What waits for it fails when
+ * its turn comes.
+ */
+export async function turnOffWebhook(
+  db: Queries,
+  { id, reason }: { id: string; reason: string },
+): Promise<TurnedOffWebhook | null> {
+  const [row] = await db.execute(
+    `update webhooks set active = false, disabled_at = now(), disabled_reason = $2
+     where id = $1 and active and deleted_at is null
+     returning project_id, form_id, url`,
+    [id, reason],
+  );
+  if (row === undefined) return null;
+  return { id, projectId: String(row.project_id), formId: textOrNull(row.form_id), url: String(row.url) };
+}
+
+/**
+ * Removes up to `limit` deliveries of deleted webhooks with their attempts, and webhooks that have none
+ * left. Returns how many rows of a kind.
+ */
+export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<number> {
+  const gone = await db.select(`select id from webhooks where deleted_at is not null limit ${limit}`);
+  const removed = await removeDeliveries(db, 'webhook_id = any($1)', [gone.map((row) => row.id)], limit);
+  if (removed > 0) return removed;
+  const webhooks = await deleteSome(db, 'webhooks', {
+    where: `deleted_at is not null
+      and not exists (select from deliveries where deliveries.webhook_id = webhooks.id)
+      and not exists (${pendingWhere('webhook_id = webhooks.id')})`,
+    limit,
+  });
+  return webhooks.length;
+}
+
+export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
+export type TurnedOffWebhook = Pick<Webhook, 'id' | 'projectId' | 'formId' | 'url'>;
