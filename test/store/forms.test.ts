@@ -158,7 +158,9 @@ describe.each(engines)('forms on %s', (engine) => {
       await givenForm(database, { activationExpiresAt: past, status: 'published' }),
     ];
 
-    expect(await removeUnactivatedForms(database, 10)).toBe(1);
+    expect(await removeUnactivatedForms(database, 10)).toEqual([
+      { id: stale.id, projectId: stale.projectId },
+    ]);
 
     expect(await findAnyForm(database, stale.id)).toBeNull();
     for (const form of kept) expect(await findAnyForm(database, form.id)).not.toBeNull();
@@ -171,7 +173,7 @@ describe.each(engines)('forms on %s', (engine) => {
 
     const { items } = await listRetentions(database, { limit: 10 });
 
-    expect(items).toEqual([{ id: forgetful.id, retentionDays: 30 }]);
+    expect(items).toEqual([{ id: forgetful.id, projectId: 'prj_one', retentionDays: 30 }]);
   });
 
   it('follows the retention time of the version that is published last', async () => {
@@ -182,7 +184,7 @@ describe.each(engines)('forms on %s', (engine) => {
     await publish(database, form.id, 'two');
     expect(await listed()).toEqual([]);
     await publish(database, form.id, 'one');
-    expect(await listed()).toEqual([{ id: form.id, retentionDays: 30 }]);
+    expect(await listed()).toEqual([{ id: form.id, projectId: 'prj_one', retentionDays: 30 }]);
   });
 
   it('finds the forms with a retention time by an index, however many others there are', async () => {
@@ -210,7 +212,7 @@ describe.each(engines)('forms on %s', (engine) => {
 
     const { items } = await listRetentions(explaining, { limit: 100 });
 
-    expect(items).toEqual([{ id: form.id, retentionDays: 30 }]);
+    expect(items).toEqual([{ id: form.id, projectId: 'prj_one', retentionDays: 30 }]);
     expect(plan.match(/Scan\b.*? on \w+/g)).toEqual(['Scan using forms_with_retention on forms']);
   });
 });

@@ -154,7 +154,7 @@ export async function setFormClosed(db: Queries, formId: string, closed: boolean
   );
 }
 
-/** Removes up to `limit` drafts that were made without a key and not activated in time; returns how many. */
+/** Removes up to `limit` drafts that were made without a key and not activated in time; returns which. */
 export async function removeUnactivatedForms(
   db: Queries,
   limit: number,
