@@ -147,7 +147,8 @@ describe.each(engines)('mails on %s', (engine) => {
       mails
         .filter(({ recipients }) => recipients.includes(address))
         .map(({ text }) => text ?? '')
-        .sort((left, right) => Number(left.includes('Bob')) - Number(right.includes('Bob')));
+        // Both were made in one millisecond, so either may be the first.
+        .sort();
     for (const [address, why] of [
       ['owner@example.com', 'weil das Formular „Contact“ Ihnen gehört'],
       ['named@example.com', 'weil das Formular „Contact“ diese Adresse als Empfänger nennt'],

@@ -3,6 +3,7 @@ import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobu
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
@@ -72,6 +73,7 @@ describe.each(engines)('on %s', { timeout: 180_000 + CALLS * 20 }, (engine) => {
 });
 
 const services: DescService[] = [
+  AuditService,
   FormsService,
   HostedService,
   KeysService,

@@ -1,6 +1,7 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { MailService } from '../../gen/forms/v1/mail_pb.js';
@@ -127,6 +128,7 @@ function errorsIn({ logged }: TestService): string[] {
 }
 
 const rpcs = [
+  AuditService,
   FormsService,
   HostedService,
   KeysService,

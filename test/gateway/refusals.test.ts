@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
+import { AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { KeysService } from '../../gen/forms/v1/keys_pb.js';
@@ -335,6 +336,7 @@ type Gateway = Awaited<ReturnType<typeof startGateway>>;
 const json = { 'content-type': 'application/json' };
 
 const services: DescService[] = [
+  AuditService,
   FormsService,
   SubmissionsService,
   SessionsService,
