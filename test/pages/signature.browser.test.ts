@@ -168,8 +168,7 @@ describe.skipIf(noBrowser)('a signature on the page', { timeout: 60_000 }, () =>
 
 /** Draws a line over the area of the signature, as soon as it is there. */
 async function draw(page: Page): Promise<void> {
-  await page.waitForSelector('canvas');
-  await page.waitForFunction("document.querySelector('canvas').width !== 300");
+  await page.waitForSelector('canvas[width]');
   await page.locator('canvas').scrollIntoViewIfNeeded();
   const box = await page.locator('canvas').boundingBox();
   const { x = 0, y = 0 } = box ?? {};

@@ -171,7 +171,7 @@ describe.skipIf(noBrowser)('while a person types', { timeout: 60_000 }, () => {
     expect(await browser.audit(page)).toEqual([]);
     await page.fill('#email', 'owner@example.com');
     await page.click('button');
-    await page.waitForFunction('!document.querySelector("form")');
+    await page.waitForSelector('.share');
 
     expect((await service.get(`/v1/forms/${draft.id}`)).json.form.status).toBe('published');
   });
