@@ -12,7 +12,7 @@ import { until } from '../support/until.ts';
 const desktop = { viewport: { width: 900, height: 720 } };
 const phone = { viewport: { width: 390, height: 760 }, isMobile: true, hasTouch: true };
 
-describe.skipIf(noBrowser)('a person without a terminal', { timeout: 60_000 }, () => {
+describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, () => {
   let service: TestService;
   let browser: TestBrowser;
   let mailServer: Awaited<ReturnType<typeof startMailServer>>;
