@@ -1,7 +1,7 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
 import { verifySignature } from '../src/domain/delivery/signature.ts';
@@ -11,7 +11,7 @@ import { freePort, type SpawnedService, spawnService, temporaryFolder } from './
 import { until } from './support/until.ts';
 
 describe('npm start', () => {
-  it('serves on an embedded database, prints the first key once, and keeps what it was given', async () => {
+  it('serves on an embedded database, prints the first key once, and keeps what it was given, its secret from others', async () => {
     using folder = temporaryFolder();
     const env = await embedded(folder.path);
     const url = `http://127.0.0.1:${env.PORT}`;
@@ -37,85 +37,81 @@ describe('npm start', () => {
       new RegExp(`^curl http://localhost:${env.PORT}/api/forms/create .*Bearer ${firstKey}`),
     );
     expect(created.status).toBe(201);
+    expect(statSync(join(folder.path, 'data', 'secret.key')).mode & 0o777).toBe(0o600);
     expect(stopped).toMatchObject({ code: 0, errors: '' });
     expect(again.firstKey).toBeUndefined();
     expect(await forms.json()).toMatchObject({ forms: [{ name: 'Contact' }] });
   });
 
-  it('keeps the secret key readable by its own user only', async () => {
-    using folder = temporaryFolder();
-    await using service = spawnService(await prepared(folder.path));
-    await service.started();
+  describe('with settings', () => {
+    const bootstrapKey = 'a-key-that-deployment-tools-made-for-us';
+    const opened = new AsyncDisposableStack();
+    let service: SpawnedService;
+    let env: Record<string, string>;
+    let output: string;
+    let errors = '';
 
-    expect(statSync(join(folder.path, 'data', 'secret.key')).mode & 0o777).toBe(0o600);
-  });
+    beforeAll(async () => {
+      env = {
+        ...(await prepared(opened.use(temporaryFolder()).path)),
+        BOOTSTRAP_API_KEY: bootstrapKey,
+        REQUIRE_API_KEY: 'false',
+        SMPT_URL: 'smtp://localhost',
+      };
+      service = opened.use(spawnService(env));
+      service.child.stderr?.on('data', (text: string) => (errors += text));
+      ({ output } = await service.started());
+    });
+    afterAll(() => opened.disposeAsync());
 
-  it('registers BOOTSTRAP_API_KEY instead of printing a key', async () => {
-    using folder = temporaryFolder();
-    const env = await prepared(folder.path);
-    const key = 'a-key-that-deployment-tools-made-for-us';
-    await using service = spawnService({ ...env, BOOTSTRAP_API_KEY: key });
+    it('registers BOOTSTRAP_API_KEY instead of printing a key', async () => {
+      const statusWith = async (key: string) => {
+        const headers = { authorization: `Bearer ${key}` };
+        return (await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, { headers })).status;
+      };
 
-    const { output } = await service.started();
-    const forms = await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, {
-      headers: { authorization: `Bearer ${key}` },
+      expect(output).not.toContain('API key');
+      expect(await statusWith(bootstrapKey)).toBe(200);
+      expect(await statusWith('another')).toBe(401);
     });
 
-    expect(output).not.toContain('API key');
-    expect(forms.status).toBe(200);
-  });
-
-  it('warns of variables that look like misspelt settings, and serves', async () => {
-    using folder = temporaryFolder();
-    await using service = spawnService({ ...(await prepared(folder.path)), SMPT_URL: 'smtp://localhost' });
-
-    await service.started();
-
-    const { errors } = await service.stop();
-    expect(errors).toContain('SMPT_URL is not a setting: did you mean SMTP_URL?');
-  });
-
-  it('warns when management routes answer without a key', async () => {
-    using folder = temporaryFolder();
-    await using service = spawnService({ ...(await prepared(folder.path)), REQUIRE_API_KEY: 'false' });
-
-    const { output } = await service.started();
-
-    expect(output).toMatch(/WARNING.*REQUIRE_API_KEY=false/);
-  });
-
-  it('ends a call under way before it leaves on SIGTERM', async () => {
-    using folder = temporaryFolder();
-    const env = await prepared(folder.path);
-    await using service = spawnService(env);
-    await service.started();
-    const { promise: body, resolve: sendRest } = Promise.withResolvers<void>();
-    const slowBody = new ReadableStream({
-      async start(controller) {
-        controller.enqueue(Buffer.from(definition.slice(0, 20)));
-        await body;
-        controller.enqueue(Buffer.from(definition.slice(20)));
-        controller.close();
-      },
+    it('warns of variables that look like misspelt settings, and serves', async () => {
+      await until(() => errors.includes('SMPT_URL is not a setting: did you mean SMTP_URL?'));
     });
-    const call = fetch(`http://127.0.0.1:${env.PORT}/api/forms/create`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: slowBody,
-      duplex: 'half',
-    } as RequestInit);
-    await fetch(`http://127.0.0.1:${env.PORT}/health`);
 
-    const stopping = service.stop('SIGTERM');
-    sendRest();
+    it('warns when management routes answer without a key', () => {
+      expect(output).toMatch(/WARNING.*REQUIRE_API_KEY=false/);
+    });
 
-    expect((await call).status).toBe(201);
-    expect((await stopping).code).toBe(0);
+    it('ends a call under way before it leaves on SIGTERM', async () => {
+      const { promise: body, resolve: sendRest } = Promise.withResolvers<void>();
+      const slowBody = new ReadableStream({
+        async start(controller) {
+          controller.enqueue(Buffer.from(definition.slice(0, 20)));
+          await body;
+          controller.enqueue(Buffer.from(definition.slice(20)));
+          controller.close();
+        },
+      });
+      const call = fetch(`http://127.0.0.1:${env.PORT}/api/forms/create`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: slowBody,
+        duplex: 'half',
+      } as RequestInit);
+      await fetch(`http://127.0.0.1:${env.PORT}/health`);
+
+      const stopping = service.stop('SIGTERM');
+      sendRest();
+
+      expect((await call).status).toBe(201);
+      expect((await stopping).code).toBe(0);
+    });
   });
 });
 
 describe('npm start --', () => {
-  it('answers --help with every setting and its default', async () => {
+  it.concurrent('answers --help with every setting and its default', async () => {
     await using service = spawnService({}, ['--help']);
 
     const { code, output, errors } = await service.ended;
@@ -126,13 +122,13 @@ describe('npm start --', () => {
     expect(output.match(/^ {2}[A-Z_]+(=.*)?$/gm)).toHaveLength(described.length);
   });
 
-  it('answers --version with the version alone', async () => {
+  it.concurrent('answers --version with the version alone', async () => {
     await using service = spawnService({}, ['--version']);
 
     expect(await service.ended).toMatchObject({ code: 0, output: `${manifest.version}\n`, errors: '' });
   });
 
-  it.each([
+  it.concurrent.each([
     [['--port=80'], 'Unknown argument: --port=80. Settings are environment variables: did you mean PORT?\n'],
     [['serve', '--help'], 'Unknown argument: serve --help.\n'],
   ])('refuses %j', async (args, line) => {
@@ -146,7 +142,20 @@ describe('npm start --', () => {
 });
 
 describe('a start that can not be', () => {
-  it('points out misspelt settings beside what is wrong', async () => {
+  it.concurrent('names each bad setting in one line', async () => {
+    using folder = temporaryFolder();
+    const bad = { PORT: 'http', WEBHOOK_RETRY_SCHEDULE: 'soon', SECRET_KEY: 'abc' };
+    await using service = spawnService({ ...(await embedded(folder.path)), ...bad });
+
+    await refusesWith(
+      service,
+      /^PORT: expected a whole number/,
+      /^SECRET_KEY: expected 32 bytes/,
+      /^WEBHOOK_RETRY_SCHEDULE: expected/,
+    );
+  });
+
+  it.concurrent('points out misspelt settings beside what is wrong', async () => {
     await using service = spawnService({ WORKERS: '2', DATABASE_ULR: 'postgres://localhost/forms' });
 
     expect((await service.ended).errors).toMatch(
@@ -154,37 +163,7 @@ describe('a start that can not be', () => {
     );
   });
 
-  it.each([
-    ['PORT', 'http', /^PORT: expected a whole number/],
-    ['WEBHOOK_RETRY_SCHEDULE', 'soon', /^WEBHOOK_RETRY_SCHEDULE: expected/],
-    ['SECRET_KEY', 'abc', /^SECRET_KEY: expected 32 bytes/],
-  ])('names the bad setting %s in one line', async (name, value, line) => {
-    using folder = temporaryFolder();
-    await using service = spawnService({ ...(await embedded(folder.path)), [name]: value });
-
-    await refusesWith(service, line);
-  });
-
-  it('says that a port is busy, and prints the first key when it is free', async () => {
-    using folder = temporaryFolder();
-    const env = await prepared(folder.path);
-    const squatter = createServer().listen(Number(env.GRPC_PORT), '127.0.0.1');
-    await using service = spawnService(env);
-
-    await refusesWith(
-      service,
-      new RegExp(`^GRPC_PORT: can't listen on 127.0.0.1:${env.GRPC_PORT}: another program`),
-    );
-    squatter.close();
-    await using again = spawnService(env);
-    const { firstKey } = await again.started();
-    const forms = await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, {
-      headers: { authorization: `Bearer ${firstKey}` },
-    });
-    expect(forms.status).toBe(200);
-  });
-
-  it('says that DATA_DIR is no folder it can write', async () => {
+  it.concurrent('says that DATA_DIR is no folder it can write', async () => {
     using folder = temporaryFolder();
     writeFileSync(join(folder.path, 'data'), 'a file');
     await using service = spawnService(await embedded(folder.path));
@@ -192,33 +171,7 @@ describe('a start that can not be', () => {
     await refusesWith(service, /data/);
   });
 
-  it('says that another process uses the data folder', async () => {
-    using folder = temporaryFolder();
-    await using first = spawnService(await prepared(folder.path));
-    await first.started();
-    await using second = spawnService(await embedded(folder.path));
-
-    await refusesWith(second, new RegExp(`in use by process ${first.child.pid}`));
-  });
-
-  it('takes over a data folder whose process was killed', async () => {
-    using folder = temporaryFolder();
-    await using first = spawnService(await prepared(folder.path));
-    const { firstKey } = await first.started();
-    await first.stop('SIGKILL');
-    const env = await embedded(folder.path);
-    await using second = spawnService(env);
-
-    const again = await second.started();
-    const forms = await fetch(`http://127.0.0.1:${env.PORT}/v1/forms`, {
-      headers: { authorization: `Bearer ${firstKey}` },
-    });
-
-    expect(again.firstKey).toBeUndefined();
-    expect(forms.status).toBe(200);
-  });
-
-  it('says that the database is out of reach, without its password', async () => {
+  it.concurrent('says that the database is out of reach, without its password', async () => {
     using folder = temporaryFolder();
     const nobody = await freePort();
     await using service = spawnService({
@@ -231,7 +184,7 @@ describe('a start that can not be', () => {
     expect(errors).not.toContain('hush-hush');
   });
 
-  it('asks for SECRET_KEY on a server, and says how to make one', async () => {
+  it.concurrent('asks for SECRET_KEY on a server, and says how to make one', async () => {
     using folder = temporaryFolder();
     await using server = await createServerDatabase();
     await using service = spawnService({
@@ -242,24 +195,56 @@ describe('a start that can not be', () => {
     await refusesWith(service, /^SECRET_KEY: .*openssl rand -hex 32/);
   });
 
-  it('changes SECRET_KEY: what was stored under the former one is sealed anew', async () => {
+  it('says that a port is busy or another process uses the data folder, and starts when both are free', async () => {
+    using folder = temporaryFolder();
+    const env = await prepared(folder.path);
+    const squatter = createServer().listen(Number(env.GRPC_PORT), '127.0.0.1');
+    await using early = spawnService(env);
+
+    await refusesWith(
+      early,
+      new RegExp(`^GRPC_PORT: can't listen on 127.0.0.1:${env.GRPC_PORT}: another program`),
+    );
+    squatter.close();
+    await using service = spawnService(env);
+    const { firstKey } = await service.started();
+    const statusAt = async (port: string) => {
+      const headers = { authorization: `Bearer ${firstKey}` };
+      return (await fetch(`http://127.0.0.1:${port}/v1/forms`, { headers })).status;
+    };
+    expect(await statusAt(env.PORT)).toBe(200);
+
+    await using second = spawnService(await embedded(folder.path));
+    await refusesWith(second, new RegExp(`in use by process ${service.child.pid}`));
+    // A killed process leaves its lock on the folder.
+    await service.stop('SIGKILL');
+    const otherPorts = await embedded(folder.path);
+    await using third = spawnService(otherPorts);
+    expect((await third.started()).firstKey).toBeUndefined();
+    expect(await statusAt(otherPorts.PORT)).toBe(200);
+  });
+
+  it('refuses another SECRET_KEY than the database was first used with, unless it is told both', async () => {
     using folder = temporaryFolder();
     await using server = await createServerDatabase();
     await using receiver = await startReceiver();
-    const env = {
+    const settings = async () => ({
       ...(await embedded(folder.path)),
       DATABASE_URL: server.databaseUrl,
       WEBHOOK_ALLOW_PRIVATE: 'true',
       LOG_LEVEL: 'info',
-    };
+    });
+    const env = await settings();
     const [former, current] = ['ab'.repeat(32), 'cd'.repeat(32)];
     await using first = spawnService({ ...env, SECRET_KEY: former });
     const { firstKey } = await first.started();
+    await using wrong = spawnService({ ...(await settings()), SECRET_KEY: current });
     const url = `http://127.0.0.1:${env.PORT}/v1/webhooks`;
     const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' };
     const body = JSON.stringify({ url: receiver.url, events: ['submission.created'] });
     const reply = await fetch(url, { method: 'POST', headers, body });
     const made = (await reply.json()) as { webhook: { id: string }; secret: string };
+    await refusesWith(wrong, /^SECRET_KEY: not the key/);
     await first.stop();
 
     await using both = spawnService({ ...env, SECRET_KEY: current, SECRET_KEY_PREVIOUS: former });
@@ -267,10 +252,10 @@ describe('a start that can not be', () => {
     both.child.stderr?.on('data', (text: string) => (log += text));
     await until(() => log.includes('All stored secrets are sealed with SECRET_KEY.'));
     await both.stop();
-    await using old = spawnService({ ...env, SECRET_KEY: former });
-    await refusesWith(old, /^SECRET_KEY: not the key/);
+    await using old = spawnService({ ...(await settings()), SECRET_KEY: former });
     await using last = spawnService({ ...env, SECRET_KEY: current });
     await last.started();
+    await refusesWith(old, /^SECRET_KEY: not the key/);
     await fetch(`${url}/${made.webhook.id}/test`, { method: 'POST', headers });
 
     const [hit] = await receiver.expectRequests(1);
@@ -278,18 +263,6 @@ describe('a start that can not be', () => {
     expect(verifySignature({ header, body: hit?.body ?? '', secret: made.secret, now: Date.now() })).toBe(
       true,
     );
-  });
-
-  it('refuses another SECRET_KEY than the database was first used with', async () => {
-    using folder = temporaryFolder();
-    await using server = await createServerDatabase();
-    const env = { ...(await embedded(folder.path)), DATABASE_URL: server.databaseUrl };
-    await using first = spawnService({ ...env, SECRET_KEY: 'ab'.repeat(32) });
-    await first.started();
-    await first.stop();
-    await using second = spawnService({ ...env, SECRET_KEY: 'cd'.repeat(32) });
-
-    await refusesWith(second, /^SECRET_KEY: not the key/);
   });
 });
 
@@ -317,10 +290,10 @@ async function embedded(folder: string) {
   };
 }
 
-/** One line, exit code 1, no stack trace. */
-async function refusesWith(service: SpawnedService, line: RegExp) {
+/** These lines alone, exit code 1, no stack trace. */
+async function refusesWith(service: SpawnedService, ...lines: RegExp[]) {
   const ended = await service.ended;
   expect(ended).toMatchObject({ code: 1, output: '' });
-  expect(ended.errors.trim().split('\n')).toEqual([expect.stringMatching(line)]);
+  expect(ended.errors.trim().split('\n')).toEqual(lines.map((line) => expect.stringMatching(line)));
   return ended;
 }

@@ -7,7 +7,7 @@ import { runOn } from './support/postgres.ts';
 import { startReceiver } from './support/receiver.ts';
 import { freePort, spawnService, temporaryFolder } from './support/spawn.ts';
 
-it('ends with code 0 on SIGTERM while the database is away, and a later start repeats what it could not store', async () => {
+it.concurrent('ends with code 0 on SIGTERM while the database is away, and a later start repeats what it could not store', async () => {
   using folder = temporaryFolder();
   await using server = await createServerDatabase();
   using proxy = await openDatabaseProxy(server.databaseUrl);
@@ -41,7 +41,7 @@ it('ends with code 0 on SIGTERM while the database is away, and a later start re
   expect((await next.stop()).code).toBe(0);
 });
 
-it('says on SIGTERM that it is not ready, and takes calls for DRAIN_SECONDS more', async () => {
+it.concurrent('says on SIGTERM that it is not ready, and takes calls for DRAIN_SECONDS more', async () => {
   using folder = temporaryFolder();
   await using server = await createServerDatabase();
   const env = await settings(folder.path, server.databaseUrl);
