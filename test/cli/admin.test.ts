@@ -11,12 +11,15 @@ import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
 describe.each(engines)('admin commands on %s', (engine) => {
-  it('make, list and revoke keys while the service runs', async () => {
+  it('make, list and revoke keys while the service runs, by a socket for its owner alone if it is embedded', async () => {
     await using installation = await givenInstallation(engine);
     const { env, statusWith } = installation;
     const bootstrapKey = newApiKey();
+    const socket = join(env.DATA_DIR ?? '', 'admin.sock');
+    const isEmbedded = engine === 'pglite';
     await using service = spawnService({ ...env, BOOTSTRAP_API_KEY: bootstrapKey });
     await service.started();
+    expect(statSync(socket, { throwIfNoEntry: false })?.mode).toBe(isEmbedded ? 0o140600 : undefined);
 
     const listed = await admin(['keys', 'list'], env);
     const id = /^(key_\S+) .* BOOTSTRAP_API_KEY$/m.exec(listed.output)?.[1] ?? '';
@@ -36,21 +39,39 @@ describe.each(engines)('admin commands on %s', (engine) => {
       errors: `There is no key ${id}.\n`,
     });
 
-    expect(await service.stop()).toMatchObject({ code: 0, errors: '' });
+    await service.stop('SIGKILL');
+    expect(existsSync(socket)).toBe(isEmbedded);
+    expect((await admin(['projects'], env)).code).toBe(0);
     await using again = spawnService({ ...env, BOOTSTRAP_API_KEY: bootstrapKey });
     expect((await again.started()).output).toMatch(/WARNING +BOOTSTRAP_API_KEY was revoked and stays so/);
+    expect((await admin(['projects'], env)).errors).toBe('');
     expect(await statusWith(bootstrapKey)).toBe(401);
     expect(await statusWith(key)).toBe(200);
+    expect(await again.stop()).toMatchObject({ code: 0, errors: '' });
+    expect(existsSync(socket)).toBe(false);
   });
 
-  it('erase a project with its keys, forms and answers while the service runs, and leave others', async () => {
+  it('let whoever lost every key get in again, and erase a project while the service runs, and leave others', async () => {
     await using installation = await givenInstallation(engine);
     const { env, statusWith } = installation;
+
+    const lost = await admin(['keys', 'create', '--expires-in', '3600'], env);
+    const id = /^Made (key_\S+)/m.exec(lost.errors)?.[1] ?? '';
+    const listed = await admin(['keys', 'list', '--project', 'default'], env);
+    expect((await admin(['keys', 'revoke', id], env)).code).toBe(0);
+    const newKey = (await admin(['keys', 'create'], env)).output.trim();
+    const before = await admin(['projects'], env);
+
+    expect(listed.output).toContain(`${id}  default  …${lost.output.trim().slice(-4)}  *`);
+    expect(before.output).toMatch(/^ID +CREATED +KEYS +FORMS +NAME\nprj_\S+ +[\d-]{10} +1 +0 +default\n$/);
     await using service = spawnService(env);
-    const { firstKey = '' } = await service.started();
+    expect((await service.started()).firstKey).toBeUndefined();
+    expect(await statusWith(newKey)).toBe(200);
+    expect(await statusWith(lost.output.trim())).toBe(401);
+
     const made = await admin(['keys', 'create', '--project', 'shop'], env);
     const key = made.output.trim();
-    for (const each of [key, firstKey]) await givenAnswer(env, each);
+    for (const each of [key, newKey]) await givenAnswer(env, each);
     for (let n = 0; n < 2; n += 1) await givenAnswer(env, key, 'eve@example.com');
 
     const person = ['erase', 'shop', '--value', 'Eve@example.com'];
@@ -76,27 +97,8 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(verified).toMatchObject({ code: 0, errors: expect.stringMatching(/^Checked \d+ entries\./) });
     expect(verified.output).toMatch(/^default: entries 1 to \d+, hash [\da-f]{64}$/m);
     await until(async () => (await statusWith(key)) === 401);
-    expect(await statusWith(firstKey)).toBe(200);
+    expect(await statusWith(newKey)).toBe(200);
     expect((await admin(['erase', 'none', '--yes'], env)).errors).toBe('There is no project named none.\n');
-  });
-
-  it('do so when no service runs, so that whoever lost every key gets in again', async () => {
-    await using installation = await givenInstallation(engine);
-    const { env, statusWith } = installation;
-
-    const lost = await admin(['keys', 'create', '--expires-in', '3600'], env);
-    const id = /^Made (key_\S+)/m.exec(lost.errors)?.[1] ?? '';
-    const listed = await admin(['keys', 'list', '--project', 'default'], env);
-    expect((await admin(['keys', 'revoke', id], env)).code).toBe(0);
-    const made = await admin(['keys', 'create'], env);
-    const projects = await admin(['projects'], env);
-
-    expect(listed.output).toContain(`${id}  default  …${lost.output.trim().slice(-4)}  *`);
-    expect(projects.output).toMatch(/^ID +CREATED +KEYS +FORMS +NAME\nprj_\S+ +[\d-]{10} +1 +0 +default\n$/);
-    await using service = spawnService(env);
-    expect((await service.started()).firstKey).toBeUndefined();
-    expect(await statusWith(made.output.trim())).toBe(200);
-    expect(await statusWith(lost.output.trim())).toBe(401);
   });
 
   it('check the audit log, and say where it was changed', async () => {
@@ -197,26 +199,6 @@ describe('admin commands', () => {
     });
   });
 
-  it('go through a socket that is for its owner alone, and take the place of one that was left', async () => {
-    await using installation = await givenInstallation('pglite');
-    const { env } = installation;
-    const socket = join(env.DATA_DIR ?? '', 'admin.sock');
-    await using killed = spawnService(env);
-    await killed.started();
-    const { mode } = statSync(socket);
-    await killed.stop('SIGKILL');
-    expect(existsSync(socket)).toBe(true);
-    expect((await admin(['projects'], env)).code).toBe(0);
-
-    await using service = spawnService(env);
-    await service.started();
-
-    expect(mode & 0o777).toBe(0o600);
-    expect((await admin(['projects'], env)).errors).toBe('');
-    await service.stop();
-    expect(existsSync(socket)).toBe(false);
-  });
-
   it('are left out, with a warning, where the path of DATA_DIR is too long for a socket', async () => {
     using folder = temporaryFolder();
     const dataDir = join(folder.path, 'x'.repeat(100));
@@ -245,7 +227,7 @@ describe('admin commands', () => {
   });
 });
 
-/** Runs `npm run cli --` with these variables and no others of the service. */
+/** Runs what `npm run cli --` runs, with these variables and no others of the service. */
 async function spawnCli(args: string[], env: Record<string, string>) {
   const child = spawn(process.execPath, ['src/cli/main.ts', ...args], {
     cwd: join(import.meta.dirname, '../..'),
@@ -260,7 +242,6 @@ async function spawnCli(args: string[], env: Record<string, string>) {
   return { code: typeof code === 'number' ? code : null, output, errors };
 }
 
-/** A published form of a key's project, with an answer. */
 /** Opens the database, which nobody else uses. */
 async function onDatabase<T>(
   env: Record<string, string>,
@@ -276,6 +257,7 @@ async function onDatabase<T>(
   }
 }
 
+/** A published form of a key's project, with an answer. */
 async function givenAnswer(
   env: Record<string, string>,
   key: string,

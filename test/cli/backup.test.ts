@@ -10,30 +10,44 @@ import { spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
 
 describe('a backup of the embedded database', () => {
-  it('made while answers come in holds all that were acknowledged before it, and files and keys', async () => {
+  it('made while answers come in, by one at a time, holds all that were acknowledged before it, and files and keys', async () => {
     await using installation = await givenInstallation('pglite');
     const env: Record<string, string> = { ...installation.env, RATE_LIMIT: 'off', ACCESS_LOG: 'off' };
     const { DATA_DIR: dataDir = '' } = env;
-    const file = join(dirname(dataDir), 'backup.tar.gz');
     await using service = spawnService(env);
     const { firstKey = '' } = await service.started();
     const client = clientOf(env, firstKey);
     const form = await client.givenForm();
     const upload = await client.upload(form, 'kept');
     await client.submit(form, { file: { upload_id: upload } });
+    // So much that the copy of the first backup is still being packed when the second is asked for.
+    mkdirSync(join(dataDir, 'uploads', '00'), { recursive: true });
+    writeFileSync(join(dataDir, 'uploads', '00', 'large'), Buffer.alloc(32 * 1024 ** 2, 'x'));
     const load = startLoad(() => client.submit(form, { text: 'x'.repeat(500) }));
     await until(() => load.acknowledged.length > 100);
 
-    const made = await admin(['backup', file], env);
+    const outcomes = await Promise.all(
+      ['one', 'two'].map(async (name) => {
+        const file = join(dirname(dataDir), `${name}.tar.gz`);
+        return { file, ...(await admin(['backup', file], env)) };
+      }),
+    );
+    const [made, other] = outcomes.toSorted((a, b) => a.code - b.code);
+    if (made === undefined) throw new TypeError('There are two');
+    const { file } = made;
     const [, madeAt = ''] = /acknowledged before (\S+)\.$/m.exec(made.errors) ?? [];
     const before = load.acknowledged.filter(({ at }) => at < Date.parse(madeAt)).map(({ id }) => id);
     await load.stop();
+    await until(() => !existsSync(join(dataDir, 'backup.partial')));
+    const onto = await admin(['backup', file], env);
     await service.stop('SIGKILL');
     rmSync(dataDir, { recursive: true });
     const restored = await admin(['restore', file], env);
 
     expect(made.errors).toMatch(/^Backed up [\d.]+ MiB to .*\. Writes waited for \d\.\d\d s\.$/m);
-    expect(made.code).toBe(0);
+    expect([made.code, other?.code, onto.code]).toEqual([0, 1, 1]);
+    expect(other?.errors).toMatch(/^Another backup is under way\.$/m);
+    expect(readdirSync(dirname(dataDir)).filter((name) => name.endsWith('.partial'))).toEqual([]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(spawnSync('tar', ['-tzf', file], { encoding: 'utf8' }).stdout).toContain('secret.key\n');
     expect(restored.errors).toMatch(/^Read 2 projects, 2 forms, \d+ submissions, 1 api keys and 1 files\.$/m);
@@ -46,29 +60,6 @@ describe('a backup of the embedded database', () => {
     expect(before.filter((id) => !kept.has(id))).toEqual([]);
     expect(await client.read(upload)).toBe('kept');
   }, 60_000);
-
-  it('leaves nothing in the data folder, and is refused while another is made', async () => {
-    await using installation = await givenInstallation('pglite');
-    const { env } = installation;
-    const { DATA_DIR: dataDir = '' } = env;
-    const file = (name: string) => join(dirname(dataDir), name);
-    await using service = spawnService(env);
-    await service.started();
-    // So much that the copy of the first is still being packed.
-    mkdirSync(join(dataDir, 'uploads', '00'), { recursive: true });
-    writeFileSync(join(dataDir, 'uploads', '00', 'large'), Buffer.alloc(32 * 1024 ** 2, 'x'));
-
-    const [one, two] = await Promise.all([
-      admin(['backup', file('one.tar.gz')], env),
-      admin(['backup', file('two.tar.gz')], env),
-    ]);
-
-    expect(one.code + two.code).toBe(1);
-    expect(`${one.errors}${two.errors}`).toMatch(/^Another backup is under way\.$/m);
-    expect(readdirSync(dirname(dataDir)).filter((name) => name.endsWith('.partial'))).toEqual([]);
-    await until(() => !existsSync(join(dataDir, 'backup.partial')));
-    expect(await admin(['backup', file('one.tar.gz')], env)).toMatchObject({ code: 1 });
-  });
 
   it('of a service that is stopped is restored into an empty folder alone, and whole or not at all', async () => {
     await using installation = await givenInstallation('pglite');

@@ -8,7 +8,7 @@ import { admin, givenInstallation } from '../support/installation.ts';
 import { spawnService, temporaryFolder } from '../support/spawn.ts';
 
 describe.each(engines)('admin export on %s', (engine) => {
-  it('writes all of a project, and nothing of others, beside the service and without it', async () => {
+  it('writes all of a project that is there, and nothing of others, beside the service and without it', async () => {
     await using installation = await givenInstallation(engine);
     using target = temporaryFolder();
     const { env } = installation;
@@ -19,9 +19,15 @@ describe.each(engines)('admin export on %s', (engine) => {
     await givenThings(env, firstKey);
     const running = join(target.path, 'running');
     const stopped = join(target.path, 'stopped');
+    const used = join(target.path, 'used');
+    mkdirSync(used);
+    writeFileSync(join(used, 'mine'), 'x');
 
     const exported = await admin(['export', 'shop', running], env);
     const again = await admin(['export', 'shop', running], env);
+    const absent = await admin(['export', 'none', join(target.path, 'new')], env);
+    const nowhere = await admin(['export', 'default'], env);
+    const mixed = await admin(['export', 'default', used], env);
     await service.stop();
     const later = await admin(['export', 'shop', stopped], env);
 
@@ -31,6 +37,13 @@ describe.each(engines)('admin export on %s', (engine) => {
     );
     expect(exported.errors).toContain('1 uploads, 1 files.');
     expect(again).toMatchObject({ code: 1, errors: expect.stringMatching(/is not empty/) });
+    expect(absent).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/There is no project named none\.$/m),
+    });
+    expect(nowhere.code).toBe(2);
+    expect(mixed.code).toBe(1);
+    expect(readFileSync(join(used, 'mine'), 'utf8')).toBe('x');
     expect(later.code).toBe(0);
     const rows = (name: string, folder = running) => {
       const lines = readFileSync(join(folder, `${name}.ndjson`), 'utf8')
@@ -65,22 +78,6 @@ describe('admin export', () => {
         names.toSorted(),
       ]);
     }
-  });
-
-  it('refuses a project that is not there, and asks where to', async () => {
-    await using installation = await givenInstallation('pglite');
-    using target = temporaryFolder();
-    mkdirSync(join(target.path, 'used'));
-    writeFileSync(join(target.path, 'used', 'mine'), 'x');
-    const { env } = installation;
-
-    expect(await admin(['export', 'none', join(target.path, 'new')], env)).toMatchObject({
-      code: 1,
-      errors: expect.stringMatching(/There is no project named none\.$/m),
-    });
-    expect((await admin(['export', 'default'], env)).code).toBe(2);
-    expect((await admin(['export', 'default', join(target.path, 'used')], env)).code).toBe(1);
-    expect(readFileSync(join(target.path, 'used', 'mine'), 'utf8')).toBe('x');
   });
 });
 
