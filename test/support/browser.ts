@@ -53,6 +53,7 @@ export async function startBrowser(service: Pick<TestService, 'url'>): Promise<T
       const found = await page.evaluate(`axe.run(document, {
         runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
         rules: { 'target-size': { enabled: true } },
+        resultTypes: ['violations'],
       }).then(({ violations }) => violations)`);
       return (found as { id: string; nodes: { html: string }[] }[]).flatMap(({ id, nodes }) =>
         nodes.map((node) => `${id}: ${node.html}`),
