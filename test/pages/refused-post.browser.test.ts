@@ -148,7 +148,7 @@ describe('a refused post of a site’s own form', { timeout: 60_000 }, () => {
         mimeType: 'text/plain',
         buffer: Buffer.from(text),
       });
-      const page = await browser.open('/health', { javaScriptEnabled });
+      await using page = await browser.open('/health', { javaScriptEnabled });
       await page.goto(`${site.origin}/contact`);
       await page.fill('[name=email]', 'ada');
       await page.setInputFiles('[name=cv]', file('cv.txt', 'my life'));
