@@ -183,7 +183,7 @@ describe.skipIf(noBrowser)('a form’s own page', { timeout: 60_000 }, () => {
     const settings = { embedOrigins: [site.origin], allowPartial: true };
     const form = await service.givenPublishedForm({ fields: steps, settings });
     formId = form.id;
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
 
     const frame = page.frameLocator('iframe');
     await frame.locator('[name=laptop][value=false]').check();
@@ -206,7 +206,7 @@ describe.skipIf(noBrowser)('a form’s own page', { timeout: 60_000 }, () => {
     );
     const form = await service.givenPublishedForm({ settings: { embedOrigins: [site.origin] } });
     formId = form.id;
-    const page = await browser.open(site.origin, { viewport: { width: 360, height: 640 } });
+    await using page = await browser.open(site.origin, { viewport: { width: 360, height: 640 } });
     const frame = page.frameLocator('iframe');
 
     expect(await page.locator('iframe').count()).toBe(0);

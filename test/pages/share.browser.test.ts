@@ -120,7 +120,7 @@ describe.skipIf(noBrowser)('the page after an activation', { timeout: 60_000 }, 
     const { share } = (await service.get(`/v1/forms/${form.id}`)).json.form;
 
     body = share.html;
-    const page = await browser.open(site.origin);
+    await using page = await browser.open(site.origin);
     await page.fill('[name=email]', 'html@example.com');
     await page.click('button');
     await page.waitForSelector('h1.done');
