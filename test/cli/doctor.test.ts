@@ -6,7 +6,7 @@ import { admin, givenInstallation } from '../support/installation.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { spawnService, temporaryFolder } from '../support/spawn.ts';
 
-describe.each(engines)('admin doctor on %s', (engine) => {
+describe.concurrent.each(engines)('admin doctor on %s', (engine) => {
   it('finds nothing wrong beside a service that runs, and ends with 0', async () => {
     await using installation = await givenInstallation(engine);
     await using mails = await startMailServer();

@@ -154,7 +154,7 @@ describe('listening', () => {
   });
 });
 
-describe('npm run cli -- listen', () => {
+describe.concurrent('npm run cli -- listen', () => {
   it('posts the real events, signed, to a local address and prints what it answers', async () => {
     await using service = await startService();
     await using receiver = await startReceiver((_, response) => void response.writeHead(418).end('tea'));
