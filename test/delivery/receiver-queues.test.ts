@@ -79,7 +79,7 @@ function openQueues({ workers = 64 } = {}) {
           id: claim.id,
           end: (tookMs) => {
             onSent(tookMs);
-            resolve();
+            resolve(true);
           },
         });
       }),

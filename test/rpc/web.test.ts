@@ -71,6 +71,7 @@ describe('a browser that asks for a page of another origin', () => {
       'SubmissionsService/CreateDemoSubmission',
       'UploadsService/CreateUpload',
       'UploadsService/UploadFile',
+      'UploadsService/GetLinkedUpload',
     ]);
   });
 

@@ -36,7 +36,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
       while (mayStart(queue)) {
         const next = queue.waiting.shift();
         if (next === undefined) break;
-        if (performance.now() - next.since > LONGEST_WAIT_MS) track(queue, next.claim, release(next.claim));
+        if (performance.now() - next.since > LONGEST_WAIT_MS) track(queue, next.claim, released(next.claim));
         else start(queue, next.claim);
         if (ready.size > 1) break;
       }
@@ -82,11 +82,13 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
   }
 
   function releaseWaiting(queue: Queue): void {
-    for (const { claim } of queue.waiting.splice(0)) track(queue, claim, release(claim));
+    for (const { claim } of queue.waiting.splice(0)) track(queue, claim, released(claim));
   }
 
-  function track(queue: Queue, claim: Claim, work: Promise<void>): void {
-    const done = work.finally(() => {
+  const released = (claim: Claim) => release(claim).then(() => false);
+
+  function track(queue: Queue, claim: Claim, work: Promise<boolean>): void {
+    const done = work.then((taken) => {
       underWay.delete(done);
       claimed -= 1;
       claimedBytes -= bytesOf(claim);
@@ -95,7 +97,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
       if (queue.claimed === 0) queues.delete(queue.receiver);
       if (queue.share.claimed === 0) shares.delete(queue.share.name);
       const enough = concurrency.of(queue.receiver) / 2;
-      if (claimed <= maxClaimed / 2 && queue.claimed <= enough) onCapacity();
+      if (claimed <= maxClaimed / 2 && queue.claimed <= enough) onCapacity(taken);
     });
     underWay.add(done);
   }
@@ -170,7 +172,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
         claimed += 1;
         claimedBytes += bytesOf(claim);
         if (claimedBytes > 2 * MAX_CLAIMED_BYTES) {
-          track(queue, claim, release(claim));
+          track(queue, claim, released(claim));
         } else {
           queue.waiting.push({ claim, since: performance.now() });
           ready.add(queue);
@@ -227,13 +229,13 @@ export type QueueOptions = {
   workers: () => number;
   /**
    * Sends a delivery, calls `onSent` with how long the answer took (for ever, if there was none), and resolves
-   * when the result is stored. Must not throw.
+   * when the result is stored: to whether the receiver took it. Must not throw.
    */
-  send: (claim: Claim, onSent: (tookMs: number) => void) => Promise<void>;
+  send: (claim: Claim, onSent: (tookMs: number) => void) => Promise<boolean>;
   /** Lets any process claim the delivery again. Must not throw. */
   release: (claim: Claim) => Promise<void>;
-  /** Called when there is enough capacity for a further claim. */
-  onCapacity: () => void;
+  /** Called when there is enough capacity for a further claim, and whether the last delivery was taken. */
+  onCapacity: (taken: boolean) => void;
 };
 
 type Queue = {

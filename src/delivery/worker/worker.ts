@@ -27,11 +27,14 @@ export function createWorker(options: WorkerOptions): Worker {
     workers: () => adaptive.current(),
     send,
     release: ({ id, lease }) => settle({ id, lease, status: 'pending', delayMs: 0 }),
-    onCapacity: () => moreDue && loop.wake(),
+    // A receiver that fails may have its other deliveries postponed just now: what is left of a page can wait for that.
+    onCapacity: (taken) => (isPageLeft || (moreDue && taken)) && loop.wake(),
   });
   let turnAfter: Turn | null = null;
   /** Whether more was due than could be claimed. */
   let moreDue = false;
+  /** Whether that was as much as is looked at, or claimed, at once. */
+  let isPageLeft = false;
   let stopped = false;
   /** Until then nothing is claimed, since nearly all that is due is for receivers at their limits. */
   let blockedUntil = 0;
@@ -49,7 +52,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const places = queues.places();
     const limit = Math.min(places.total, MAX_CLAIM);
     if (limit <= 0) {
-      moreDue = true;
+      isPageLeft = true;
       return false;
     }
     const since = new Date(watermark.since());
@@ -59,6 +62,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (due.claims.length > 0) metrics?.onBatch('claims', due.claims.length);
     queues.add(due.claims);
     moreDue = due.more;
+    isPageLeft = due.pageFull || (due.more && due.claims.length >= limit);
     if (!due.pageFull || due.claims.length >= limit / 2) return false;
 
     // The page is full of receivers that are at their limits: claim for the others by their names.
@@ -72,13 +76,14 @@ export function createWorker(options: WorkerOptions): Worker {
     return false;
   }
 
-  async function send(claimed: Claim, onSent: (tookMs: number) => void): Promise<void> {
+  async function send(claimed: Claim, onSent: (tookMs: number) => void): Promise<boolean> {
     const startedAt = performance.now();
     const { result, gone } = await attempt(claimed, signal);
     onSent(isUnanswered(result) ? Number.POSITIVE_INFINITY : performance.now() - startedAt);
     await adaptive.measure(() => settle(result));
     if (gone) await onGone(claimed.receiver);
     if (result.delayMs !== undefined && result.delayMs < POLLED_MS) setTimeout(loop.wake, result.delayMs);
+    return result.status === 'delivered';
   }
 
   return {
