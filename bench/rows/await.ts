@@ -162,18 +162,15 @@ async function reportWaits(
   report: Report,
   { way, service, sessionIds, open, seconds }: WaitsOptions,
 ): Promise<void> {
-  await sleep(IDLE_MS);
-  const idle = await shareOfCore(service, seconds);
   const { mib, close } = await memoryOf(service, sessionIds, open);
   const waiting = await shareOfCore(service, seconds);
   close();
+  await sleep(SETTLE_MS);
+  const idle = await shareOfCore(service, seconds);
   report.atMost(`${WAITS} waits by ${way}, memory`, mib, 100, 'MiB');
-  report.fact(`the same process before, of a core`, `${idle.toFixed(2)} %`);
+  report.fact(`the same process after them, of a core`, `${idle.toFixed(2)} %`);
   report.atMost(`${WAITS} waits by ${way}, of a core more than that`, waiting - idle, 0.2, '%');
 }
-
-/** Time for what a start leaves to be done. */
-const IDLE_MS = 5_000;
 
 /** The share of a core that a process uses, in per cent. */
 async function shareOfCore(service: Pick<Service, 'usage'>, seconds: number): Promise<number> {
