@@ -23,7 +23,9 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
   const { database } = context;
   const waits = createSessionWaits(context);
 
-  async function answer(session: Session) {
+  /** Recorded here, not when the call begins: until then it has shown nothing, and thousands may wait. */
+  async function answer(call: HandlerContext, session: Session) {
+    noteSession(context, call, session);
     const form = await publishedForm(context.forms, session.formId);
     return { session: sessionToMessage(context, form, session) };
   }
@@ -56,9 +58,9 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
     const deadlineMs = (call.timeoutMs() ?? Number.POSITIVE_INFINITY) - BEFORE_DEADLINE_MS;
     const caller = callerOf(call);
     const session = await ownSession(database, caller, sessionId);
-    noteSession(context, call, session);
-    if (session.status !== 'open') return answer(session);
-    return wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs)).then(answer);
+    if (session.status !== 'open') return answer(call, session);
+    const ended = wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs));
+    return ended.then((read) => answer(call, read));
   };
 }
 
