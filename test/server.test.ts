@@ -200,7 +200,10 @@ async function givenFailures(service: TestService): Promise<Failure[]> {
   const session = async () => (await service.post(`/v1/forms/${form.id}/sessions`)).json.session.id;
   const [submitted, expired] = [await session(), await session()];
   await service.post(`/v1/sessions/${submitted}/submit`, { answers: { email: 'ann@example.com' } });
-  await service.database.execute('update sessions set expires_at = now() where id = $1', [expired]);
+  await service.database.execute(
+    "update sessions set expires_at = now() - interval '1 second' where id = $1",
+    [expired],
+  );
   const weak = await service.givenKey(['submissions:read']);
   const anyone = { key: null };
   const evil = { key: null, headers: { origin: 'https://evil.example' } };

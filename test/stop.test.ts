@@ -30,7 +30,7 @@ it.concurrent('ends with code 0 on SIGTERM while the database is away, and a lat
   await proxy.mend();
   await runOn(
     server.databaseUrl,
-    'update delivery_queue set first_lease_until = now() where first_lease_until is not null',
+    "update delivery_queue set first_lease_until = now() - interval '1 second' where first_lease_until is not null",
   );
   await using next = spawnService(env);
   await next.started();

@@ -140,7 +140,10 @@ describe.each(engines)('ask_person on %s', (engine) => {
   });
 
   async function expire(id: string): Promise<void> {
-    await service.database.execute('update sessions set expires_at = now() where id = $1', [id]);
+    await service.database.execute(
+      "update sessions set expires_at = now() - interval '1 second' where id = $1",
+      [id],
+    );
   }
 });
 
