@@ -50,6 +50,7 @@ export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Se
 /** Counts time in checks, which come every `checkEveryMs`. */
 function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: TimeOuts): SessionWatch {
   const checksIn = (ms: number) => Math.ceil(ms / timeOuts.checkEveryMs);
+  const streamCheck = checksIn(timeOuts.stalledMs / STREAM_CHECKS);
   const streams = new Map<ServerHttp2Stream, { waiting: number; checks: number }>();
   const [age, idle, silent] = [{ checks: 0 }, { checks: 0 }, { checks: 0 }];
   let settingsOwed = 2;
@@ -97,7 +98,7 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   function checkStreams(): void {
     for (const [stream, stalled] of streams) {
       const waiting = stream.bufferSize;
-      stalled.checks = waiting > 0 && waiting === stalled.waiting ? stalled.checks + STREAM_CHECK : 0;
+      stalled.checks = waiting > 0 && waiting === stalled.waiting ? stalled.checks + streamCheck : 0;
       stalled.waiting = waiting;
       if (stalled.checks > checksIn(timeOuts.stalledMs)) stream.close(constants.NGHTTP2_CANCEL);
     }
@@ -111,13 +112,13 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
       else if (session.destroyed) return;
       checkIdle();
       checkSilent();
-      if (age.checks % STREAM_CHECK === 0) checkStreams();
+      if (age.checks % streamCheck === 0) checkStreams();
     },
   };
 }
 
-/** Streams are looked at with every eighth check of their connection: thousands may wait for hours. */
-const STREAM_CHECK = 8;
+/** How often a stream is looked at before it is ended as stalled. Seldom, since thousands may wait for hours. */
+const STREAM_CHECKS = 8;
 
 /** Of one connection: what clients such as browsers and those of gRPC take for granted. */
 const MAX_STREAMS = 100;
