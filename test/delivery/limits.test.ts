@@ -46,7 +46,7 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     await using delivery = startDelivery(database, { settings: { schedule: [0, 0, 3600] } });
 
     await expect
-      .poll(() => findWebhook(database, form.projectId, webhook.id), { timeout: 15_000 })
+      .poll(() => findWebhook(database, form.projectId, webhook.id))
       .toMatchObject({ active: false, disabledReason: 'Its first 10 attempts failed.' });
     await database.execute(`update delivery_queue set due_at = now() - interval '1 second'`);
     delivery.notify();

@@ -131,7 +131,7 @@ async function ask(
 /** Waits until no mail waits any more. */
 async function finished(database: Database): Promise<void> {
   const rows = () => database.select('select id from delivery_queue');
-  await until(async () => (await rows()).length === 0, 15_000);
+  await until(async () => (await rows()).length === 0);
 }
 
 function linkIn(mail: ReceivedMail | undefined): string {

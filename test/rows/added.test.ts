@@ -162,9 +162,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
     await service.post(form.activate_url, { email: 'mailed@example.com' });
 
     await expect
-      .poll(async () => (await service.get(`/v1/forms/${form.id}/deliveries`)).json.deliveries, {
-        timeout: 15_000,
-      })
+      .poll(async () => (await service.get(`/v1/forms/${form.id}/deliveries`)).json.deliveries)
       .toMatchObject([
         { channel: 'mail', address: 'mailed@example.com', webhook_id: null, status: 'delivered' },
       ]);

@@ -170,7 +170,7 @@ describe('streams of submissions', () => {
     let text = String(head);
     socket.setEncoding('latin1').on('data', (chunk) => (text += chunk));
     socket.resume();
-    await until(() => text.split('event: submission').length > count, 20_000);
+    await until(() => text.split('event: submission').length > count);
 
     socket.destroy();
     const ids = [...text.matchAll(/"submission":\{"id":"(sub_\w+)"/g)].map(([, id]) => id);

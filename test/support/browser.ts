@@ -30,7 +30,7 @@ export async function startBrowser(service: Pick<TestService, 'url'>): Promise<T
       await context.addInitScript(`addEventListener('securitypolicyviolation', (event) =>
         console.error('Blocked: ' + event.violatedDirective + ' ' + event.blockedURI))`);
       const page = await context.newPage();
-      page.setDefaultTimeout(20_000);
+      page.setDefaultTimeout(30_000);
       page.on('pageerror', (error) => problems.push(String(error)));
       page.on('dialog', (dialog) => {
         problems.push(`Dialog: ${dialog.message()}`);

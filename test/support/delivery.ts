@@ -245,7 +245,7 @@ export async function expectFinished(
       deliveries = (await listDeliveries(database, { formId: form.id }, { limit: 100 })).items;
       return deliveries.length >= count && deliveries.every(({ delivery }) => delivery.status !== 'pending');
     },
-    15_000,
+    undefined,
     states,
   );
   return deliveries.reverse();

@@ -37,7 +37,7 @@ export async function startMailServer(refuse: Refusal = () => undefined) {
     url: `smtp://127.0.0.1:${port}`,
     mails,
     /** Waits until so many mails have arrived, and returns them. */
-    async expectMails(count: number, withinMs = 15_000): Promise<ReceivedMail[]> {
+    async expectMails(count: number, withinMs = 30_000): Promise<ReceivedMail[]> {
       await until(
         () => mails.length >= count,
         withinMs,

@@ -35,7 +35,7 @@ export async function startReceiver(
     /** How many connections were made, with or without a request. */
     connections: () => connections,
     /** Waits until so many requests have arrived, and returns them. */
-    async expectRequests(count: number, withinMs = 15_000): Promise<Received[]> {
+    async expectRequests(count: number, withinMs = 30_000): Promise<Received[]> {
       await until(
         () => received.length >= count,
         withinMs,

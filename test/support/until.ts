@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** Waits until a condition holds and returns what it gave; fails with what `state` says if it does not in time. */
 export async function until<T>(
   condition: () => T | Promise<T>,
-  withinMs = 15_000,
+  withinMs = 30_000,
   state: () => string = () => 'the condition does not hold',
 ): Promise<Exclude<Awaited<T>, Falsy>> {
   const deadline = performance.now() + withinMs;
