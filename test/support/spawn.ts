@@ -47,9 +47,15 @@ export function spawnService(
   };
 }
 
-/** A port that was free a moment ago, out of those that no system gives to outgoing connections. */
+/**
+ * A port that was free a moment ago, out of those that no system gives to outgoing connections. Test files that
+ * run at the same time get none that another has got, which may not listen there yet.
+ */
 export async function freePort(): Promise<number> {
-  const port = randomInt(10_000, 32_000);
+  const worker = Number(process.env.VITEST_POOL_ID ?? 0) % PORT_RANGES;
+  // The next port is left to those that need two in a row.
+  const port = 10_000 + worker * PORTS_A_WORKER + 2 * randomInt(PORTS_A_WORKER / 2);
+  if (givenPorts.has(port)) return freePort();
   const server = createServer().listen(port, '127.0.0.1');
   try {
     await once(server, 'listening');
@@ -58,8 +64,14 @@ export async function freePort(): Promise<number> {
   }
   server.close();
   await once(server, 'close');
+  givenPorts.add(port);
   return port;
 }
+
+/** Far more than one worker of a run asks for. */
+const PORTS_A_WORKER = 4_400;
+const PORT_RANGES = 5;
+const givenPorts = new Set<number>();
 
 /** A folder of its own under the system's temporary one, removed at the end of its scope. */
 export function temporaryFolder(): Disposable & { path: string } {
