@@ -1,39 +1,56 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createAdaptiveWorkers } from '../../src/delivery/worker/adaptive-workers.ts';
-import { until } from '../support/until.ts';
 
-it('sends less at once while the event loop is slow, and all again after', async () => {
+/** What a tenth of a second takes that is on time. */
+const TICK_MS = 100;
+
+/** By the clock that lateness is measured with. */
+let nowMs: number;
+
+beforeEach(() => {
+  nowMs = 0;
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+it('sends less at once while the event loop is slow, and all again two seconds after', () => {
   const workers = createAdaptiveWorkers(64);
   const atRest = workers.current();
 
-  while (workers.current() > 8) {
-    block(200);
-    await nextTurn();
-  }
-  await until(() => workers.current() === 64);
+  for (let ticks = 0; ticks < 10; ticks += 1) pass({ lateMs: 60 });
+  const least = workers.current();
+  for (let ticks = 0; ticks < 20; ticks += 1) pass();
 
-  expect(atRest).toBe(64);
+  expect([atRest, least, workers.current()]).toEqual([64, 8, 64]);
   workers.stop();
 });
 
 it('sends less at once while the database is slow, and never nothing', async () => {
   const workers = createAdaptiveWorkers(4);
+  const tickWith = async (databaseMs: number) => {
+    const begun = nowMs;
+    await workers.measure(async () => {
+      nowMs = begun + databaseMs;
+    });
+    // The event loop is on time all the while.
+    nowMs = begun;
+    pass();
+  };
 
-  let least = 4;
-  while (least > 1) {
-    await workers.measure(() => sleep(300));
-    await nextTurn();
-    await sleep(110);
-    least = Math.min(least, workers.current());
-  }
-  await until(() => workers.current() === 4);
+  for (let ticks = 0; ticks < 10; ticks += 1) await tickWith(300);
+  const least = workers.current();
+  for (let ticks = 0; ticks < 20; ticks += 1) await tickWith(40);
 
-  expect(least).toBe(1);
+  expect([least, workers.current()]).toEqual([1, 4]);
   workers.stop();
 });
 
-function block(ms: number): void {
-  const end = performance.now() + ms;
-  while (performance.now() < end);
+/** Lets a tick of the event loop come, so late. */
+function pass({ lateMs = 0 } = {}): void {
+  nowMs += TICK_MS + lateMs;
+  vi.advanceTimersByTime(TICK_MS);
 }
