@@ -35,17 +35,22 @@ describe.each(engines)('metrics on %s', (engine) => {
     await failureOf(service.client(SubmissionsService, 'connect').createSubmission({ formId: 'none' }));
 
     const route = '/api/forms/:id/submissions';
+    const rpc = '/forms.v1.SubmissionsService/CreateSubmission';
+    // Calls are counted when they have been answered.
     const metrics = await until(async () => {
       const text = await scrape();
-      const counted = metricIn(text, 'forms_refusals_total', { route, reason: 'invalid' });
-      return counted !== undefined && text;
+      const counted = [
+        metricIn(text, 'forms_refusals_total', { route, reason: 'invalid' }),
+        metricIn(text, 'forms_refusals_total', { route: rpc, reason: 'not_found' }),
+        metricIn(text, 'forms_request_duration_seconds_count', { route: rpc, status: 'NotFound' }),
+      ];
+      return !counted.includes(undefined) && text;
     });
     const requests = (labels: object) => metricIn(metrics, 'forms_request_duration_seconds_count', labels);
     expect(requests({ route, method: 'POST', status: '201' })).toBe(1);
     expect(requests({ route, method: 'POST', status: '422' })).toBeGreaterThanOrEqual(1);
     expect(requests({ route: 'none', method: 'GET', status: '404' })).toBe(1);
     expect(requests({ route: '/forms.v1.FormsService/ListForms', status: '200' })).toBe(1);
-    const rpc = '/forms.v1.SubmissionsService/CreateSubmission';
     expect(requests({ route: rpc, status: 'NotFound' })).toBe(1);
     expect(metricIn(metrics, 'forms_refusals_total', { route: rpc, reason: 'not_found' })).toBe(1);
     expect(metricIn(metrics, 'forms_submissions_accepted_total', { status: 'accepted' })).toBe(1);

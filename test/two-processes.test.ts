@@ -7,6 +7,7 @@ import { createServerDatabase } from './support/database.ts';
 import { type EventSource, openEventSource } from './support/event-source.ts';
 import { type Process, startProcess } from './support/processes.ts';
 import { temporaryFolder } from './support/spawn.ts';
+import { until } from './support/until.ts';
 
 describe('two processes on one database', () => {
   let owned: AsyncDisposableStack;
@@ -27,25 +28,32 @@ describe('two processes on one database', () => {
 
   it('end the waits and feed the streams of each other within a second', async () => {
     await using stream = await watch(here);
-    const id = await givenSession();
-    const status = async (reply: Promise<Reply>) => ({
-      status: (await reply).session.status,
-      at: performance.now(),
-    });
-    const byRest = status(call(here, 'GET', `/v1/sessions/${id}?wait=60`));
-    const byRpc = sessionsOf(here)
-      .awaitSession({ sessionId: id })
-      .then(({ session }) => ({ status: session?.status, at: performance.now() }));
-    await call(here, 'GET', `/v1/sessions/${id}`);
+    const slowest: number[] = [];
 
-    const submitted = await call(there, 'POST', `/v1/sessions/${id}/submit`, { answers });
-    const submittedAt = performance.now();
+    for (const round of [1, 2, 3, 4, 5]) {
+      const id = await givenSession();
+      const status = async (reply: Promise<Reply>) => ({
+        status: (await reply).session.status,
+        at: performance.now(),
+      });
+      const byRest = status(call(here, 'GET', `/v1/sessions/${id}?wait=60`));
+      const byRpc = sessionsOf(here)
+        .awaitSession({ sessionId: id })
+        .then(({ session }) => ({ status: session?.status, at: performance.now() }));
+      await call(here, 'GET', `/v1/sessions/${id}`);
 
-    const [rest, rpc, [event]] = await Promise.all([byRest, byRpc, stream.expectEvents(1)]);
-    const streamedAt = performance.now();
-    expect([rest.status, rpc.status]).toEqual(['submitted', SessionStatus.SUBMITTED]);
-    expect(JSON.parse(event?.data ?? '').submission.id).toBe(submitted.submission_id);
-    for (const at of [rest.at, rpc.at, streamedAt]) expect(at - submittedAt).toBeLessThan(1_000);
+      const submitted = await call(there, 'POST', `/v1/sessions/${id}/submit`, { answers });
+      const submittedAt = performance.now();
+
+      const [rest, rpc, events] = await Promise.all([byRest, byRpc, stream.expectEvents(round)]);
+      const streamedAt = performance.now();
+      expect([rest.status, rpc.status]).toEqual(['submitted', SessionStatus.SUBMITTED]);
+      expect(JSON.parse(events[round - 1]?.data ?? '').submission.id).toBe(submitted.submission_id);
+      slowest.push(Math.max(rest.at, rpc.at, streamedAt) - submittedAt);
+    }
+
+    // The median: on a busy machine anything may take a second once.
+    expect(slowest.toSorted((a, b) => a - b)[2]).toBeLessThan(1_000);
   });
 
   it('let a stream go on in the other, and answer those who wait when they stop', async () => {
@@ -60,14 +68,15 @@ describe('two processes on one database', () => {
     const took = performance.now() - stoppedAt;
     const accepted = await call(there, 'POST', `/api/forms/${formId}/submissions`, { answers });
     await using next = await watch(there, { 'last-event-id': stream.lastId() });
-    await next.expectEvents(1);
+    // What came shortly before its cursor may come again.
+    await until(() => next.text().includes(accepted.submission_id));
 
     expect(stopped.code, stopped.errors).toBe(0);
-    expect(took).toBeLessThan(5_000);
+    // Before the calls under way are given up.
+    expect(took).toBeLessThan(9_000);
     expect((await byRest).session.status).toBe('open');
     expect((await byRpc).session?.status).toBe(SessionStatus.OPEN);
     expect(stream.text().endsWith('event: bye\ndata: {}\n\n')).toBe(true);
-    expect(next.text()).toContain(accepted.submission_id);
   });
 
   async function givenSession(): Promise<string> {

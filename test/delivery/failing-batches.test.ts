@@ -150,9 +150,8 @@ it('makes mails at once after the clock stepped back by an hour', async () => {
   const [id, at] = [newId('evt', now()), new Date(now())];
   await givenEvent(database, form, 'owner.change_requested', { address: 'new@example.com' });
   await database.execute('update events set id = $1, created_at = $2 where fanned_out_at is null', [id, at]);
-  const writtenAt = performance.now();
   delivery.notify();
 
+  // Otherwise after an hour.
   await until(() => mailServer.mails.length === 2);
-  expect(performance.now() - writtenAt).toBeLessThan(5_000);
 });

@@ -54,15 +54,17 @@ describe.each(['grpcUrl', 'url'] as const)('a connection over HTTP/2 to the port
 
   it('that is silent but answers pings keeps its call, longer than any time-out', async () => {
     const called = Promise.withResolvers<() => void>();
+    const pongMs = 1_000;
     await using listeners = await startListeners({
-      timeOuts,
+      timeOuts: { ...timeOuts, pongMs },
       grpc: (_request, response) => called.resolve(() => response.end('at last')),
     });
     using client = openSession(listeners[port]);
     const stream = client.session.request({ ':path': '/' });
 
     const answer = await called.promise;
-    for (let pings = 0; pings < 5; pings += 1) await once(client.session, 'ping');
+    const begun = performance.now();
+    while (performance.now() - begun < 1.5 * pongMs) await once(client.session, 'ping');
     answer();
 
     expect(await text(stream)).toBe('at last');
@@ -70,7 +72,7 @@ describe.each(['grpcUrl', 'url'] as const)('a connection over HTTP/2 to the port
 
   it('that never takes an answer loses its stream, and keeps the others', async () => {
     await using listeners = await startListeners({
-      timeOuts,
+      timeOuts: { ...timeOuts, http2IdleMs: 20_000 },
       grpc: (request, response) =>
         void response.end(request.url === '/' ? Buffer.alloc(1024 * 1024) : 'small'),
     });

@@ -8,6 +8,9 @@ import { anyone, deniedAs } from './given.ts';
 
 const answers = { email: 'ann@example.com' };
 
+/** Nothing but its end makes a wait of sixty seconds as short. */
+const LONG_BEFORE_MS = 20_000;
+
 describe.each(engines)('waiting for a session on %s', (engine) => {
   let service: TestService;
   let formId: string;
@@ -33,7 +36,7 @@ describe.each(engines)('waiting for a session on %s', (engine) => {
     const submitted = await service.post(`/v1/sessions/${id}/submit`, { answers });
 
     expect(await Promise.all(waiting)).toEqual(waiting.map(() => submitted.json.submission_id));
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(performance.now() - startedAt).toBeLessThan(LONG_BEFORE_MS);
   });
 
   it('answers when a person submits the page, when it is cancelled, and when its time is over', async () => {
@@ -57,11 +60,11 @@ describe.each(engines)('waiting for a session on %s', (engine) => {
   });
 
   it('goes on waiting when the session is extended', async () => {
-    const id = await givenSession({ expires_in: 1 });
+    const id = await givenSession({ expires_in: 3 });
     const waiting = service.get(`/v1/sessions/${id}?wait=60`);
     await untilTakenUp(id);
     const { json } = await service.patch(`/v1/sessions/${id}`, { expires_in: 600 });
-    await until(() => Date.now() > Date.parse(json.session.created_at) + 1_200);
+    await until(() => Date.now() > Date.parse(json.session.created_at) + 3_200);
 
     await service.post(`/v1/sessions/${id}/submit`, { answers });
 
@@ -76,7 +79,7 @@ describe.each(engines)('waiting for a session on %s', (engine) => {
     const { json } = await service.get(`/v1/sessions/${id}?wait=60`);
 
     expect(json).toEqual((await service.get(`/v1/sessions/${id}`)).json);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    expect(performance.now() - startedAt).toBeLessThan(LONG_BEFORE_MS);
   });
 
   it('answers with the open session after its time-out, and before the deadline of the call', async () => {
@@ -90,9 +93,9 @@ describe.each(engines)('waiting for a session on %s', (engine) => {
       client
         .awaitSession({ sessionId: id, timeout: { seconds: 1n } })
         .then(({ session }) => [session?.status, took()]),
-      client
-        .awaitSession({ sessionId: id, timeout: { seconds: 60n } }, { timeoutMs: 1_500 })
-        .then(({ session }) => [session?.status, took()]),
+      beforeDeadline(() =>
+        client.awaitSession({ sessionId: id, timeout: { seconds: 60n } }, { timeoutMs: 1_500 }),
+      ).then(({ session }) => [session?.status, took()]),
     ]);
 
     expect([byRest[0], byRpc[0], inTime[0]]).toEqual(['open', SessionStatus.OPEN, SessionStatus.OPEN]);
@@ -184,6 +187,16 @@ describe.each(engines)('waiting for a session on %s', (engine) => {
 
     expect((await waiting).json.error.reason).toBe('invalid_key');
   });
+
+  /** The answer of a call: of one in three, for on a busy machine half a second before the deadline can be too late. */
+  async function beforeDeadline<T>(call: () => Promise<T>): Promise<T> {
+    for (let tries = 1; tries < 3; tries += 1) {
+      const answer = await call().catch((error: unknown) => ConnectError.from(error));
+      if (!(answer instanceof ConnectError)) return answer;
+      expect(answer.code).toBe(Code.DeadlineExceeded);
+    }
+    return call();
+  }
 
   async function givenSession(request: object = {}): Promise<string> {
     const opened = await service.post(`/v1/forms/${formId}/sessions`, request);

@@ -321,7 +321,10 @@ describe.each(engines)('the rows of forms, submissions and sessions on %s', (eng
   it('12, 13, 14: a session is expired from the instant of expires_at, for every reader', async () => {
     const session = await givenSession(form, { prefill: answers });
     const path = `/v1/sessions/${session.id}`;
-    await service.database.execute('update sessions set expires_at = now() where id = $1', [session.id]);
+    await service.database.execute(
+      `update sessions set expires_at = date_trunc('milliseconds', now()) where id = $1`,
+      [session.id],
+    );
 
     expect((await service.get(path)).json.session.status).toBe('expired');
     expect(deniedAs(await service.patch(path, { extend_by: 60 }))).toEqual([

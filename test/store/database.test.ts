@@ -11,9 +11,13 @@ describe.each(engines)('the database on %s', (engine) => {
   it('answers by its own clock', async () => {
     await using database = await openTestDatabase(engine);
 
+    const before = Date.now();
     const now = await database.now();
+    const after = Date.now();
 
-    expect(Math.abs(now.getTime() - Date.now())).toBeLessThan(5_000);
+    // Both clocks are this machine's, and each is rounded.
+    expect(now.getTime()).toBeGreaterThanOrEqual(before - 1);
+    expect(now.getTime()).toBeLessThanOrEqual(after + 1);
     expect(await database.isReady()).toBe(true);
   });
 
@@ -112,7 +116,7 @@ describe('a server shared by several instances', () => {
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
     );
 
-    await expect.poll(() => heard, { timeout: 5_000 }).toBe(2);
+    await expect.poll(() => heard).toBe(2);
     await two.notify('wake');
     await expect.poll(() => heard).toBe(3);
     await stop();

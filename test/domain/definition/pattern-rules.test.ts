@@ -70,10 +70,10 @@ describe('the patterns of a form', () => {
       pattern: `${pattern.slice(0, 250)}${index}`,
     }));
 
-    const started = performance.now();
+    const before = process.threadCpuUsage();
     const refused = refusals(sent({ fields }));
 
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(process.threadCpuUsage(before).user).toBeLessThan(1_000_000);
     expect(refused.length).toBeGreaterThan(90);
     expect(new Set(refused.map((each) => each.replace(/\d+/, 'N')))).toEqual(
       new Set(['fields.N.pattern invalid_string']),

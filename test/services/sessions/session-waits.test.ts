@@ -14,16 +14,16 @@ it('wakes for what came while nobody waited, once, and for nothing else', async 
     return performance.now() - startedAt < ms / 2;
   };
 
-  const woken = wakesWithin(1_000);
+  const woken = wakesWithin(20_000);
   give('sess_one');
   expect(await woken).toBe(true);
   give('sess_one');
   give('sess_one');
-  expect(await wakesWithin(1_000)).toBe(true);
+  expect(await wakesWithin(20_000)).toBe(true);
   give('sess_two');
   expect(await wakesWithin(50)).toBe(false);
   stopping.abort();
-  expect(await wakesWithin(1_000)).toBe(true);
+  expect(await wakesWithin(20_000)).toBe(true);
 
   wait[Symbol.dispose]();
   await Promise.resolve();
