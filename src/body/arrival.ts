@@ -18,11 +18,12 @@ export function createArrivalWatches({ graceMs, bytesPerSecond }: ArrivalRate): 
       timer ??= setInterval(check, Math.max(1, graceMs / TICKS));
       return watch;
     },
+    count: () => watched.size,
   };
 }
 
 /** `graceMs` may pass without a byte, and what came faster earlier makes up for no more than that. */
-class ArrivalWatch {
+export class ArrivalWatch {
   readonly tooSlow: () => void;
   /** Whether time counts as the sender's. */
   isWaiting = true;
@@ -61,4 +62,6 @@ export type ArrivalRate = { graceMs: number; bytesPerSecond: number };
 export type ArrivalWatches = {
   /** Begins with all grace; `tooSlow` is called at every check until the watch is stopped. */
   start(tooSlow: () => void): ArrivalWatch;
+  /** How many are watched. */
+  count(): number;
 };

@@ -1,5 +1,5 @@
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type ArrivalRate, type ArrivalWatches, createArrivalWatches } from './arrival.ts';
+import { type ArrivalRate, type ArrivalWatch, type ArrivalWatches, createArrivalWatches } from './arrival.ts';
 
 /**
  * Bounds the bytes of request bodies that a process holds: those of callers who are not known yet, in total and
@@ -60,17 +60,23 @@ export class BodyBudget {
 
 /** What the body of one request holds. */
 export class BodyAccount {
-  readonly arrivals: ArrivalWatches;
   readonly #budget: BodyBudget;
   readonly #clientOf: () => string | undefined;
   #client: string | undefined;
   #isKnown = false;
   #held = 0;
+  #watch: ArrivalWatch | undefined;
 
   constructor(budget: BodyBudget, clientOf: () => string | undefined) {
-    this.arrivals = budget.arrivals;
     this.#budget = budget;
     this.#clientOf = clientOf;
+  }
+
+  /** Watches that the body arrives, until `free` at the latest: whoever reads it may leave it unread. */
+  watch(tooSlow: () => void): ArrivalWatch {
+    this.#watch?.stop();
+    this.#watch = this.#budget.arrivals.start(tooSlow);
+    return this.#watch;
   }
 
   /** Counts that many bytes more; returns false, and counts nothing, if they are too many. */
@@ -88,8 +94,9 @@ export class BodyAccount {
     if (this.#held === 0) this.#isKnown = true;
   }
 
-  /** Gives everything back. */
+  /** Gives everything back, and ends the watch. */
   free(): void {
+    this.#watch?.stop();
     if (this.#held > 0) this.#add(-this.#held);
     this.#held = 0;
   }

@@ -50,7 +50,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
   let sizeBefore = 0;
   let finished = false;
 
-  const rate = account.arrivals.start(() => finish('too slow'));
+  const rate = account.watch(() => finish('too slow'));
   const take = (chunk: Buffer) => {
     rate.received(chunk.length);
     if (size + chunk.length > limit) finish('too large');
@@ -147,7 +147,7 @@ export async function* readParts(request: Request, held: number): AsyncGenerator
   // What is left of a body that is refused is for `discard`, so the request stays as it is.
   const parts: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
   let slow = () => {};
-  const rate = account.arrivals.start(() => slow());
+  const rate = account.watch(() => slow());
   const next = () =>
     new Promise<IteratorResult<Buffer>>((resolve, reject) => {
       slow = () => {

@@ -117,6 +117,24 @@ describe.each([
   });
 });
 
+it('watches a body no longer than until its answer, however little of it was read', async () => {
+  const bodies = new BodyBudget(limits);
+  let watchedWhileRead = 0;
+  async function answerAfterOne(request: Request, response: Response): Promise<void> {
+    await readParts(request, 0).next();
+    watchedWhileRead = bodies.arrivals.count();
+    if (!('stream' in response)) response.setHeader('connection', 'close');
+    response.end('enough');
+  }
+  const http = (request: Request, response: Response) => void answerAfterOne(request, response);
+  await using server = await startListeners({ http, bodies });
+
+  const answer = await send(server, { bytes: 10 * KIB });
+
+  expect([answer, watchedWhileRead]).toEqual(['enough', 1]);
+  await until(() => bodies.arrivals.count() === 0);
+});
+
 it('drops what is left of a body after its answer, and ends a connection that sends without end', async () => {
   await using listeners = await startListeners({ http: (_request, response) => response.end('enough') });
   using little = await openSocket(listeners.url);
