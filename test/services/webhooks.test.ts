@@ -173,6 +173,19 @@ describe.each(engines)('WebhooksService on %s', (engine) => {
     });
   });
 
+  it('leaves what it sends as it is when a webhook is turned on again', async () => {
+    const key = await rpc.givenKey();
+    const webhookId = await givenWebhook(key);
+    const change = webhooks(key).updateWebhook;
+
+    await change({ webhookId, traceparent: true, active: false });
+    const on = await change({ webhookId, active: true });
+    await change({ webhookId, active: false });
+    const changedOn = await change({ webhookId, active: true, traceparent: false });
+
+    expect([on.webhook?.traceparent, changedOn.webhook?.traceparent]).toEqual([true, false]);
+  });
+
   it('deletes a webhook with what waits for it, and its history', async () => {
     const webhookId = await givenWebhook();
     const { delivery } = await webhooks(rpc.key).testWebhook({ webhookId });

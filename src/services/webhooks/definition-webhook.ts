@@ -68,13 +68,13 @@ export const activeState = {
   disabledReason: null,
   failingSince: null,
   failuresInRow: 0,
-  sendsTraceparent: false,
   openUntil: null,
 } as const;
 
 /** What all webhooks begin with. */
 export const newWebhookState = {
   ...activeState,
+  sendsTraceparent: false,
   nextSecret: null,
   nextSecretAt: null,
   previousSecret: null,
