@@ -11,16 +11,21 @@ export function createWindowCounter(options: WindowCounterOptions): WindowCounte
 
   function dropEnded(time: number): void {
     for (const [key, { endsAt }] of windows) {
-      if (endsAt > time && windows.size < capacity) return;
+      if (isOpen(endsAt, time) && windows.size < capacity) return;
       windows.delete(key);
     }
+  }
+
+  /** One that would be open for longer than a window lasts began before the clock was set back. */
+  function isOpen(endsAt: number, time: number): boolean {
+    return endsAt > time && endsAt <= time + windowMs;
   }
 
   return {
     count(key, amount = 1) {
       const time = now();
       let window = windows.get(key);
-      if (window === undefined || window.endsAt <= time) {
+      if (window === undefined || !isOpen(window.endsAt, time)) {
         dropEnded(time);
         window = { hits: 0, endsAt: time + windowMs };
         windows.delete(key);

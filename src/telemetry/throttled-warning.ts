@@ -7,7 +7,8 @@ export function throttledWarning(log: Log, now: () => number, everyMs: number): 
   let warnedAt = Number.NEGATIVE_INFINITY;
   let leftOut = 0;
   return (facts, message) => {
-    if (now() - warnedAt < everyMs) {
+    // A clock may be set back.
+    if (Math.abs(now() - warnedAt) < everyMs) {
       leftOut += 1;
       return;
     }

@@ -18,6 +18,17 @@ it('counts each key by itself, and begins again after a minute', () => {
   expect(counter.count('b')).toEqual({ hits: 2, endsInMs: 30_000 });
 });
 
+it('begins again when the clock was set back, and not only when that time has come once more', () => {
+  let now = 3_600_000;
+  const counter = createWindowCounter({ now: () => now });
+
+  counter.count('a');
+  now = 0;
+
+  expect(counter.count('a')).toEqual({ hits: 1, endsInMs: 60_000 });
+  expect(counter.count('a')).toEqual({ hits: 2, endsInMs: 60_000 });
+});
+
 it('takes back what was counted, and never more', () => {
   const counter = createWindowCounter({ now: () => 0 });
 
