@@ -2,14 +2,25 @@ import { statfs } from 'node:fs/promises';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Interceptor } from '@connectrpc/connect';
+import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { MailService } from '../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
+import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
 import { failed } from '../rpc/errors.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
 /**
  * Watches how much of the disk with `folder` is free, once a second. Less than `floorBytes` is too little; if that
- * is undefined, less than 1 GiB or 5 % of the disk, whichever is less. A folder that can't be looked at counts
+ * is undefined, less than 1 GiB or 5 % of the disk, whichever is less. A folder that can't be measured counts
  * as one with enough.
  */
 export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpaceWatch> {
@@ -17,7 +28,7 @@ export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpa
   let isLow = false;
   let freeBytes: number | undefined;
 
-  async function look(): Promise<void> {
+  async function measure(): Promise<void> {
     const facts = await measureDisk(folder, floorBytes).catch(() => undefined);
     freeBytes = facts?.freeBytes;
     const wasLow = isLow;
@@ -31,8 +42,8 @@ export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpa
     else log.info({ folder, ...facts }, 'The disk has enough space again; new data is accepted.');
   }
 
-  await look();
-  const timer = setInterval(() => void look(), LOOK_MS).unref();
+  await measure();
+  const timer = setInterval(() => void measure(), MEASURE_EVERY_MS).unref();
   return {
     isLow: () => isLow,
     freeBytes: () => freeBytes,
@@ -56,7 +67,7 @@ const DEFAULT_FLOOR = 1024 ** 3;
 const DEFAULT_SHARE = 0.05;
 
 /** A disk that takes 200 MB a second has no less than 800 MB left when it is noticed. */
-const LOOK_MS = 1_000;
+const MEASURE_EVERY_MS = 1_000;
 
 /**
  * Refuses calls that store something while the disk is low; what reads or removes goes on. On a server's database,
@@ -78,25 +89,34 @@ export function refuseWhileLow(
 /** Why nothing new is stored. */
 const LOW_DISK = 'The disk of the service is almost full';
 
-function storesHere({ localName, idempotency }: DescMethod, engine: 'pglite' | 'postgres'): boolean {
-  if (engine === 'postgres') return uploading.has(localName);
-  return idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS && !removing.has(localName);
+function storesHere(method: DescMethod, engine: 'pglite' | 'postgres'): boolean {
+  if (engine === 'postgres') return uploading.has(method);
+  return method.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS && !storingNothing.has(method);
 }
 
-const uploading: ReadonlySet<string> = new Set(['createUpload', 'uploadFile']);
+const uploading: ReadonlySet<DescMethod> = new Set<DescMethod>([
+  UploadsService.method.createUpload,
+  UploadsService.method.uploadFile,
+]);
 
-/** What has side effects, but makes room or none that matter. */
-const removing: ReadonlySet<string> = new Set([
-  'archiveForm',
-  'cancelSession',
-  'deleteForm',
-  'deleteKey',
-  'deleteSubmission',
-  'deleteWebhook',
-  'eraseSubmissions',
-  'followMailLink',
-  'getHostedSession',
-  'updateWebhook',
+/** What is not marked as free of side effects, but makes room, keeps more from coming, or stores next to nothing. */
+const storingNothing: ReadonlySet<DescMethod> = new Set<DescMethod>([
+  FormsService.method.archiveForm,
+  FormsService.method.deleteForm,
+  SubmissionsService.method.deleteSubmission,
+  SubmissionsService.method.eraseSubmissions,
+  SessionsService.method.cancelSession,
+  WebhooksService.method.updateWebhook,
+  WebhooksService.method.deleteWebhook,
+  KeysService.method.deleteKey,
+  HostedService.method.getHostedSession,
+  MailService.method.followMailLink,
+  OwnersService.method.closeOwnedForm,
+  OwnersService.method.deleteOwnedSubmission,
+  OwnersService.method.removeFormRecipient,
+  OwnersService.method.signOut,
+  ServerReflection.method.serverReflectionInfo,
+  ServerReflectionAlpha.method.serverReflectionInfo,
 ]);
 
 /** Somebody has to make room. */
@@ -109,7 +129,7 @@ export type DiskSpace = {
 
 export type DiskSpaceWatch = DiskSpace &
   Disposable & {
-    /** Undefined if the folder can't be looked at. */
+    /** Undefined if the folder can't be measured. */
     freeBytes: () => number | undefined;
   };
 

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { watchDiskSpace } from '../../src/services/disk-space.ts';
+import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { createAdmission } from '../../src/rpc/admission.ts';
+import { refuseWhileLow, watchDiskSpace } from '../../src/services/disk-space.ts';
 import { isDiskFull } from '../../src/store/database/faults.ts';
 import { engines } from '../support/database.ts';
 import { expectFailure } from '../support/failures.ts';
@@ -37,6 +41,20 @@ describe.each(engines)('A disk that is almost full on %s', (engine) => {
 });
 
 describe('A full disk', () => {
+  it.each([
+    OwnersService.method.deleteOwnedSubmission,
+    OwnersService.method.closeOwnedForm,
+    OwnersService.method.removeFormRecipient,
+    OwnersService.method.signOut,
+    ServerReflection.method.serverReflectionInfo,
+    Health.method.watch,
+  ])('does not keep anybody from $name, which stores nothing', async (method) => {
+    const admit = createAdmission([refuseWhileLow({ isLow: () => true }, 'pglite')]);
+
+    await admit(method, {}, {});
+    await expectFailure(admit(OwnersService.method.offerOwnedForm, {}, {}), Reason.UNAVAILABLE);
+  });
+
   it('makes the service unready, and says so', async () => {
     await using service = await startService({ env: { MIN_FREE_DISK_MIB: '100000000' } });
 
