@@ -42,6 +42,11 @@ export function pathOf(...parts: PropertyKey[]): string {
     .join('.');
 }
 
+/** The id of the field that a violation of answers is about: `email` of `answers.email`, `cv` of `answers.cv.0`. */
+export function fieldIdOf(path: string): string {
+  return path.split('.')[1] ?? '';
+}
+
 /** A list of violations in one line: the first one at its place, and how many more there are. */
 export function summarize(violations: readonly Summarized[]): string {
   const [first] = violations;

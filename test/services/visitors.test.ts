@@ -206,6 +206,20 @@ describe.each(engines)('A session of a visitor on %s', (engine) => {
     expect(made.session?.answers).toEqual({});
   });
 
+  it('is not taken for gone where it can not be read', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields, { allowPartial: true });
+    const { sessionId } = await services.hosted.openHostedSession({ formId });
+    await services.hosted.getHostedForm({ formId });
+
+    await services.database.execute('alter table sessions rename to sessions_away');
+    await expectFailure(services.hosted.getHostedForm({ formId, sessionId }), Reason.INTERNAL);
+    await services.database.execute('alter table sessions_away rename to sessions');
+
+    const { session } = await services.hosted.getHostedForm({ formId, sessionId });
+    expect(session?.sessionId).toBe(sessionId);
+  });
+
   it('announces no end, is removed a day after it, and counts as stored until then', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields, { allowPartial: true });

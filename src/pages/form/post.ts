@@ -3,6 +3,7 @@ import { type HostedSession, HostedState } from '../../../gen/forms/internal/v1/
 import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { violationFromMessage } from '../../domain/violation-message.ts';
+import { fieldIdOf } from '../../domain/violations.ts';
 import { type ErrorDetail, HttpError, httpErrorOf } from '../../http/errors.ts';
 import { type FormInputs, noFiles, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
@@ -12,7 +13,7 @@ import { renderCompletion } from './completion-page.ts';
 import { type Move, movedOrder } from './controls/ranking.ts';
 import { type FormView, renderForm } from './form-page.ts';
 import { queryWith } from './languages.ts';
-import { fieldIdOf, problemsOf } from './problems.ts';
+import { problemsOf } from './problems.ts';
 import { inputsOf, type Posted, readPosted, readPostedAgain } from './read-post.ts';
 import { textsOf, viewOf } from './show.ts';
 import { type Answers, fieldsOf, stepAfter, stepsOf, visibleIds } from './steps.ts';

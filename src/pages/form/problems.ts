@@ -3,6 +3,7 @@ import type { Field } from '../../domain/definition/definition.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';
 import { MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_BYTES, MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
+import { fieldIdOf } from '../../domain/violations.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';
@@ -56,11 +57,6 @@ export function anchorOf(field: Field, { part }: Pick<Problem, 'part'>): string 
   const [, ...parts] = inputNames(field);
   const place = part === undefined ? 0 : Math.max(0, parts.indexOf(`${field.id}.${part}`));
   return `${field.id}.${field.type === 'matrix' ? place * (field.options?.length ?? 0) : place}`;
-}
-
-/** `answers.email` and `answers.files.0` → the field's id. */
-export function fieldIdOf(path: string): string {
-  return path.split('.')[1] ?? '';
 }
 
 function missing({ type }: Field, words: Words): string {

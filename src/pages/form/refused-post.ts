@@ -3,13 +3,14 @@ import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js'
 import { inputNames, readInputs } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { uploadLimits } from '../../domain/fields/upload-limits.ts';
+import { fieldIdOf } from '../../domain/violations.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 import type { Page } from '../../http/reply.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 import { renderForm } from './form-page.ts';
-import { fieldIdOf, type Problem, problemsOf } from './problems.ts';
+import { type Problem, problemsOf } from './problems.ts';
 import { textsOf } from './show.ts';
 import { fieldsOf } from './steps.ts';
 

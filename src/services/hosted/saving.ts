@@ -6,7 +6,7 @@ import {
   type SessionOrigins,
 } from '../../domain/answers/provenance.ts';
 import { violationToMessage } from '../../domain/violation-message.ts';
-import type { Violation } from '../../domain/violations.ts';
+import { fieldIdOf, type Violation } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -34,10 +34,10 @@ export async function saveAnswers(context: ServiceContext, saving: Saving) {
 
   const whole = await version.checkAnswers(fitting, { base: savedAnswers(current), byPerson: true });
   const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
-  const refused = new Set(violations.map(fieldOf));
+  const refused = new Set(violations.map(({ path }) => fieldIdOf(path)));
   const lacking = whole.ok
     ? []
-    : whole.violations.filter((each) => onPage.has(fieldOf(each)) && !refused.has(fieldOf(each)));
+    : whole.violations.filter(({ path }) => onPage.has(fieldIdOf(path)) && !refused.has(fieldIdOf(path)));
 
   const partialAnswers = mergeAnswers(current.partialAnswers ?? {}, fitting);
   const answers = visibleAnswers(definition, currentAnswers(definition, { ...current, partialAnswers }));
@@ -111,13 +111,8 @@ function originsAfter(session: Session, { definition }: LiveVersion, fitting: An
 }
 
 function without(answers: Answers, violations: Violation[]): Answers {
-  const refused = new Set(violations.map(fieldOf));
+  const refused = new Set(violations.map(({ path }) => fieldIdOf(path)));
   return Object.fromEntries(Object.entries(answers).filter(([id]) => !refused.has(id)));
-}
-
-/** The field that a violation of answers is about: ids hold no dots. */
-function fieldOf({ path }: Violation): string {
-  return path.split('.')[1] ?? '';
 }
 
 export type Saving = {

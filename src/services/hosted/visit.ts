@@ -4,13 +4,16 @@ import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/public-page.ts';
 import type { Field } from '../../domain/fields/field.ts';
+import { isId } from '../../domain/ids.ts';
 import { memoize } from '../../domain/memoize.ts';
+import { fieldIdOf } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
+import { findAnySession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { anySession, type Visit } from '../sessions/session-access.ts';
+import type { Visit } from '../sessions/session-access.ts';
 
 /** A form that has a page of its own, open or not. Throws NOT_FOUND. */
 export async function formOfPage({ forms }: ServiceContext, formId: string): Promise<PublishedForm> {
@@ -26,7 +29,7 @@ export async function sessionOfVisitor(
   sessionId: string,
 ): Promise<Session | undefined> {
   if (sessionId === '') return undefined;
-  const session = await anySession(database, sessionId).catch(() => undefined);
+  const session = isId('sess', sessionId) ? await findAnySession(database, sessionId) : null;
   return session?.formId === formId && session.keylessBytes !== null ? session : undefined;
 }
 
@@ -53,7 +56,7 @@ export async function readPrefill(version: LiveVersion, inputs: readonly FormInp
   if (Object.keys(given).length === 0) return {};
   const checked = await version.checkAnswers(given, { required: false });
   if (checked.ok) return checked.answers;
-  const refused = new Set(checked.violations.map(({ path }) => path.split('.')[1]));
+  const refused = new Set(checked.violations.map(({ path }) => fieldIdOf(path)));
   const fitting = Object.fromEntries(Object.entries(given).filter(([id]) => !refused.has(id)));
   const again = await version.checkAnswers(fitting, { required: false });
   return again.ok ? again.answers : {};
