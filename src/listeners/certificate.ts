@@ -15,7 +15,7 @@ export function readCertificate({ certFile, keyFile }: TlsFiles): Certificate {
 
 /**
  * Calls `changed` with what the files hold from now on, once certificate and key belong together; they are seldom
- * replaced at the same instant. What can't be used is logged and left.
+ * replaced at the same instant. What can't be used is left, and logged once.
  */
 export function watchCertificate(
   files: TlsFiles,
@@ -23,15 +23,19 @@ export function watchCertificate(
   { changed, log }: CertificateWatchOptions,
 ): Disposable {
   let seen = textOf(current);
+  let problem: string | undefined;
   async function read(): Promise<void> {
     try {
       const [cert, key] = await Promise.all([readFile(files.certFile), readFile(files.keyFile)]);
       if (textOf({ cert, key }) === seen) return;
-      seen = textOf({ cert, key });
       createSecureContext({ cert, key });
+      seen = textOf({ cert, key });
+      problem = undefined;
       changed({ cert, key });
       log.info('TLS_CERT and TLS_KEY have changed; new connections use them.');
     } catch (error) {
+      if (whyOf(error) === problem) return;
+      problem = whyOf(error);
       log.warn({ err: error }, 'TLS_CERT and TLS_KEY can not be used now; the former ones stay in use.');
     }
   }

@@ -5,9 +5,10 @@ import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
 import { readConfig } from '../../src/config.ts';
+import { watchCertificate } from '../../src/listeners/certificate.ts';
 import { startListeners } from '../support/listeners.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { temporaryFolder } from '../support/spawn.ts';
@@ -68,6 +69,30 @@ describe('TLS', () => {
 
     await silent.ended;
     await Promise.all(ended);
+  });
+
+  it('says once of files that can not be used why, and again when they can', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    using _ = { [Symbol.dispose]: () => vi.useRealTimers() };
+    using later = temporaryFolder();
+    const files = { certFile: join(later.path, 'tls.crt'), keyFile: join(later.path, 'tls.key') };
+    const first = { cert: Buffer.from('a'), key: Buffer.from('b') };
+    const said: string[] = [];
+    const say = (_facts: unknown, text?: string) => void said.push(text ?? String(_facts));
+    const log = { debug() {}, error() {}, info: say, warn: say };
+    using _watch = watchCertificate(files, first, { changed() {}, log });
+
+    vi.advanceTimersByTime(3_000);
+    await until(() => said.length > 0);
+    await copyFile(join(pairs, 'first.crt'), files.certFile);
+    await copyFile(join(pairs, 'first.key'), files.keyFile);
+    vi.advanceTimersByTime(1_000);
+    await until(() => said.some((text) => text.includes('have changed')));
+
+    expect(said).toEqual([
+      'TLS_CERT and TLS_KEY can not be used now; the former ones stay in use.',
+      'TLS_CERT and TLS_KEY have changed; new connections use them.',
+    ]);
   });
 
   it.each([
