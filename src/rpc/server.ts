@@ -304,8 +304,9 @@ function refuseUnreadable({ handlers }: ConnectRouter): void {
 
 async function corrected(response: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { status, body } = response;
+  if (status < 400 || !body) return response;
   const header = new Headers(response.header);
-  if (status < 400 || !body || header.has('content-encoding')) return response;
+  if (header.has('content-encoding')) return response;
   const said = Symbol.asyncIterator in body ? await readAll(body) : body;
   const error = errorFromJsonBytes(said, undefined, new ConnectError('internal error', Code.Internal));
   if (error.details.length > 0) return { ...response, body: toStream([said]) };
