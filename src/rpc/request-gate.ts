@@ -1,5 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
-import { createContextKey, type HandlerContext } from '@connectrpc/connect';
+import { Code, ConnectError, createContextKey, type HandlerContext } from '@connectrpc/connect';
 import { limitsOf } from '../domain/message-limits.ts';
 import { type AuthenticationOptions, identify } from './authentication.ts';
 import { accessOf } from './authorization.ts';
@@ -17,7 +17,9 @@ import type { RateLimits } from './rate-limits.ts';
  */
 export function createRequestGate(options: RequestGateOptions): RequestGate {
   const { authentication, rateLimits, callLog } = options;
-  return async ({ method, requestMethod, requestHeader: header, values, signal, url }) => {
+  return async (context) => {
+    const { method, requestMethod, requestHeader: header, values, signal, url } = context;
+    endWithoutTrace(context);
     if (values.get(passedKey)) return;
     values.set(passedKey, true);
     try {
@@ -31,6 +33,17 @@ export function createRequestGate(options: RequestGateOptions): RequestGate {
     }
   };
 }
+
+/**
+ * Connect aborts the signal of every call when it is over. Without a reason, one with a stack trace is made, which is
+ * a twentieth of what a call costs.
+ */
+function endWithoutTrace(context: Ended): void {
+  const { abort } = context;
+  if (abort !== undefined) context.abort = (reason = over) => abort(reason);
+}
+
+const over = new ConnectError('The call is over', Code.Canceled);
 
 function refuseTooLarge(announced: number, limit: number): void {
   if (announced > limit + WIRE_OVERHEAD) throw tooLarge(limit);
@@ -56,6 +69,9 @@ function checkUrl(method: DescMethod, url: string): void {
 const base64 = /^([\w+/-]{4})*([\w+/-]{2,3}={0,2})?$/;
 
 const passedKey = createContextKey(false, { description: 'passed the gate' });
+
+/** Connect's own context, as it is; its type has no `abort`. */
+type Ended = HandlerContext & { abort?: (reason?: unknown) => void };
 
 /** Connect's `requestGate`. */
 type RequestGate = (context: HandlerContext) => Promise<void>;

@@ -8,26 +8,21 @@ import {
   type ContextValues,
   createConnectRouter,
 } from '@connectrpc/connect';
-import type {
-  UniversalHandler,
-  UniversalHandlerFn,
-  UniversalServerResponse,
-} from '@connectrpc/connect/protocol';
-import { errorFromJsonBytes, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
+import type { UniversalHandler, UniversalServerResponse } from '@connectrpc/connect/protocol';
+import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
 import { parseTimeout as parseGrpcTimeout, setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '../body/read-body.ts';
-import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
 import { requestIdFrom } from '../domain/request-id.ts';
 import { type AccessLog, accessLineKey, accessLineOf } from '../telemetry/access-log.ts';
-import { callerKey } from './context.ts';
+import { correctRefusals } from './correct-refusals.ts';
 import { createCors } from './cors.ts';
-import { failed, unreadable, withFailure } from './errors.ts';
-import { fromText, TEXT_OVERHEAD, takeText, textKey, toText } from './grpc-web-text.ts';
-import { maxTimeoutMs, WIRE_OVERHEAD } from './limits.ts';
-import { openBody, refuseUnreadableIn, tooLarge, type UnaryCall } from './message-check.ts';
+import { failed } from './errors.ts';
+import { takeText, textKey, toText } from './grpc-web-text.ts';
+import { maxTimeoutMs } from './limits.ts';
+import { bodyOf, headersOf, messageOf, messagesOf, takeEncoding } from './request-body.ts';
+import { readAll } from './whole-body.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`. Every request gets an
@@ -43,7 +38,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
   const answerPages = createCors(options.allowedOrigins);
   const router = createConnectRouter();
   routes(router);
-  refuseUnreadable(router);
+  correctRefusals(router);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   const services = new Set(router.handlers.map(({ service }) => service.typeName));
 
@@ -177,160 +172,6 @@ function clampDeadline(headers: IncomingHttpHeaders, method: DescMethod): void {
   }
   if (typeof connect === 'string' && /^\d{1,10}$/.test(connect) && Number(connect) > longest)
     headers['connect-timeout-ms'] = String(longest);
-}
-
-/**
- * Takes the encoding of a whole body, which Connect's unary calls have, from their headers: it is decompressed
- * here, where the limits of its caller are known.
- */
-function takeEncoding({ method }: Request, header: Headers): 'gzip' | undefined {
-  if (method !== 'POST' || header.get('content-encoding') !== 'gzip') return undefined;
-  header.delete('content-encoding');
-  header.delete('content-length');
-  return 'gzip';
-}
-
-/**
- * The body of a unary call, read when its handler asks for it, which is after the gate, and decompressed. Fails if
- * it is larger or holds more than the method allows its caller, or is cut off.
- */
-async function* bodyOf(
-  call: Omit<UnaryCall, 'limits'>,
-  contextValues: ContextValues,
-  request: Request,
-  response: ServerResponse,
-): AsyncGenerator<Uint8Array> {
-  const limits = limitsFor(call.method, contextValues);
-  yield await openBody(await receive(limits, contextValues, request, response), { ...call, limits });
-}
-
-/**
- * The body of a call with one message that is answered by a stream. The message is parsed here once more than
- * Connect does, which says of one that can't be read that the service failed.
- */
-async function* messageOf(
-  method: DescMethod,
-  contextValues: ContextValues,
-  request: Request,
-  response: ServerResponse,
-): AsyncGenerator<Uint8Array> {
-  const limits = limitsFor(method, contextValues);
-  const body = await receive(limits, contextValues, request, response);
-  const header = headersOf(request);
-  const opened = await openBody(body, { method, header, encoding: undefined, limits });
-  refuseUnreadableIn(opened, method, header);
-  yield opened;
-}
-
-/** The body of a call with many messages, of which its handler holds one at a time. */
-async function* messagesOf(
-  method: DescMethod,
-  contextValues: ContextValues,
-  request: Request,
-): AsyncGenerator<Uint8Array> {
-  const { readMaxBytes } = limitsFor(method, contextValues);
-  if (isKnown(contextValues)) setKnownCaller(request);
-  try {
-    yield* readParts(request, readMaxBytes);
-  } catch (error) {
-    throw error instanceof UnreadError ? notReceived(error.reason, readMaxBytes) : error;
-  }
-}
-
-async function receive(
-  { readMaxBytes }: MessageLimits,
-  contextValues: ContextValues,
-  request: Request,
-  response: ServerResponse,
-): Promise<Uint8Array> {
-  if (isKnown(contextValues)) setKnownCaller(request);
-  const isText = contextValues.get(textKey);
-  const most = (readMaxBytes + WIRE_OVERHEAD) * (isText ? TEXT_OVERHEAD : 1);
-  const body = await readBody(request, Math.ceil(most));
-  if (typeof body !== 'string') return isText ? fromText(body) : body;
-  if (body === 'cut off') response.destroy();
-  throw notReceived(body, readMaxBytes);
-}
-
-function notReceived(reason: Unread, readMaxBytes: number): ConnectError {
-  switch (reason) {
-    case 'cut off':
-      return new ConnectError('The request was cut off', Code.Canceled);
-    case 'too large':
-      return tooLarge(readMaxBytes);
-    case 'too slow':
-      return failed(Reason.BAD_REQUEST, 'The request took too long to arrive', {
-        code: Code.DeadlineExceeded,
-      });
-    case 'over budget':
-      return failed(Reason.UNAVAILABLE, 'Too many requests are arriving at once; try again soon', {
-        retryAfter: 1,
-      });
-    default:
-      return reason satisfies never;
-  }
-}
-
-function limitsFor(method: DescMethod, contextValues: ContextValues): MessageLimits {
-  return limitsOf(method, { keyless: !isKnown(contextValues) });
-}
-
-function isKnown(contextValues: ContextValues): boolean {
-  return contextValues.get(callerKey)?.keyId !== undefined;
-}
-
-/** Without the names of HTTP/2's own, such as `:path`. */
-function headersOf({ headers }: Request): Headers {
-  const of = new Headers();
-  for (const [name, value] of Object.entries(headers)) {
-    if (value === undefined || name.startsWith(':')) continue;
-    of.set(name, Array.isArray(value) ? value.join(', ') : value);
-  }
-  return of;
-}
-
-/**
- * Makes the router answer bytes that are no message of the RPC with `INVALID_ARGUMENT`, as it answers what is no
- * JSON, and gives each failure that Connect finds by itself a detail.
- *
- * Connect calls such bytes an internal error, with status 500, which monitoring counts as a fault of the service.
- */
-function refuseUnreadable({ handlers }: ConnectRouter): void {
-  for (const [index, handler] of handlers.entries()) {
-    const answer: UniversalHandlerFn = async (request) => corrected(await handler(request));
-    handlers[index] = Object.assign(answer, handler);
-  }
-}
-
-async function corrected(response: UniversalServerResponse): Promise<UniversalServerResponse> {
-  const { status, body } = response;
-  if (status < 400 || !body) return response;
-  const header = new Headers(response.header);
-  if (header.has('content-encoding')) return response;
-  const said = Symbol.asyncIterator in body ? await readAll(body) : body;
-  const error = errorFromJsonBytes(said, undefined, new ConnectError('internal error', Code.Internal));
-  if (error.details.length > 0) return { ...response, body: toStream([said]) };
-  const isUnreadable = error.code === Code.Internal && error.rawMessage.startsWith('parse binary: ');
-  const refusal = errorToJsonBytes(isUnreadable ? unreadable() : withFailure(error), undefined);
-  header.set('content-length', String(refusal.byteLength));
-  return { ...response, status: isUnreadable ? 400 : status, header, body: toStream([refusal]) };
-}
-
-/**
- * Bytes that are there already, as the stream that Connect's handlers take and give.
- *
- * Connect's `createAsyncIterable` does the same, but is compiled for engines without async generators,
- * which costs some percent of a call.
- */
-export async function* toStream(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
-  yield* chunks;
-}
-
-/** All bytes of a stream. */
-export async function readAll(stream: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of stream) chunks.push(chunk);
-  return chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks);
 }
 
 export type RpcHandler = (request: Request, response: Response) => void;

@@ -42,8 +42,8 @@ import {
 } from '@connectrpc/connect/protocol-grpc-web';
 import { unreadable, withFailure } from './errors.ts';
 import type { ServingOptions } from './limits.ts';
-import { readAll, toStream } from './server.ts';
 import { trailerError } from './trailer-error.ts';
+import { readAll, WholeBody } from './whole-body.ts';
 
 /**
  * Makes the router answer a unary call by gRPC or gRPC-Web as what it is: one message and one answer. Every failure
@@ -112,7 +112,7 @@ function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: Universa
       responseTrailer: { [headerGrpcStatus]: grpcStatusOk },
     });
     const { responseHeader, responseTrailer } = context;
-    const body: Uint8Array[] = [];
+    let body: Uint8Array = new Uint8Array();
     try {
       if (compression.error) {
         responseHeader.set(headerAcceptEncoding, encodings);
@@ -122,7 +122,7 @@ function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: Universa
       await options.requestGate(context);
       const bytes = await readAll(stream);
       const message = onlyMessage(bytes, limits.readMaxBytes);
-      if (message === undefined) return await handler({ ...request, body: toStream([bytes]) });
+      if (message === undefined) return await handler({ ...request, body: new WholeBody(() => bytes) });
       const { request: encoded } = compression;
       const input = await readable(async () => {
         const { data } = await envelopeDecompress(message, encoded, limits.readMaxBytes);
@@ -131,17 +131,22 @@ function unaryAnswer(spec: UnarySpec, options: ServingOptions, handler: Universa
       const output = await invokeUnaryImplementation(spec, context, input, limits.interceptors);
       const reply = { flags: 0, data: serialization.getO(binary).serialize(output) };
       const sent = await envelopeCompress(reply, compression.response, limits.compressMinBytes);
-      body.push(encodeEnvelope(sent.flags, sent.data));
+      body = encodeEnvelope(sent.flags, sent.data);
     } catch (error) {
       const failure = asConnectError(error);
       setTrailerStatus(responseTrailer, isWeb ? withFailure(failure) : trailerError(failure));
     } finally {
-      context.abort(over);
+      context.abort();
     }
     if (!isWeb)
-      return { status: 200, header: responseHeader, body: toStream(body), trailer: responseTrailer };
-    body.push(encodeEnvelope(trailerFlag, trailerSerialize(responseTrailer)));
-    return { status: 200, header: responseHeader, body: toStream(body) };
+      return {
+        status: 200,
+        header: responseHeader,
+        body: new WholeBody(() => body),
+        trailer: responseTrailer,
+      };
+    const trailer = encodeEnvelope(trailerFlag, trailerSerialize(responseTrailer));
+    return { status: 200, header: responseHeader, body: new WholeBody(() => Buffer.concat([body, trailer])) };
   };
 }
 
@@ -187,9 +192,6 @@ function asConnectError(error: unknown): ConnectError {
 }
 
 const ENVELOPE_HEAD = 5;
-
-/** Made once: a signal that aborts without a reason makes one, with a stack trace. */
-const over = new ConnectError('The call is over', Code.Canceled);
 
 /** How a request speaks gRPC. */
 type Wire = { binary: boolean; isWeb: boolean };
