@@ -56,13 +56,14 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
 
   async function admit(projectId: string, address: string | undefined, bytes: number): Promise<void> {
     if (address !== undefined) countHourly(address, bytes);
-    const total = await totalOf(projectId);
-    if (total.bytes + Math.max(1, bytes) > projectBytes) {
+    try {
+      const total = await totalOf(projectId);
+      if (total.bytes + Math.max(1, bytes) > projectBytes) throw fullProject(projectBytes);
+      total.bytes += bytes;
+    } catch (error) {
       if (address !== undefined) hourly.takeBack(networkOf(address), bytes);
-      const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
-      throw failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
+      throw error;
     }
-    total.bytes += bytes;
   }
 
   function write(): Promise<void> {
@@ -114,6 +115,11 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
 export function strangerAddress(call: Pick<HandlerContext, 'values'>, projectId: string): string | undefined {
   const caller = callerIfAny(call);
   return caller?.keyId !== undefined && caller.projectId === projectId ? undefined : clientAddressOf(call);
+}
+
+function fullProject(projectBytes: number) {
+  const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
+  return failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
 }
 
 function inMib(bytes: number): number {

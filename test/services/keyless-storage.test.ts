@@ -97,6 +97,26 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   });
 
+  it('counts once however often it is repeated, and not where it can not be stored', async () => {
+    await using services = await startServices(engine, { keylessBytes: { hourly: 60 * KIB } });
+    const { database, hosted, submissions } = services;
+    const formId = await services.givenFormOf(text, {}, from('192.0.2.1'));
+    const submit = (idempotencyKey: string) =>
+      submissions.createSubmission({ formId, answers: tenKib, idempotencyKey }, from('192.0.2.1'));
+    const { session } = await hosted.getHostedForm({ formId });
+    const open = () =>
+      hosted.openHostedSession({ formId, issueToken: session?.issueToken ?? '' }, from('192.0.2.1'));
+
+    await database.execute('alter table submissions rename to submissions_away');
+    for (let count = 0; count < 3; count += 1) await expectFailure(submit('first'), Reason.INTERNAL);
+    await database.execute('alter table submissions_away rename to submissions');
+    const first = await submit('first');
+    for (let count = 0; count < 3; count += 1) expect(await submit('first')).toEqual(first);
+    for (let count = 0; count < 20; count += 1) await open();
+
+    expect(await submit('second')).not.toEqual(first);
+  });
+
   it('takes nothing off the hour of an address where the project has no room', async () => {
     const keylessBytes = { hourly: 100 * KIB, project: 60 * KIB };
     await using services = await startServices(engine, { keylessBytes });

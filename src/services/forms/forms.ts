@@ -173,13 +173,15 @@ async function createForm(
       return { form: formToMessage(made, definition), activationToken: first.secret };
     },
     async make(record) {
-      if (stranger !== undefined) await keylessStorage.admit(projectId, stranger, bytes);
+      using room = stranger === undefined ? undefined : keylessStorage.reserve(projectId, stranger);
+      await room?.add(bytes);
       await database.transaction(async (tx) => {
         await record(tx, { id: form.id, secret: activationToken });
         await insertForm(tx, form);
         await audit.change(tx, call, { projectId, formId: form.id });
       });
-      if (stranger !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
+      if (room !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
+      room?.keep();
       return { form: formToMessage(form, definition), activationToken };
     },
   });

@@ -88,7 +88,8 @@ async function openHostedSession(
   const prefill = await readPrefill(form.version, inputs);
   checkSize(form, prefill);
   const keylessBytes = bytesOfSession({ prefill, partialAnswers: null });
-  await context.keylessStorage.admit(form.projectId, clientAddressOf(call), keylessBytes);
+  using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
+  await room.add(keylessBytes);
   const id = newSessionId();
   const fresh: NewSession = {
     id,
@@ -109,6 +110,7 @@ async function openHostedSession(
   const stored = first.status === 'expired' ? await insertSession(context.database, fresh) : first;
   if (stored.id === id) {
     context.keylessStorage.record({ formId: form.id, projectId: form.projectId, bytes: keylessBytes });
+    room.keep();
   }
   return { sessionId: stored.id };
 }

@@ -58,9 +58,13 @@ async function storeWithin(
   if (entry.form.createdBy !== 'public') return store(context, entry, submission);
 
   const bytes = bytesOfSubmission(submission);
-  await keylessStorage.admit(projectId, strangerAddress(entry.call, projectId), bytes);
+  using room = keylessStorage.reserve(projectId, strangerAddress(entry.call, projectId));
+  await room.add(bytes);
   const submissionId = await store(context, entry, submission);
-  if (submissionId === submission.id) keylessStorage.record({ formId, projectId, bytes });
+  // Else it is an earlier one, which was counted then.
+  if (submissionId !== submission.id) return submissionId;
+  keylessStorage.record({ formId, projectId, bytes });
+  room.keep();
   return submissionId;
 }
 
