@@ -97,6 +97,17 @@ describe('the commands in the documents', { timeout: 180_000 }, () => {
     expectShape(JSON.parse(event), JSON.parse(documented?.text ?? ''), documented);
   });
 
+  it('print the links in the mails that are files', async () => {
+    const block = blocksOf('docs/forms.md').find(({ text }) => text.includes('data/mail'));
+
+    const printed = await until(async () => {
+      const { output } = await terminal.run(block?.text ?? '');
+      return output.includes('/mail/confirm-owner.') ? output : undefined;
+    });
+
+    expect(printed).toMatch(/^http:\/\/localhost:\d+\/mail\/confirm-owner\.[\w-]+\.[\w-]+\.[\w-]+$/m);
+  });
+
   it('say that a good signature is good', () => {
     expect(ended.find(({ text }) => text.includes('openssl dgst'))?.output).toBe('good\n');
   });

@@ -7,7 +7,7 @@ import { described } from '../src/config.ts';
 import { signWebhook } from '../src/domain/delivery/signature.ts';
 import { newWebhookSecret } from '../src/domain/secrets.ts';
 import { routes } from '../src/gateway/router.ts';
-import { documents, readDocument as read } from './support/documents.ts';
+import { documents, fencedBlocks, readDocument as read } from './support/documents.ts';
 import { temporaryFolder } from './support/spawn.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -50,6 +50,18 @@ describe('the documents', () => {
         `| \`${variable}\` | ${standard} | ${about} |`.replace('|  |', '| |'),
       ),
     );
+  });
+
+  it('set in each further terminal of the README what it needs', () => {
+    const servers = fencedBlocks(read('README.md')).filter(({ marker }) => marker.startsWith('run until'));
+
+    for (const { text } of servers) {
+      const used = [...text.replace(/<<'EOF'[\s\S]*?\nEOF\n/g, '').matchAll(/\$\{?([A-Z_]+)/g)];
+      expect(
+        used.filter(([, name]) => !text.includes(`export ${name}=`)).map(([variable]) => variable),
+      ).toEqual([]);
+    }
+    expect(servers).toHaveLength(3);
   });
 
   it('ask for the Node.js that package.json asks for', () => {

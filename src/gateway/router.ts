@@ -2,6 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
+import { NextCall } from '../../gen/forms/v1/errors_pb.js';
 import {
   type Call,
   callOptions,
@@ -93,7 +94,9 @@ export function createGateway(options: GatewayOptions): Router {
     })
     .all(otherMethod('GET, HEAD'));
   router.use(() => {
-    throw new HttpError('not_found', 'There is no such route');
+    throw new HttpError('not_found', 'There is no such route; GET /openapi.json describes all', {
+      nextCall: NextCall.CORRECTED,
+    });
   });
   router.use((error: unknown, request: Request, response: Response, _next: NextFunction) =>
     refuse(error, request, response),
@@ -116,7 +119,8 @@ export function createGateway(options: GatewayOptions): Router {
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */
   function refuse(error: unknown, request: Request, response: Response, served?: Route): Promise<void> {
     const send = (failed: HttpError) => {
-      const page = served?.operation.forms !== undefined && isFormPost(request) && !prefersJson(request);
+      const byBrowser = isFormPost(request) && !prefersJson(request) && failed.reason !== 'media_type';
+      const page = served?.operation.forms !== undefined && byBrowser;
       if (!page) return sendJson(response, failed.status, failed.body);
       const shown = pages.renderError(failed, request, requestIdOf(request));
       return sendPage(request, response, failed.status, shown);

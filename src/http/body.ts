@@ -107,10 +107,17 @@ function parse(bytes: Buffer): unknown {
   const text = bytes.toString('utf8');
   try {
     return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
-  } catch {
-    // The parser's own message quotes the body.
-    throw new HttpError('bad_request', 'The body is not JSON');
+  } catch (error) {
+    throw new HttpError('bad_request', `The body is not JSON${placeOf(error)}`);
   }
+}
+
+/** Where a text stops being JSON, as far as the parser says so. The rest of its message may quote the text. */
+function placeOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : '';
+  if (message.startsWith('Unexpected end')) return ': it ends too early';
+  const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(message) ?? [];
+  return line === undefined ? '' : `: see line ${line}, column ${column}`;
 }
 
 /** What Node keeps of a body that nobody reads, which is all that is in memory of one whose parts are stored. */

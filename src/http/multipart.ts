@@ -35,6 +35,10 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
     await readMultipart(request, add, (file) => takeFile(file, inputs));
   } else if (type === '' || type === 'application/x-www-form-urlencoded') {
     const text = (await readBytes(request, MAX_MESSAGE_BYTES)).toString('utf8');
+    // An HTML form's post would have the brace encoded.
+    if (text.trimStart().startsWith('{')) {
+      throw new HttpError('media_type', 'JSON needs the header Content-Type: application/json');
+    }
     for (const [name, value] of new URLSearchParams(text)) add(name, value);
   } else {
     throw new HttpError('media_type', 'Expected the post of an HTML form');

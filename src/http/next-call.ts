@@ -5,7 +5,8 @@ export const nextInWords = {
   none: 'No request helps: tell whoever asked for it what the message says.',
   same: 'Wait retry_after seconds, then send the same request again; with its Idempotency-Key nothing is made twice.',
   corrected: 'Put right what details or the message name, then send the request again.',
-  with_key: 'Ask the owner of the service for a key that may do this, as POST /v1/keys makes them.',
+  with_key:
+    'Ask the owner of the service for a key that may do this: POST /v1/keys or `npm run cli -- admin keys create` makes one.',
   list: 'Check the id: GET /v1/forms lists the forms, and POST /api/forms/:id/activate publishes a draft.',
   read: 'Read what is there already, such as by GET /v1/sessions/:id or GET /v1/forms/:id.',
   get_submission: 'Read the submission that is there already: GET /v1/submissions/:id with submission_id.',

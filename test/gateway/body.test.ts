@@ -82,6 +82,35 @@ describe('a JSON body', () => {
     expect(gateway.calls).toEqual([]);
   });
 
+  it.each([
+    ['{"answers": {}}\n}', ': see line 2, column 1'],
+    ['{\n  "answers": {"a": 1,}\n}', ': see line 2, column 22'],
+    ["{'answers': {}}", ': see line 1, column 2'],
+    ['{"answers": ', ': it ends too early'],
+    ['secret', ''],
+  ])('that is not JSON is refused with the place: %s', async (body, place) => {
+    await using gateway = await givenAccepting();
+
+    const reply = await gateway.call('POST', path, { body, headers: { 'content-type': 'application/json' } });
+
+    expect(reply.json.error.message).toBe(`The body is not JSON${place}`);
+  });
+
+  it('that is sent as an HTML form is refused with the header that it needs, in JSON', async () => {
+    await using gateway = await givenAccepting();
+
+    const reply = await gateway.call('POST', path, {
+      body: '{"answers":{"a":1}}',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: '*/*' },
+    });
+
+    expect([reply.status, reply.json.error.message]).toEqual([
+      415,
+      'JSON needs the header Content-Type: application/json',
+    ]);
+    expect(gateway.calls).toEqual([]);
+  });
+
   it.each([['null'], ['[]'], ['"text"'], ['1'], ['true']])(
     'that is no object answers 422 at its root: %s',
     async (body) => {

@@ -29,9 +29,10 @@ export function checkWebhookUrl(
   if (blank.test(text) || !URL.canParse(text)) return 'Expected an absolute URL';
   const url = new URL(text);
   if (url.protocol !== 'https:' && !(allowPrivate && url.protocol === 'http:'))
-    return 'Expected an HTTPS URL';
+    return `Expected an HTTPS URL${UNLESS_ALLOWED}`;
   if (url.username !== '' || url.password !== '') return 'A webhook URL must not hold credentials';
-  if (!allowPrivate && !mayBePublic(url.hostname)) return 'The host of a webhook must be public';
+  if (!allowPrivate && !mayBePublic(url.hostname))
+    return `The host of a webhook must be public${UNLESS_ALLOWED}`;
   return undefined;
 }
 
@@ -44,6 +45,8 @@ function mayBePublic(host: string): boolean {
 }
 
 const MAX_URL_LENGTH = 2048;
+
+const UNLESS_ALLOWED = ', unless the service runs with WEBHOOK_ALLOW_PRIVATE=true';
 
 /** `URL` drops tabs and line breaks and trims blanks: what is stored would not be what is called. */
 const blank = /[\s\p{Cc}]/u;

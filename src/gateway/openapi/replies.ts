@@ -81,7 +81,7 @@ const errorsByStatus: Record<number, DescribedError> = {
   400: {
     description: 'The request can’t be read',
     reason: 'bad_request',
-    message: 'The body is not JSON',
+    message: 'The body is not JSON: see line 1, column 14',
   },
   401: {
     description:

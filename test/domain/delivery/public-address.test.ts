@@ -87,6 +87,19 @@ describe('checkWebhookUrl', () => {
   const check = (url: string, allowPrivate = false) => checkWebhookUrl(url, { allowPrivate });
 
   it.each([
+    [
+      'http://localhost:3000',
+      'Expected an HTTPS URL, unless the service runs with WEBHOOK_ALLOW_PRIVATE=true',
+    ],
+    [
+      'https://localhost:3000',
+      'The host of a webhook must be public, unless the service runs with WEBHOOK_ALLOW_PRIVATE=true',
+    ],
+  ])('says which setting would accept %s', (url, message) => {
+    expect(check(url)).toBe(message);
+  });
+
+  it.each([
     'https://example.com',
     'https://example.com:8443/hook?a=b#c',
     'https://1.1.1.1/',
