@@ -14,7 +14,7 @@ import { formPostPages as pages } from './pages/form-post.ts';
 import { createHostedPages } from './pages/router.ts';
 import { accessOf } from './rpc/authorization.ts';
 import { contextOfClient } from './rpc/context.ts';
-import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/server.ts';
+import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/network/server.ts';
 import { type AccessLog, countBytes } from './telemetry/access-log.ts';
 
 /**

@@ -74,7 +74,7 @@ describe('the layers', () => {
       { from: 'src/domain/a.ts', to: 'src/store/b.ts' },
       { from: 'src/store/b.ts', to: 'src/domain/a.ts' },
     ];
-    const server = { from: 'src/services/forms/a.ts', to: 'src/rpc/server.ts' };
+    const server = { from: 'src/services/forms/a.ts', to: 'src/rpc/network/server.ts' };
     const context = { from: 'src/services/forms/a.ts', to: 'src/rpc/context.ts' };
 
     expect(importsOf('src/domain/a.ts', "import { b } from '../store/b.ts';")).toEqual([cycle[0]]);

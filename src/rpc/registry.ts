@@ -20,14 +20,14 @@ import {
   type Identify,
   type OwnerAuthenticator,
 } from './authentication.ts';
-import { callLimits, maxTimeoutMs, type ServingOptions } from './limits.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
-import { checkedGzip, refuseUnreadableMessages } from './message-check.ts';
+import { callLimits, maxTimeoutMs, type ServingOptions } from './network/limits.ts';
+import { checkedGzip, refuseUnreadableMessages } from './network/message-check.ts';
+import { createRequestGate } from './network/request-gate.ts';
+import { answerUnaryGrpc } from './network/unary-grpc.ts';
 import { createOwnCallersCheck, type OwnCallersOptions } from './own-callers.ts';
 import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
-import { createRequestGate } from './request-gate.ts';
-import { answerUnaryGrpc } from './unary-grpc.ts';
 
 /**
  * Puts services behind the one chain of interceptors that every call passes: logging, authentication

@@ -7,7 +7,7 @@ import { FailureSchema, NextCall, Reason, ViolationCode } from '../../gen/forms/
 import { CreateSubmissionRequestSchema, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
 import { failed, invalid } from '../../src/rpc/errors.ts';
-import { trailerError } from '../../src/rpc/trailer-error.ts';
+import { trailerError } from '../../src/rpc/network/trailer-error.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, lastEnvelope, openHttp2 } from '../support/wire.ts';
 

@@ -8,9 +8,9 @@ import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { limitsOf } from '../../src/domain/message-limits.ts';
-import { callLimits, maxTimeoutMs } from '../../src/rpc/limits.ts';
-import { createRpcHandler } from '../../src/rpc/server.ts';
-import { answerUnaryGrpc } from '../../src/rpc/unary-grpc.ts';
+import { callLimits, maxTimeoutMs } from '../../src/rpc/network/limits.ts';
+import { createRpcHandler } from '../../src/rpc/network/server.ts';
+import { answerUnaryGrpc } from '../../src/rpc/network/unary-grpc.ts';
 import { startListeners } from './listeners.ts';
 
 /**

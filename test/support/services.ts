@@ -17,7 +17,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { type Api, createApi } from '../../src/api.ts';
 import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets.ts';
 import { contextOfClient } from '../../src/rpc/context.ts';
-import { createRpcHandler } from '../../src/rpc/server.ts';
+import { createRpcHandler } from '../../src/rpc/network/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
 import { createEventFeed } from '../../src/services/events/event-feed.ts';
 import { createKeylessStorage } from '../../src/services/keyless-storage.ts';

@@ -27,7 +27,7 @@ export async function shareOfForm(
   return shareOf(formId, definition, { baseUrl, hostedUrl, sample: await exampleOf(definition) });
 }
 
-/** Answers for an example. Of texts with a pattern there are none: to match one can be dear. */
+/** Answers for an example. Of texts with a pattern there are none: to match one can take seconds. */
 function exampleOf(definition: FormDefinition) {
   const fields = definition.fields.filter(
     ({ answeredBy, required, pattern }) =>

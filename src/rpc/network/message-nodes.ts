@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { ListValueSchema, StructSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
-import type { Excess, NodeLimits } from '../domain/json-nodes.ts';
+import type { Excess, NodeLimits } from '../../domain/json-nodes.ts';
 
 /**
  * Whether a binary message holds more than `maxNodes` messages, elements of lists and entries of maps, or else nests
@@ -31,7 +31,7 @@ export function messageExcess(
   return progress.deepest > limits.maxDepth ? 'depth' : undefined;
 }
 
-/** Counts what is between the reader's position and `end`. One reader for all levels: a new one is dear. */
+/** Counts what is between the reader's position and `end`. One reader for all levels: a new one for each costs more than the counting. */
 function walk(progress: Progress, parts: Parts, end: number, depth: number): void {
   const { reader, limits } = progress;
   let groups = 0;

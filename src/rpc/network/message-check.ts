@@ -2,11 +2,12 @@ import { type DescMethod, fromBinary, fromJsonString } from '@bufbuild/protobuf'
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import type { Compression } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { jsonExcess } from '../domain/json-nodes.ts';
-import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
-import { MAX_DEPTH } from '../domain/text.ts';
-import { failed, invalid, unreadable } from './errors.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { jsonExcess } from '../../domain/json-nodes.ts';
+import { limitsOf, type MessageLimits } from '../../domain/message-limits.ts';
+import { MAX_DEPTH } from '../../domain/text.ts';
+import { failed, invalid, unreadable } from '../errors.ts';
+import { ENVELOPE_HEAD } from './limits.ts';
 import { messageExcess } from './message-nodes.ts';
 
 /**
@@ -96,7 +97,6 @@ function* envelopesIn(body: Uint8Array): Iterable<{ compressed: boolean; data: U
   }
 }
 
-const ENVELOPE_HEAD = 5;
 const COMPRESSED_FLAG = 1;
 
 async function gunzip(bytes: Uint8Array, { readMaxBytes }: MessageLimits): Promise<Uint8Array<ArrayBuffer>> {

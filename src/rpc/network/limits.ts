@@ -15,8 +15,8 @@ export const callLimits = {
   binaryOptions: { readUnknownFields: false },
 };
 
-/** What protocols put around a message: the head of an envelope. */
-export const WIRE_OVERHEAD = 5;
+/** The bytes before each message of gRPC, and of Connect's streams: one of flags, four of length. */
+export const ENVELOPE_HEAD = 5;
 
 /** How a method is served on the network: its limits, its gate and its interceptors. */
 export type ServingOptions = Pick<

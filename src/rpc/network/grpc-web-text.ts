@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createContextKey } from '@connectrpc/connect';
 import type { UniversalServerResponse } from '@connectrpc/connect/protocol';
-import { unreadable } from './errors.ts';
+import { unreadable } from '../errors.ts';
 
 /**
  * Makes a call by gRPC-Web in text, which old browsers need, one in binary, which Connect's handlers speak. Returns

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import type { UniversalHandlerFn, UniversalServerResponse } from '@connectrpc/connect/protocol';
 import { errorFromJsonBytes, errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { unreadable, withFailure } from './errors.ts';
+import { unreadable, withFailure } from '../errors.ts';
 import { readAll, WholeBody } from './whole-body.ts';
 
 /**

@@ -40,8 +40,8 @@ import {
   trailerFlag,
   trailerSerialize,
 } from '@connectrpc/connect/protocol-grpc-web';
-import { unreadable, withFailure } from './errors.ts';
-import type { ServingOptions } from './limits.ts';
+import { unreadable, withFailure } from '../errors.ts';
+import { ENVELOPE_HEAD, type ServingOptions } from './limits.ts';
 import { trailerError } from './trailer-error.ts';
 import { readAll, WholeBody } from './whole-body.ts';
 
@@ -190,8 +190,6 @@ function onlyMessage(bytes: Uint8Array, readMaxBytes: number): EnvelopedMessage 
 function asConnectError(error: unknown): ConnectError {
   return error instanceof ConnectError ? error : new ConnectError('internal error', Code.Internal);
 }
-
-const ENVELOPE_HEAD = 5;
 
 /** How a request speaks gRPC. */
 type Wire = { binary: boolean; isWeb: boolean };

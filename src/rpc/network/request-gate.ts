@@ -1,14 +1,14 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, createContextKey, type HandlerContext } from '@connectrpc/connect';
-import { limitsOf } from '../domain/message-limits.ts';
-import { type AuthenticationOptions, identify } from './authentication.ts';
-import { accessOf } from './authorization.ts';
-import { unreadable } from './errors.ts';
+import { limitsOf } from '../../domain/message-limits.ts';
+import { type AuthenticationOptions, identify } from '../authentication.ts';
+import { accessOf } from '../authorization.ts';
+import { unreadable } from '../errors.ts';
+import type { CallLog } from '../logging.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { TEXT_OVERHEAD, textKey } from './grpc-web-text.ts';
-import { WIRE_OVERHEAD } from './limits.ts';
-import type { CallLog } from './logging.ts';
+import { ENVELOPE_HEAD } from './limits.ts';
 import { checkMessage, tooLarge } from './message-check.ts';
-import type { RateLimits } from './rate-limits.ts';
 
 /**
  * What a call from the network has to pass before its message is received: the size that it announces, who
@@ -46,7 +46,7 @@ function endWithoutTrace(context: Ended): void {
 const over = new ConnectError('The call is over', Code.Canceled);
 
 function refuseTooLarge(announced: number, limit: number): void {
-  if (announced > limit + WIRE_OVERHEAD) throw tooLarge(limit);
+  if (announced > limit + ENVELOPE_HEAD) throw tooLarge(limit);
 }
 
 /** Checks the message that a URL holds; what it holds compressed is left to `checkedGzip`. */

@@ -5,10 +5,10 @@ import {
   type Violation,
   ViolationCode,
   ViolationSchema,
-} from '../../gen/forms/v1/errors_pb.js';
-import { BadRequest_FieldViolationSchema } from '../../gen/google/rpc/error_details_pb.js';
-import { withFailure } from './errors.ts';
-import { detailsOf, fieldViolationOf } from './failure-details.ts';
+} from '../../../gen/forms/v1/errors_pb.js';
+import { BadRequest_FieldViolationSchema } from '../../../gen/google/rpc/error_details_pb.js';
+import { withFailure } from '../errors.ts';
+import { detailsOf, fieldViolationOf } from '../failure-details.ts';
 
 /**
  * An error as gRPC's trailers hold it: with details, of which they take some kilobytes. Violations that do not fit

@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '../body/read-body.ts';
-import { limitsOf, type MessageLimits } from '../domain/message-limits.ts';
-import { callerKey } from './context.ts';
-import { failed } from './errors.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '../../body/read-body.ts';
+import { limitsOf, type MessageLimits } from '../../domain/message-limits.ts';
+import { callerKey } from '../context.ts';
+import { failed } from '../errors.ts';
 import { fromText, TEXT_OVERHEAD, textKey } from './grpc-web-text.ts';
-import { WIRE_OVERHEAD } from './limits.ts';
+import { ENVELOPE_HEAD } from './limits.ts';
 import { openBody, refuseUnreadableIn, tooLarge, type UnaryCall } from './message-check.ts';
 import { WholeBody } from './whole-body.ts';
 
@@ -69,7 +69,7 @@ async function receive(
 ): Promise<Uint8Array> {
   if (isKnown(contextValues)) setKnownCaller(request);
   const isText = contextValues.get(textKey);
-  const most = (readMaxBytes + WIRE_OVERHEAD) * (isText ? TEXT_OVERHEAD : 1);
+  const most = (readMaxBytes + ENVELOPE_HEAD) * (isText ? TEXT_OVERHEAD : 1);
   const body = await readBody(request, Math.ceil(most));
   if (typeof body !== 'string') return isText ? fromText(body) : body;
   if (body === 'cut off') response.destroy();
