@@ -18,8 +18,8 @@ export function definitionMessage(overrides: DefinitionInit = {}) {
 }
 
 /** A definition delivered by mail, as the RPCs take it. */
-export function definitionOf(fields: object[], settings: object = {}) {
-  const input = { name: 'Test', slug: 'test', fields, delivery: { type: 'email' }, settings };
+export function definitionOf(fields: object[], settings: object = {}, delivery: object = { type: 'email' }) {
+  const input = { name: 'Test', slug: 'test', fields, delivery, settings };
   const checked = checkDefinition(input, { keyless: false, allowPrivateUrls: true });
   if (!checked.ok) throw new Error(`No definition: ${JSON.stringify(checked.violations)}`);
   return definitionToMessage(checked.definition);

@@ -1047,7 +1047,7 @@ export enum WebhookEvent {
   SESSION_CANCELLED = 3,
 
   /**
-   * A submission was deleted: by a call, after the form's retention time, or with its form. Sent as
+   * A submission was deleted: by a call, after the form's retention time, or with its form or project. Sent as
    * `submission.deleted`, with ids alone.
    *
    * @generated from enum value: WEBHOOK_EVENT_SUBMISSION_DELETED = 4;

@@ -176,17 +176,17 @@ export function createAdmin(options: AdminOptions): LocalAdmin {
   };
 }
 
-/** Goes on for `TURN_MS`. Nobody listens to the project any more, so nothing is announced. */
+/** Goes on for `TURN_MS`. What belongs to forms goes first, so that what tells of them is looked through once. */
 async function removeProjectRows(
-  { database, now, uploads }: AdminOptions,
+  { database, now, uploads, schedule }: AdminOptions,
   projectId: string,
 ): Promise<{ removed: number; more: boolean }> {
-  const announcement = { at: now(), schedule: [0] };
+  const announcement = { at: now(), schedule };
   const until = performance.now() + TURN_MS;
   const before = await countSubmissionsOfProject(database, projectId);
   let more = true;
   while (more && performance.now() < until) {
-    more = await removeRowsOfProject(database, projectId, GROUP);
+    more = false;
     for (let after = ''; ; ) {
       const [formId] = await listFormIds(database, projectId, { after, limit: 1 });
       if (formId === undefined) break;
@@ -196,6 +196,7 @@ async function removeProjectRows(
       for (const id of rows.uploadIds) await uploads.remove(id);
       more ||= rows.more;
     }
+    if (!more) more = await removeRowsOfProject(database, projectId, GROUP);
   }
   return { removed: before - (await countSubmissionsOfProject(database, projectId)), more };
 }

@@ -227,7 +227,8 @@ const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c
   case when c.channel = 'webhook' then e.body end as body, e.traceparent, ${webhookColumns}`;
 
 const claimJoins = `left join events e on e.id = c.event_id
-  left join webhooks w on w.id = c.webhook_id and w.deleted_at is null`;
+  left join webhooks w on w.id = c.webhook_id
+    and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))`;
 
 function claimsOf(rows: Row[]): Claim[] {
   return rows.flatMap((row) => {

@@ -26,7 +26,7 @@ export async function insertAnnouncedEvents(
   await tx.execute(
     `with announced as materialized (
        select id, project_id, form_id, type, created_at from events where id = any($1::text[])
-     ), ${queueing('$2')}
+     ), ${queueing('$2', type === 'submission.deleted')}
      select count(*) from queued`,
     [events.map(({ id }) => id), queueingInput(type, { ...NO_PLACES, ...timesOf(schedule) })],
   );
@@ -39,9 +39,9 @@ export async function insertAnnouncedEvents(
  *
  * What fits into the places that the process has free is leased to it from the beginning; the rest is due,
  * or postponed while the circuit breaker of its webhook is open.
- * `queued` holds what was queued. `input` names the parameter with `queueingInput`.
+ * With `ofRemoval` those listen, too, that went with their forms. `queued` holds what was queued. `input` names the parameter with `queueingInput`.
  */
-export function queueing(input: string): string {
+export function queueing(input: string, ofRemoval = false): string {
   return `${placesIn(input)}, listening as materialized (
   select w.id, w.form_id as key, w.url, w.keyless, w.open_until from webhooks w
   where w.form_id = any(array(select distinct form_id from announced)) and w.deleted_at is null and w.active
@@ -50,6 +50,7 @@ export function queueing(input: string): string {
   select w.id, w.project_id, w.url, w.keyless, w.open_until from webhooks w
   where w.form_id is null and w.project_id = any(array(select distinct project_id from announced))
     and w.deleted_at is null and w.active and (select "event" from places) = any(w.events)
+  ${ofRemoval ? `union all select w.* from (select distinct form_id, project_id from announced) as a, lateral (${closingWebhooks('a')}) as w` : ''}
 ), owed as (
   select e.*, w.id as webhook_id, w.url, ${shareOf('e.project_id', 'w.keyless')} as share,
     w.open_until,
@@ -82,6 +83,17 @@ export function queueing(input: string): string {
   from placed
   returning id, event_id, webhook_id, share, url, first_lease_until, postponed
 )`;
+}
+
+/**
+ * Selects the webhooks that went with a form, or with its project, and are told of its submissions: `of` is a row with
+ * `form_id` and `project_id`. None while the form is there.
+ */
+export function closingWebhooks(of: string): string {
+  return `select w.id, coalesce(w.form_id, w.project_id) as key, w.url, w.keyless, w.open_until from webhooks w
+    where w.deleted_at is not null and w.active
+      and (w.form_id = ${of}.form_id or (w.form_id is null and w.project_id = ${of}.project_id))
+      and exists (select from forms f where f.id = ${of}.form_id and f.deleted_at is not null)`;
 }
 
 const EMITTED = emittedEvents.map((type) => `'${type}'`).join();

@@ -4,6 +4,7 @@ import { deleteSome } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
 import { type Announcement, removeSubmissionsBefore } from '../submissions/submission-removal.ts';
+import { closeWebhooks, notClosing } from '../webhooks/webhooks.ts';
 import { FormEntity } from './forms.ts';
 
 /**
@@ -22,10 +23,7 @@ export async function deleteForm(
   if (form === undefined) return 'not_found';
   if (form.status !== 'archived') return 'not_archived';
   await tx.execute('update forms set deleted_at = now(), updated_at = now() where id = $1', [formId]);
-  await tx.execute(
-    'update webhooks set deleted_at = now(), active = false where form_id = $1 and deleted_at is null',
-    [formId],
-  );
+  await closeWebhooks(tx, { formId });
   return 'deleted';
 }
 
@@ -105,7 +103,7 @@ const ownTables: { table: string; key?: string; where?: string }[] = [
   // Those with a submission go with it.
   { table: 'uploads', where: 'submission_id is null' },
   { table: 'events', where: "submission_id is null and type <> 'submission.deleted'" },
-  { table: 'webhooks' },
+  { table: 'webhooks', where: notClosing },
   { table: 'mail_recipients', key: 'form_id, address' },
   { table: 'mail_stops', key: 'form_id, address' },
   { table: 'autoresponses', key: 'form_id, address' },

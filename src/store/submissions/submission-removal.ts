@@ -1,15 +1,17 @@
+import { mailboxOf } from '../../domain/delivery/mailbox.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { textOrNull } from '../database/columns.ts';
 import type { Transaction } from '../database/queries.ts';
+import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
-import { insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
+import { closingWebhooks, insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
 import { bytesOfSubmissionRow } from '../keyless-storage.ts';
 import { removeUploads } from '../uploads.ts';
 
 /**
- * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts,
- * uploads and the partial answers of its session. Deliveries that are pending are never sent; webhooks that registered
+ * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts, uploads, and
+ * what its session began with. Deliveries that are pending are never sent; webhooks that registered
  * `submission.deleted` get that. Notify the workers after the commit.
  *
  * Returns the uploads whose bytes are to be removed next, or null if there is no such submission.
@@ -51,12 +53,18 @@ export async function removeRows(
   announcement: Announcement,
 ): Promise<{ uploadIds: string[] }> {
   await announceRemoval(tx, ids, announcement);
-  const events = await tx.select('select id from events where submission_id = any($1)', [ids]);
-  await removeDeliveries(tx, 'event_id = any($1)', [events.map((row) => row.id)]);
+  // Locked, so that mails of them are either made by now or never.
+  const events = await tx.select(
+    'select id from events where submission_id = any($1) order by id for update',
+    [ids],
+  );
+  const eventIds = events.map((row) => row.id);
+  await forgetAutoresponses(tx, eventIds);
+  await removeDeliveries(tx, 'event_id = any($1)', [eventIds]);
   await tx.execute('delete from events where submission_id = any($1)', [ids]);
   await tx.execute(
-    `update sessions set partial_answers = null
-     where id in (select session_id from submissions where id = any($1)) and partial_answers is not null`,
+    `update sessions set prefill = '{}', metadata = '{}', partial_answers = null
+     where id in (select session_id from submissions where id = any($1))`,
     [ids],
   );
   const uploadIds = await removeUploads(tx, { where: 'submission_id = any($1)', params: [ids] });
@@ -80,6 +88,26 @@ export async function removeRows(
   return { uploadIds };
 }
 
+/** Forgets which mailboxes were answered to for these events. */
+async function forgetAutoresponses(tx: Transaction, eventIds: unknown[]): Promise<void> {
+  const ofEvents = "event_id = any($1) and kind = 'autoresponse'";
+  const columns = 'form_id, receiver';
+  const answered = await tx.select(
+    `select ${columns} from deliveries where ${ofEvents} union all ${pendingWhere(ofEvents, columns)}`,
+    [eventIds],
+  );
+  if (answered.length === 0) return;
+  await tx.execute(
+    `delete from autoresponses a using json_to_recordset($1::json) as g(form_id text, address text)
+     where a.form_id = g.form_id and a.address = g.address`,
+    [
+      JSON.stringify(
+        answered.map((row) => ({ form_id: row.form_id, address: mailboxOf(String(row.receiver)) })),
+      ),
+    ],
+  );
+}
+
 /**
  * Stores a `submission.deleted` event for each submission of a project or form with a webhook that registered it,
  * and queues its deliveries. Such an event names its submission in its body alone, and so outlives it.
@@ -90,10 +118,10 @@ async function announceRemoval(
   { at, schedule }: Announcement,
 ): Promise<void> {
   const rows = await tx.select(
-    `select id, form_id, project_id, session_id from submissions s where id = any($1) and exists (
+    `select id, form_id, project_id, session_id from submissions s where id = any($1) and (exists (
        select from webhooks w where (w.form_id = s.form_id or (w.form_id is null and w.project_id = s.project_id))
          and w.active and w.deleted_at is null and '${type}' = any(w.events)
-     ) order by id`,
+     ) or exists (select from (${closingWebhooks('s')}) as w)) order by id`,
     [ids],
   );
   const createdAt = new Date(at);

@@ -1,6 +1,13 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { id, text, textOrNull, time } from '../database/columns.ts';
-import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from '../database/queries.ts';
+import {
+  deleteSome,
+  type Page,
+  type PageRequest,
+  pageOf,
+  type Queries,
+  type Transaction,
+} from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
 
@@ -42,7 +49,10 @@ export const WebhookEntity = defineEntity({
     /** Whether its deliveries carry the trace that they belong to. */
     sendsTraceparent: p.boolean().default(false),
     createdAt: time(),
-    /** Gone for every reader; its history is purged in the background. */
+    /**
+     * Gone for every reader; its history is purged in the background. One that went with its form or project is still
+     * `active` while it is told of the submissions that go with these.
+     */
     deletedAt: time().strictNullable(),
   },
   indexes: [
@@ -140,6 +150,22 @@ export async function deleteWebhook(db: Queries, projectId: string, webhookId: s
 }
 
 /**
+ * Deletes the webhooks of a form or a project that is deleted itself. Those that registered `submission.deleted` are
+ * still sent that, of what goes with it, until `purgeDeletedWebhooks` finds nothing left to be said.
+ */
+export async function closeWebhooks(
+  tx: Transaction,
+  owner: { formId: string } | { projectId: string },
+): Promise<void> {
+  const [column, id] = 'formId' in owner ? ['form_id', owner.formId] : ['project_id', owner.projectId];
+  await tx.execute(
+    `update webhooks set deleted_at = now(), active = active and 'submission.deleted' = any(events)
+     where ${column} = $1 and deleted_at is null`,
+    [id],
+  );
+}
+
+/**
  * Turns a webhook off for a reason in words; null if it was off already. What waits for it fails when
  * its turn comes.
  */
@@ -162,17 +188,28 @@ export async function turnOffWebhook(
  * left. Returns how many rows of a kind.
  */
 export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<number> {
-  const gone = await db.select(`select id from webhooks where deleted_at is not null limit ${limit}`);
+  await db.execute(
+    `update webhooks w set active = false where deleted_at is not null and active
+       and not exists (select from forms f where f.deleted_at is not null
+         and (f.id = w.form_id or (w.form_id is null and f.project_id = w.project_id)))
+       and not exists (${pendingWhere('webhook_id = w.id')})`,
+  );
+  const gone = await db.select(`select id from webhooks where ${purgeable} limit ${limit}`);
   const removed = await removeDeliveries(db, 'webhook_id = any($1)', [gone.map((row) => row.id)], limit);
   if (removed > 0) return removed;
   const webhooks = await deleteSome(db, 'webhooks', {
-    where: `deleted_at is not null
+    where: `${purgeable}
       and not exists (select from deliveries where deliveries.webhook_id = webhooks.id)
       and not exists (${pendingWhere('webhook_id = webhooks.id')})`,
     limit,
   });
   return webhooks.length;
 }
+
+/** The condition of a webhook that nothing more is said to when its form or project goes. */
+export const notClosing = '(deleted_at is null or not active)';
+
+const purgeable = 'deleted_at is not null and not active';
 
 export type WebhookChange = Partial<Omit<Webhook, 'id' | 'projectId' | 'createdAt' | 'deletedAt'>>;
 export type TurnedOffWebhook = Pick<Webhook, 'id' | 'projectId' | 'formId' | 'url'>;
