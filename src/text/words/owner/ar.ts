@@ -96,7 +96,7 @@ export const ar: OwnerWords = {
   noText: 'لا توجد فيها أي إجابة.',
   files: 'الملفات',
   about: 'عن هذه الإجابة',
-  answerId: 'رقم الإجابة',
+  answerId: 'الرقم المرجعي',
   source: 'المصدر',
   status: 'الحالة',
   accepted: 'مقبولة',

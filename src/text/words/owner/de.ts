@@ -102,7 +102,7 @@ export const de: OwnerWords = {
   noText: 'Sie enthält keine Angaben.',
   files: 'Dateien',
   about: 'Über diese Antwort',
-  answerId: 'Nummer der Antwort',
+  answerId: 'Kennung',
   source: 'Quelle',
   status: 'Status',
   accepted: 'Angenommen',

@@ -97,7 +97,7 @@ export const en = {
   noText: 'There is no answer in it.',
   files: 'Files',
   about: 'About this answer',
-  answerId: 'Number of the answer',
+  answerId: 'Reference',
   source: 'Source',
   status: 'Status',
   accepted: 'Accepted',

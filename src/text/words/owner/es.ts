@@ -101,7 +101,7 @@ export const es: OwnerWords = {
   noText: 'No contiene ninguna respuesta.',
   files: 'Archivos',
   about: 'Sobre esta respuesta',
-  answerId: 'Número de la respuesta',
+  answerId: 'Referencia',
   source: 'Fuente',
   status: 'Estado',
   accepted: 'Aceptada',

@@ -101,7 +101,7 @@ export const fr: OwnerWords = {
   noText: 'Elle ne contient aucune réponse.',
   files: 'Fichiers',
   about: 'À propos de cette réponse',
-  answerId: 'Numéro de la réponse',
+  answerId: 'Référence',
   source: 'Source',
   status: 'État',
   accepted: 'Acceptée',

@@ -99,7 +99,7 @@ export const ja: OwnerWords = {
   noText: '回答の内容はありません。',
   files: 'ファイル',
   about: 'この回答について',
-  answerId: '回答の番号',
+  answerId: '回答ID',
   source: '送信元',
   status: '状態',
   accepted: '受付済み',

@@ -101,7 +101,7 @@ export const pt: OwnerWords = {
   noText: 'Não contém nenhuma resposta.',
   files: 'Ficheiros',
   about: 'Sobre esta resposta',
-  answerId: 'Número da resposta',
+  answerId: 'Referência',
   source: 'Origem do envio',
   status: 'Estado',
   accepted: 'Aceite',
