@@ -68,6 +68,27 @@ describe.each(engines)('the MCP server on %s', (engine) => {
     expect(forms.facts).toMatchObject({ forms: [{ id: form.id }] });
   });
 
+  it('asks in the language that the caller names, if the form has it', async () => {
+    await using agent = await startAgent(service);
+    const form = await service.givenPublishedForm({
+      fields: [{ id: 'city', type: 'text', label: 'Your city', required: true }],
+      settings: { locale: 'en' },
+      translations: { de: { fields: { city: { label: 'Ihr Ort' } } } },
+    });
+    const { session_id } = (await agent.use('ask_person', { form_id: form.id })).facts;
+    const ask = async (language?: string) => {
+      const asked = language === undefined ? {} : { language };
+      const described = await agent.use('get_form', { form_id: form.id, ...asked });
+      const left = await agent.use('get_session', { session_id, include_questions: true, ...asked });
+      return [described.facts.questions[0], left.facts.questions[0]];
+    };
+    const [own, german, swiss, other] = [await ask(), await ask('de'), await ask('de-CH'), await ask('fr')];
+
+    const inEnglish = Array(2).fill(expect.stringMatching(/^city .*Your city/));
+    const inGerman = Array(2).fill(expect.stringMatching(/^city .*Ihr Ort/));
+    expect([own, german, swiss, other]).toEqual([inEnglish, inGerman, inGerman, inEnglish]);
+  });
+
   it('names what is wrong with arguments and answers, what came, and what to call next', async () => {
     await using agent = await startAgent(service);
     const form = await service.givenPublishedForm(definition);

@@ -116,12 +116,19 @@ describe.skipIf(noBrowser)('the page after an activation', { timeout: 60_000 }, 
     await using site = await startSite(
       () => `<!doctype html><html lang="en"><title>Shop</title><body>${body}`,
     );
-    const form = await service.givenPublishedForm({ settings: { embedOrigins: [site.origin] } });
+    const form = await service.givenPublishedForm({
+      fields: [
+        { id: 'email', type: 'email', required: true },
+        { id: 'signature', type: 'signature' },
+      ],
+      settings: { embedOrigins: [site.origin] },
+    });
     const { share } = (await service.get(`/v1/forms/${form.id}`)).json.form;
 
     body = share.html;
     await using page = await browser.open(site.origin);
     await page.fill('[name=email]', 'html@example.com');
+    await page.getByLabel('Signature').fill('Ada');
     await page.click('button');
     await page.waitForSelector('h1.done');
     body = `<script type="module">${share.fetch}</script>`;
@@ -138,6 +145,7 @@ describe.skipIf(noBrowser)('the page after an activation', { timeout: 60_000 }, 
     expect(told).toMatch(/^sub_/);
     const { submissions } = (await service.get(`/v1/forms/${form.id}/submissions`)).json;
     expect(submissions.map(({ source }: { source: string }) => source)).toEqual(['hosted', 'website', 'api']);
+    expect(submissions.at(-1).answers).toEqual({ email: 'html@example.com', signature: { text: 'Ada' } });
   });
 
   async function activate(options: Parameters<TestBrowser['open']>[1]) {

@@ -55,6 +55,18 @@ describe('what a form is shared by', () => {
     `);
   });
 
+  it('asks in HTML for a typed signature, and has no HTML where one must be drawn', () => {
+    const snippetOf = (accept: string[]) => {
+      const form = formOf([{ id: 'sign', type: 'signature', required: true, accept }]);
+      return shareOf('form_1', form, addresses).htmlSnippet;
+    };
+    const input = '<input name="sign.text" type="text" autocomplete="name" required>';
+
+    expect(snippetOf(['drawn', 'typed'])).toContain(input);
+    expect(snippetOf(['typed'])).toContain(input);
+    expect(snippetOf(['drawn'])).toBe('');
+  });
+
   it.each([
     ['a person must answer', { answeredBy: 'human' }],
     ['an agent must answer', { answeredBy: 'agent' }],
