@@ -1,5 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Caller } from '../../rpc/context.ts';
@@ -11,6 +12,7 @@ import { sessionName } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
+import { strangerAddress } from '../keyless-storage.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
 export async function ownSession(db: Queries, caller: Caller, sessionId: string): Promise<Session> {
@@ -65,6 +67,19 @@ export function cancelled() {
   return failed(Reason.CANCELLED, 'This session has been cancelled');
 }
 
+/** Counts what a session is to hold that comes without a key, as it may where keys are not required. */
+export async function admitValues(
+  { keylessStorage }: ServiceContext,
+  { projectId }: PublishedForm,
+  { prefill, metadata, answers }: SessionValues,
+  call: HandlerContext,
+): Promise<void> {
+  const stranger = strangerAddress(call, projectId);
+  if (stranger === undefined) return;
+  const bytes = Buffer.byteLength(JSON.stringify([prefill, metadata, answers]));
+  await keylessStorage.admit(projectId, stranger, bytes);
+}
+
 /** The answers that a submission begins with: what was saved, over the prefill. */
 export function savedAnswers({ prefill, partialAnswers }: Visit): Answers {
   return mergeAnswers(prefill, partialAnswers ?? {});
@@ -77,3 +92,5 @@ export type Visit = Pick<
 > & { id: string | null };
 
 export type OpenSession = { form: PublishedForm; version: LiveVersion };
+
+type SessionValues = Partial<Pick<UpdateSessionRequest, 'prefill' | 'metadata' | 'answers'>>;

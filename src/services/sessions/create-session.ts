@@ -1,0 +1,88 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import type { CreateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
+import { newSessionId } from '../../domain/ids.ts';
+import { callerOf } from '../../rpc/context.ts';
+import { invalid, notFound } from '../../rpc/errors.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
+import { findRepeatedSession, insertSession } from '../../store/sessions/sessions.ts';
+import type { ServiceContext } from '../context.ts';
+import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
+import { claimUploads } from '../uploads/upload-claims.ts';
+import { admitValues, noteSession } from './session-access.ts';
+import { sessionToMessage } from './session-message.ts';
+import {
+  agentProblems,
+  lifeOf,
+  lifeProblems,
+  metadataProblems,
+  returnUrlProblems,
+  withoutNulls,
+} from './session-request.ts';
+
+/** Opens a session of a published form; a repeated request gets the one that the first has opened. */
+export async function createSession(
+  context: ServiceContext,
+  request: CreateSessionRequest,
+  call: HandlerContext,
+) {
+  const form = await publishedForm(context.forms, request.formId, callerOf(call).projectId);
+  await admitValues(context, form, request, call);
+  const idempotency = readIdempotency(request.idempotencyKey, {
+    expires_in: lifeOf(request),
+    prefill: request.prefill ?? {},
+    metadata: request.metadata ?? {},
+    ...(request.returnUrl !== '' && { return_url: request.returnUrl }),
+  });
+  const session = await onceByKey(
+    idempotency,
+    () => openNewSession(context, form, request, { idempotency, keyId: callerOf(call).keyId }),
+    async (key) => {
+      const first = await findRepeatedSession(context.database, form.id, key);
+      return first && firstOf(first);
+    },
+  );
+  noteSession(context, call, session);
+  return { session: sessionToMessage(context, form, session) };
+}
+
+async function openNewSession(
+  context: ServiceContext,
+  form: PublishedForm,
+  request: CreateSessionRequest,
+  { idempotency, keyId }: { idempotency: Idempotency | undefined; keyId: string | undefined },
+): Promise<Session> {
+  if (form.status !== 'published') throw notFound('form');
+  refuseIfClosed(form, context.now());
+  const prefill = await form.version.checkAnswers(request.prefill ?? {}, {
+    root: 'prefill',
+    required: false,
+  });
+  const files = prefill.ok ? await claimUploads(context, form.version, prefill.answers, 'prefill') : prefill;
+  const violations = [
+    ...lifeProblems(request.expiresIn, 'expires_in'),
+    ...metadataProblems(request.metadata),
+    ...returnUrlProblems(request),
+    ...files.violations,
+    ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
+  ];
+  if (violations.length > 0 || !prefill.ok) throw invalid(violations);
+
+  const stored = await insertSession(context.database, {
+    id: newSessionId(),
+    projectId: form.projectId,
+    formId: form.id,
+    versionId: form.version.id,
+    prefill: withoutNulls(prefill.answers),
+    metadata: request.metadata ?? {},
+    provenance: { prefill: [{ by: 'prefill', ...(keyId !== undefined && { key: keyId }) }], partial: [] },
+    expiresIn: lifeOf(request),
+    ...(request.returnUrl !== '' && { returnUrl: request.returnUrl }),
+    idempotency,
+  });
+  return sameRequest(idempotency, firstOf(stored));
+}
+
+function firstOf(session: Session): First<Session> {
+  return { made: session, fingerprint: session.requestFingerprint };
+}
