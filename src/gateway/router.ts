@@ -1,32 +1,21 @@
-import type { DescMethod } from '@bufbuild/protobuf';
-import type { CallOptions, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { NextCall } from '../../gen/forms/v1/errors_pb.js';
-import {
-  type Call,
-  callOptions,
-  callsFor,
-  hasBody,
-  type Receive,
-  receivesFor,
-  requestIdOf,
-  type Stream,
-  streamsFor,
-} from '../http/call.ts';
+import { hasBody, requestIdOf } from '../http/call.ts';
 import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { auditRoutes } from './audit.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { describeProtos } from './descriptor.ts';
+import { type ExchangeOptions, RouteExchange } from './exchange.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
 import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { type AccessOf, describeApi } from './openapi/document.ts';
-import { type Exchange, idOf, type Pages, type Route } from './route.ts';
+import type { Exchange, Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
 import { exportRoutes } from './submissions/export.ts';
 import { streamRoutes } from './submissions/stream.ts';
@@ -129,76 +118,6 @@ export function createGateway(options: GatewayOptions): Router {
   }
 }
 
-/** What a handler gets for one request. Its calls are made when they are asked for. */
-class RouteExchange implements Exchange {
-  readonly request: Request;
-  readonly response: Response;
-  readonly #served: Route;
-  readonly #options: GatewayOptions;
-  #asked = false;
-  #admitted = false;
-
-  constructor(request: Request, response: Response, served: Route, options: GatewayOptions) {
-    this.request = request;
-    this.response = response;
-    this.#served = served;
-    this.#options = options;
-  }
-
-  get call(): Call {
-    const calls = callsFor(...this.#client());
-    return (method, input, further) => {
-      this.#asked = true;
-      return calls(method, input, this.#admitted ? { ...further, continued: true } : further);
-    };
-  }
-
-  get stream(): Stream {
-    const streams = streamsFor(...this.#client());
-    return (method, inputs) => {
-      this.#asked = true;
-      return streams(method, inputs);
-    };
-  }
-
-  get receive(): Receive {
-    const receives = receivesFor(...this.#client());
-    return (method, input) => {
-      this.#asked = true;
-      return receives(method, input);
-    };
-  }
-
-  get admit(): () => Promise<void> {
-    return async () => {
-      if (this.#asked) return;
-      this.#asked = true;
-      const { rpc } = this.#served.operation;
-      // What rates and access may depend on. An RPC without such a field ignores it.
-      const input = { formId: idOf(this.request) };
-      const [, request, response, tier] = this.#client();
-      if (rpc !== undefined) await this.#options.admit(rpc, input, callOptions(request, response, tier));
-      // What has been counted as a call is not counted again when the call is made.
-      this.#admitted = true;
-    };
-  }
-
-  get pages(): Pages {
-    return this.#options.pages;
-  }
-  get baseUrl(): string {
-    return this.#options.baseUrl;
-  }
-  get allowPrivateUrls(): boolean {
-    return this.#options.allowPrivateUrls;
-  }
-
-  #client() {
-    const tier = this.#served.path.startsWith('/v1/') ? 'management' : 'api';
-    return [this.#options.transport, this.request, this.response, tier] as const;
-  }
-}
-
 /**
  * Whether a caller is asked for key and rate before the body is read: a small body costs less than the question,
  * and the call that takes a file is asked by itself.
@@ -272,22 +191,9 @@ function allowedAt(path: string, atPath: readonly Route[]): string {
   return [...methods].sort().join(', ');
 }
 
-export type GatewayOptions = {
-  /** Leads to the services, in this process or another. */
-  transport: Transport;
-  /**
-   * Throws what refuses a call before its service sees it: authentication, authorization and rate limits. The
-   * call is not made.
-   */
-  admit: (rpc: DescMethod, input: Record<string, unknown>, options: CallOptions) => Promise<void>;
+export type GatewayOptions = ExchangeOptions & {
   /** Who may call an RPC, by the authorization table. */
   accessOf: AccessOf;
-  /** The public address of the service, without a slash at the end. */
-  baseUrl: string;
-  /** Whether webhooks may go to private addresses, as in development. */
-  allowPrivateUrls: boolean;
-  /** The pages that answer form posts. */
-  pages: Pages;
   /** The version of the software, for the API description. */
   version: string;
   log: ErrorLog;
