@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { CreatorType, type Form, FormStatus, FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
-import { fieldTypes } from '../../domain/fields/field.ts';
-import { readDefinition } from '../../http/definition.ts';
-import { contentError } from '../../http/errors.ts';
 import { present, textOrNull } from '../../http/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
+import { definition, definitionAgain, definitionOf } from './definition.ts';
 import { cursor, formId, idempotencyKey, language, limit, nextCursor } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
@@ -18,59 +16,6 @@ const formShape = z.looseObject({
   status: z.enum(['draft', 'published', 'archived']),
   current_version_id: z.string().nullable(),
 });
-
-/** The most that models write. The rest of a definition is checked, too, and described in the resource. */
-const definition = jsonObject
-  .meta({
-    required: ['name', 'slug', 'fields', 'delivery'],
-    properties: {
-      name: { type: 'string', maxLength: 200 },
-      slug: { type: 'string', pattern: '^[A-Za-z0-9._~-]{1,64}$' },
-      description: { type: 'string' },
-      fields: {
-        type: 'array',
-        minItems: 1,
-        maxItems: 100,
-        items: {
-          type: 'object',
-          required: ['id', 'type'],
-          properties: {
-            id: { type: 'string', pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$' },
-            type: { enum: fieldTypes },
-            label: { type: 'string' },
-            description: { type: 'string', description: 'Help for the person.' },
-            agentHint: { type: 'string', description: 'Guidance for agents; never shown to people.' },
-            required: { type: 'boolean' },
-            options: {
-              type: 'array',
-              description: 'Of select, radio, multi_select, ranking and matrix (which has rows, too).',
-              items: {
-                type: 'object',
-                required: ['label', 'value'],
-                properties: { label: { type: 'string' }, value: { type: 'string' } },
-              },
-            },
-            answeredBy: {
-              enum: ['anyone', 'human', 'agent'],
-              description: 'human: only on the page, never by a tool. agent: never shown to people.',
-            },
-          },
-        },
-      },
-      delivery: {
-        type: 'object',
-        description:
-          '{"type": "email"} mails the owner; {"type": "webhook", "url": "https://…"} calls a program.',
-        properties: { type: { enum: ['email', 'webhook'] }, url: { type: 'string' } },
-        required: ['type'],
-      },
-      settings: { type: 'object', description: 'Such as successMessage, allowPartial, closesAt, locale.' },
-    },
-  })
-  .describe('The form. Further properties: resource schema://form-definition.');
-
-/** The same, told once in a list of tools. */
-const definitionAgain = jsonObject.describe('The form, as create_form takes it.');
 
 /** The tools that make and read forms. */
 export const formTools: Tool[] = [
@@ -260,13 +205,4 @@ function statusOf(status: FormStatus): z.input<typeof formShape>['status'] {
 
 function wholeOf({ definition: message }: Form): { definition: unknown } {
   return { definition: definitionFromMessage(present(message)) };
-}
-
-function definitionOf(
-  raw: unknown,
-  { allowPrivateUrls, keyId }: Pick<Exchange, 'allowPrivateUrls' | 'keyId'>,
-) {
-  const checked = readDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
-  if (!checked.ok) throw contentError(checked.violations, raw);
-  return checked.value;
 }

@@ -1,0 +1,68 @@
+import { fieldTypes } from '../../domain/fields/field.ts';
+import { readDefinition } from '../../http/definition.ts';
+import { contentError } from '../../http/errors.ts';
+import type { Exchange } from '../exchange.ts';
+import { jsonObject } from '../tool.ts';
+
+/** The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the resource. */
+export const definition = jsonObject
+  .meta({
+    required: ['name', 'slug', 'fields', 'delivery'],
+    properties: {
+      name: { type: 'string', maxLength: 200 },
+      slug: { type: 'string', pattern: '^[A-Za-z0-9._~-]{1,64}$' },
+      description: { type: 'string' },
+      fields: {
+        type: 'array',
+        minItems: 1,
+        maxItems: 100,
+        items: {
+          type: 'object',
+          required: ['id', 'type'],
+          properties: {
+            id: { type: 'string', pattern: '^[a-zA-Z][a-zA-Z0-9_-]{0,63}$' },
+            type: { enum: fieldTypes },
+            label: { type: 'string' },
+            description: { type: 'string', description: 'Help for the person.' },
+            agentHint: { type: 'string', description: 'Guidance for agents; never shown to people.' },
+            required: { type: 'boolean' },
+            options: {
+              type: 'array',
+              description: 'Of select, radio, multi_select, ranking and matrix (which has rows, too).',
+              items: {
+                type: 'object',
+                required: ['label', 'value'],
+                properties: { label: { type: 'string' }, value: { type: 'string' } },
+              },
+            },
+            answeredBy: {
+              enum: ['anyone', 'human', 'agent'],
+              description: 'human: only on the page, never by a tool. agent: never shown to people.',
+            },
+          },
+        },
+      },
+      delivery: {
+        type: 'object',
+        description:
+          '{"type": "email"} mails the owner; {"type": "webhook", "url": "https://…"} calls a program.',
+        properties: { type: { enum: ['email', 'webhook'] }, url: { type: 'string' } },
+        required: ['type'],
+      },
+      settings: { type: 'object', description: 'Such as successMessage, allowPartial, closesAt, locale.' },
+    },
+  })
+  .describe('The form. Further properties: resource schema://form-definition.');
+
+/** The same without its schema, which a list of tools needs once. */
+export const definitionAgain = jsonObject.describe('The form, as create_form takes it.');
+
+/** Reads that argument. Throws an `HttpError` with all that is wrong with it. */
+export function definitionOf(
+  raw: unknown,
+  { allowPrivateUrls, keyId }: Pick<Exchange, 'allowPrivateUrls' | 'keyId'>,
+) {
+  const checked = readDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
+  if (!checked.ok) throw contentError(checked.violations, raw);
+  return checked.value;
+}
