@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import { type DestinationStream, pino } from 'pino';
-import { type App, startApp } from './app.ts';
+import type { App } from './app.ts';
 import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
 import { firstCommand } from './pages/first-command.ts';
 import { StartError } from './store/database/faults.ts';
@@ -32,6 +32,8 @@ async function logDestination({ logFormat }: Config): Promise<DestinationStream>
 }
 
 async function start(): Promise<App> {
+  // Only now: it takes a second on a slow machine, for which a bad setting need not wait, nor has the supervisor a use for it.
+  const { startApp } = await import('./app.ts');
   try {
     return await startApp(
       { ...config, metricsPort: ownMetricsPort(config) },

@@ -145,8 +145,10 @@ describe('a start that can not be', () => {
   it.concurrent('names each bad setting in one line', async () => {
     using folder = temporaryFolder();
     const bad = { PORT: 'http', WEBHOOK_RETRY_SCHEDULE: 'soon', SECRET_KEY: 'abc' };
-    await using service = spawnService({ ...(await embedded(folder.path)), ...bad });
+    const watch = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(tellsLoadedApp)}` };
+    await using service = spawnService({ ...(await embedded(folder.path)), ...bad, ...watch });
 
+    // Nothing tells of the app: settings are checked before it is loaded.
     await refusesWith(
       service,
       /^PORT: expected a whole number/,
@@ -291,6 +293,13 @@ async function embedded(folder: string) {
 }
 
 /** These lines alone, exit code 1, no stack trace. */
+/** A program that says that the app is loaded. */
+const tellsLoadedApp = `import { registerHooks } from 'node:module';
+  registerHooks({ load(url, context, next) {
+    if (url.endsWith('/src/app.ts')) console.error('The app is loaded');
+    return next(url, context);
+  } });`;
+
 async function refusesWith(service: SpawnedService, ...lines: RegExp[]) {
   const ended = await service.ended;
   expect(ended).toMatchObject({ code: 1, output: '' });
