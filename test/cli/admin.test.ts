@@ -98,6 +98,10 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(verified.output).toMatch(/^default: entries 1 to \d+, hash [\da-f]{64}$/m);
     await until(async () => (await statusWith(key)) === 401);
     expect(await statusWith(newKey)).toBe(200);
+    expect(await admin(['erase', 'shop', '--value', '', '--yes'], env)).toMatchObject({
+      code: 1,
+      errors: 'value: Required\n',
+    });
     expect((await admin(['erase', 'none', '--yes'], env)).errors).toBe('There is no project named none.\n');
   });
 

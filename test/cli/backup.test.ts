@@ -74,6 +74,7 @@ describe('a backup of the embedded database', () => {
     const used = await admin(['restore', file], env);
     const damaged = await admin(['restore', cut], elsewhere);
     const foreign = await admin(['restore', import.meta.filename], elsewhere);
+    const folders = await admin(['restore', import.meta.dirname], elsewhere);
     const left = existsSync(elsewhere.DATA_DIR) ? readdirSync(elsewhere.DATA_DIR) : [];
     const restored = await admin(['restore', file], elsewhere);
 
@@ -82,6 +83,7 @@ describe('a backup of the embedded database', () => {
     expect(damaged).toMatchObject({ code: 1, errors: expect.stringMatching(/cut\.tar\.gz is damaged/) });
     expect(foreign).toMatchObject({ code: 1, errors: expect.stringMatching(/is damaged or no backup/) });
     expect(left).toEqual([]);
+    expect(folders).toEqual({ code: 1, output: '', errors: `There is no file ${import.meta.dirname}.\n` });
     expect(restored).toMatchObject({ code: 0, errors: expect.stringContaining('Start the service') });
     expect((await admin(['backup', join(folder.path, 'x')], { DATA_DIR: folder.path })).errors).toMatch(
       /^There is no database in/,
@@ -102,7 +104,10 @@ describe('a backup of a server', () => {
       empty.adminUrl,
       `create database ${copy} template ${new URL(env.DATABASE_URL ?? '').pathname.slice(1)}`,
     );
-    const checked = await admin(['restore'], { ...env, DATABASE_URL: inDatabase(empty.adminUrl, copy) });
+    const copied = { ...env, DATABASE_URL: inDatabase(empty.adminUrl, copy) };
+    const checked = await admin(['restore'], copied);
+    const beside = await admin(['restore', import.meta.filename], copied);
+    const none = await admin(['restore', 'none.dump'], copied);
     await runOn(empty.adminUrl, `drop database ${copy} with (force)`);
 
     expect(made).toMatchObject({
@@ -116,6 +121,11 @@ describe('a backup of a server', () => {
       ),
     });
     expect(checked).toMatchObject({ code: 0, errors: expect.stringMatching(/^Read 0 projects/m) });
+    expect(beside).toMatchObject({
+      code: 0,
+      errors: expect.stringMatching(/backup\.test\.ts was not read\.$/m),
+    });
+    expect(none).toEqual({ code: 1, output: '', errors: 'There is no file none.dump.\n' });
   });
 });
 

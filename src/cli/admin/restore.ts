@@ -23,6 +23,7 @@ export async function restore(file: string | undefined, terminal: Terminal): Pro
   const config = readConfig(env);
   if (config.databaseUrl !== undefined) return checkServer(config.databaseUrl, file, terminal);
   if (file === undefined) throw new RefusedError('Which file? Name the one that admin backup has written.');
+  const size = await sizeOf(file);
   const { dataDir } = config;
   await refuseUsedFolder(dataDir);
 
@@ -32,7 +33,6 @@ export async function restore(file: string | undefined, terminal: Terminal): Pro
   refuseOtherUsers(dataDir);
   const progress = createProgress(note, now);
   try {
-    const { size } = await stat(file);
     const onBytes = (done: number) => progress(() => `Unpacking: ${inMib(done)} of ${inMib(size)}`);
     await readArchive(file, folder, { names: archiveNames, onBytes });
     const facts = await readFacts(file, folder);
@@ -66,9 +66,18 @@ async function checkServer(
       ].join('\n'),
     );
   }
+  if (file !== undefined) await sizeOf(file);
   const progress = createProgress(note, now);
   await checkRestored({ now, note, config: readConfig(env), database, progress });
   note('All of it can be read. Start the service.');
+  if (file !== undefined) note(`That is what the database at DATABASE_URL has: ${file} was not read.`);
+}
+
+/** The bytes of a file. */
+async function sizeOf(file: string): Promise<number> {
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isFile() !== true) throw new RefusedError(`There is no file ${file}.`);
+  return found.size;
 }
 
 async function refuseUsedFolder(dataDir: string): Promise<void> {

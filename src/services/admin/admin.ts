@@ -122,7 +122,8 @@ export function createAdmin(options: AdminOptions): LocalAdmin {
       const project = await findProjectNamed(database, name);
       if (project === null) throw new AdminError(`There is no project named ${name}.`);
       const problems = erasureProblems(value);
-      if (problems.length > 0) throw new AdminError(problems.map(({ message }) => message).join('\n'));
+      if (problems.length > 0)
+        throw new AdminError(problems.map(({ path, message }) => `${path}: ${message}`).join('\n'));
       const record = (tx: Transaction, about: { formId?: string; count: number; detail: string }) =>
         auditWriter.store(
           tx,
