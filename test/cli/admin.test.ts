@@ -83,18 +83,23 @@ describe.each(engines)('admin commands on %s', (engine) => {
     const verified = await admin(['audit', 'verify'], env);
 
     expect(unconfirmedPerson).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
+    // Slow ones say how far they are before.
     expect(erasedPerson).toMatchObject({
       code: 0,
-      errors: 'Erased 2 submissions and 0 sessions of shop, with their files and deliveries.\n',
+      errors: expect.stringMatching(
+        /^Erased 2 submissions and 0 sessions of shop, with their files and deliveries\.\n$/m,
+      ),
     });
     expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
     expect(erased).toMatchObject({
       code: 0,
-      errors: 'Erased shop: 1 submissions, with its forms, webhooks, files and keys.\n',
+      errors: expect.stringMatching(
+        /^Erased shop: 1 submissions, with its forms, webhooks, files and keys\.\n$/m,
+      ),
     });
     expect(projects.output).toMatch(/ 0 +0 +shop$/m);
     expect(projects.output).toMatch(/ 1 +1 +default$/m);
-    expect(verified).toMatchObject({ code: 0, errors: expect.stringMatching(/^Checked \d+ entries\./) });
+    expect(verified).toMatchObject({ code: 0, errors: expect.stringMatching(/^Checked \d+ entries\./m) });
     expect(verified.output).toMatch(/^default: entries 1 to \d+, hash [\da-f]{64}$/m);
     await until(async () => (await statusWith(key)) === 401);
     expect(await statusWith(newKey)).toBe(200);
