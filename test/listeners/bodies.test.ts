@@ -1,6 +1,6 @@
 import { Code, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { failureOf } from '../support/failures.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
@@ -20,13 +20,9 @@ describe('while bodies of callers without a key take all the memory there is for
     service = await startService();
     formId = (await service.givenPublishedForm()).id;
     held = [];
-    // Those that don't fit any more are refused, and hold nothing.
-    await until(async () => {
-      for (const bytes of [10 * MIB, MIB, MIB / 10, 8 * 1024, 1]) held.push(await hold(bytes));
-      return (await submitByRest(null)).status === 503;
-    });
-    held.push(await hold(1));
   });
+  // What has not gone on for twenty seconds is ended, and its memory free again.
+  beforeEach(fill);
   afterAll(() => service[Symbol.asyncDispose]());
 
   it('REST answers 503 and when to try again', async () => {
@@ -71,12 +67,25 @@ describe('while bodies of callers without a key take all the memory there is for
     return service.post(`/api/forms/${formId}/submissions`, body, { key });
   }
 
+  async function fill(): Promise<void> {
+    const isFull = async () => (await submitByRest(null)).status === 503;
+    if (await isFull()) return;
+    for (const bytes of [10 * MIB, MIB]) held.push(await hold(bytes));
+    // Those that don't fit any more are refused, and hold nothing.
+    await until(async () => {
+      for (const bytes of [MIB / 10, 8 * 1024, 1]) held.push(await hold(bytes));
+      return isFull();
+    });
+    held.push(await hold(1));
+  }
+
   /** A call that is never ended, of which that many bytes have been sent. */
   async function hold(bytes: number): Promise<HeldSocket> {
     const connection = await openSocket(service.url);
     const head = `POST ${uploadPath} HTTP/1.1\r\nhost: a\r\ncontent-type: application/proto\r\n`;
     connection.socket.write(`${head}content-length: ${Math.ceil(bytes) + 1}\r\n\r\n`);
-    connection.socket.write(Buffer.alloc(bytes));
+    const sent = new Promise((written) => connection.socket.write(Buffer.alloc(bytes), written));
+    await Promise.race([sent, connection.ended]);
     return connection;
   }
 });
