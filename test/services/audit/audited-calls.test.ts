@@ -262,16 +262,19 @@ it('names every RPC of which the log has something, and gives a reason for all o
 describe.each(engines)('the audit log on %s', (engine) => {
   let rpc: TestServices;
   let keyId: string;
+  /** For calls that change nothing. */
+  let things: Awaited<ReturnType<typeof givenThings>>;
 
   beforeAll(async () => {
     rpc = await startServices(engine);
     const { keys } = await rpc.keys.listKeys({}, rpc.owner);
     keyId = keys.find(({ last4 }) => last4 === rpc.key.slice(-4))?.id ?? '';
+    things = await givenThings(rpc);
   });
   afterAll(() => rpc[Symbol.asyncDispose]());
 
-  it.each(Object.entries(calls))('has who called %s, about what and from where', async (_name, call) => {
-    const given = await givenThings(rpc);
+  it.each(Object.entries(calls))('has who called %s, about what and from where', async (name, call) => {
+    const given = isRead(name) ? things : await givenThings(rpc);
     const requestId = crypto.randomUUID();
     const headers = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2:3::4' };
     const owner = createClient(OwnersService, rpc.as(given.ownerToken, headers));
@@ -300,6 +303,11 @@ describe.each(engines)('the audit log on %s', (engine) => {
     expect(JSON.stringify(rows)).not.toMatch(/example\.com|sess_/);
   });
 });
+
+/** Of what a key reads: other calls end the session of the owner. */
+function isRead(name: string): boolean {
+  return !name.startsWith('OwnersService') && /\.(get|list|watch|export)/.test(name);
+}
 
 /** A form of every kind of things, whose owner is signed in. */
 async function givenThings(rpc: TestServices) {
