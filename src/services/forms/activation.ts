@@ -1,8 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { ActivateFormRequest, FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { checksum } from '../../domain/canonical.ts';
-import { isId, newId } from '../../domain/ids.ts';
+import { isId } from '../../domain/ids.ts';
 import { hashSecret } from '../../domain/secrets.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
@@ -14,6 +13,7 @@ import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { confirmationInWords, foreseeConfirmation } from './confirmation-mail.ts';
 import { formEvents } from './form-events.ts';
 import { requireEmail } from './form-request.ts';
+import { newVersion } from './new-rows.ts';
 import { sharedFormToMessage } from './share-message.ts';
 
 /** The RPCs whose credential is the activation token. */
@@ -82,12 +82,7 @@ async function publishDraft(
   const definition = form?.draftDefinition;
   if (!form || !definition) throw refusal('used');
   const { createdAt: at } = activated;
-  const version = {
-    id: newId('ver', at.getTime()),
-    definition,
-    checksum: checksum(definition),
-    createdAt: at,
-  };
+  const version = newVersion(definition, at);
   const outcome = await activateForm(tx, {
     formId,
     tokenHash: hashSecret(token),

@@ -1,12 +1,12 @@
-import { checksum } from '../../domain/canonical.ts';
 import { checkDefinition, type FormDefinition } from '../../domain/definition/definition.ts';
-import { demoFormId, newId } from '../../domain/ids.ts';
+import { demoFormId } from '../../domain/ids.ts';
 import { hashSecret, newToken } from '../../domain/secrets.ts';
 import type { Database } from '../../store/database/database.ts';
 import { findAnyForm, insertForm } from '../../store/forms/forms.ts';
 import { activateForm } from '../../store/forms/versions.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
+import { newForm, newVersion } from './new-rows.ts';
 
 /**
  * Makes sure that there is the form behind `POST /api/demo`, published, in a project of its own.
@@ -29,36 +29,21 @@ export async function ensureDemoForm({
     // Instances that start at once take turns here; the second one finds the form made.
     await lockProject(tx, projectId);
     if ((await findAnyForm(tx, demoFormId)) !== null) return;
-    await insertForm(tx, {
-      id: demoFormId,
-      projectId,
-      name: definition.name,
-      slug: definition.slug,
-      status: 'draft',
-      createdBy: 'system',
-      createdFrom: null,
-      draftDefinition: definition,
-      draftSecret: null,
-      currentVersionId: null,
-      retentionDays: null,
-      activationHash: tokenHash,
-      activationExpiresAt: new Date(at.getTime() + DAY_MS),
-      activatedAt: null,
-      ownerEmail: null,
-      ownerConfirmedAt: null,
-      pendingOwnerEmail: null,
-      archivedAt: null,
-      closedAt: null,
-      deletedAt: null,
-      createdAt: at,
-      updatedAt: at,
-    });
-    const version = {
-      id: newId('ver', at.getTime()),
+    const form = newForm(
       definition,
-      checksum: checksum(definition),
-      createdAt: at,
-    };
+      {
+        id: demoFormId,
+        projectId,
+        createdBy: 'system',
+        createdFrom: null,
+        draftSecret: null,
+        activationHash: tokenHash,
+        activationExpiresAt: new Date(at.getTime() + DAY_MS),
+      },
+      at,
+    );
+    await insertForm(tx, form);
+    const version = newVersion(definition, at);
     await activateForm(tx, { formId: demoFormId, tokenHash, ownerEmail: '', version });
   });
 }

@@ -18,7 +18,7 @@ import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets.ts';
 import { callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
-import { archiveForm, type Form, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
+import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
 import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
@@ -33,6 +33,7 @@ import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
 import { formToMessage, formToStranger, versionToMessage } from './form-message.ts';
 import { readDefinition, requireEmail } from './form-request.ts';
+import { newForm } from './new-rows.ts';
 import { publishFormVersion } from './publishing.ts';
 import { sharedFormToMessage } from './share-message.ts';
 
@@ -137,33 +138,19 @@ async function createForm(
   const bytes = Buffer.byteLength(JSON.stringify(definition));
   const stranger = strangerAddress(call, projectId);
   const activationToken = newToken();
-  const form: Form = {
+  const draft = {
     id: newId('form', time),
     projectId,
-    name: definition.name,
-    slug: definition.slug,
-    status: 'draft',
     createdBy: caller?.keyId ?? 'public',
     createdFrom:
       caller?.keyId === undefined
         ? pseudonymOf(secretKey, 'created-from', networkOf(clientAddressOf(call)))
         : null,
-    draftDefinition: definition,
     draftSecret: deliverySecret === undefined ? null : secrets.seal(deliverySecret),
-    currentVersionId: null,
-    retentionDays: null,
     activationHash: hashSecret(activationToken),
     activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),
-    activatedAt: null,
-    ownerEmail: null,
-    ownerConfirmedAt: null,
-    pendingOwnerEmail: null,
-    archivedAt: null,
-    closedAt: null,
-    deletedAt: null,
-    createdAt: new Date(time),
-    updatedAt: new Date(time),
   };
+  const form = newForm(definition, draft, new Date(time));
   return makeOnce(context, call, {
     key: request.idempotencyKey,
     content: { definition, secret: secretInContent(context, deliverySecret) },

@@ -5,9 +5,7 @@ import type {
   PublishFormVersionRequest,
   PublishFormVersionResponseSchema,
 } from '../../../gen/forms/v1/forms_pb.js';
-import { checksum } from '../../domain/canonical.ts';
 import type { Delivery } from '../../domain/definition/definition.ts';
-import { newId } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
@@ -20,6 +18,7 @@ import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
 import { versionToMessage } from './form-message.ts';
 import { readDefinition } from './form-request.ts';
+import { newVersion } from './new-rows.ts';
 import { sharedFormToMessage } from './share-message.ts';
 
 /** Publishes a new definition of a published form; one that was published before gets its old version back. */
@@ -38,12 +37,7 @@ export async function publishFormVersion(
   });
 
   const at = new Date(now());
-  const version = {
-    id: newId('ver', at.getTime()),
-    definition,
-    checksum: checksum(definition),
-    createdAt: at,
-  };
+  const version = newVersion(definition, at);
   const replyOf = async (published: Version, webhookSecret: string) => {
     const form = await ownForm(database, caller, formId);
     return {
