@@ -12,6 +12,7 @@ import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
 import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { type MethodTable, methodEntries } from '../domain/method-table.ts';
 import type { Scope } from '../domain/scopes.ts';
 
 /** Who may call an RPC, and how often. Throws for an RPC that no table names: there is no default. */
@@ -200,27 +201,20 @@ const health: AccessTable<typeof Health> = { check: open, watch: open };
 const reflection: AccessTable<typeof ServerReflection> = { serverReflectionInfo: open };
 
 const accessByMethod = new Map<DescMethod, Access>([
-  ...entries(FormsService, forms),
-  ...entries(SubmissionsService, submissions),
-  ...entries(SessionsService, sessions),
-  ...entries(WebhooksService, webhooks),
-  ...entries(KeysService, keys),
-  ...entries(AuditService, audit),
-  ...entries(HostedService, hosted),
-  ...entries(UploadsService, uploads),
-  ...entries(MailService, mail),
-  ...entries(OwnersService, owners),
-  ...entries(Health, health),
-  ...entries(ServerReflection, reflection),
-  ...entries(ServerReflectionAlpha, reflection),
+  ...methodEntries(FormsService, forms),
+  ...methodEntries(SubmissionsService, submissions),
+  ...methodEntries(SessionsService, sessions),
+  ...methodEntries(WebhooksService, webhooks),
+  ...methodEntries(KeysService, keys),
+  ...methodEntries(AuditService, audit),
+  ...methodEntries(HostedService, hosted),
+  ...methodEntries(UploadsService, uploads),
+  ...methodEntries(MailService, mail),
+  ...methodEntries(OwnersService, owners),
+  ...methodEntries(Health, health),
+  ...methodEntries(ServerReflection, reflection),
+  ...methodEntries(ServerReflectionAlpha, reflection),
 ]);
-
-function entries(service: DescService, table: Record<string, Access>): [DescMethod, Access][] {
-  return service.methods.flatMap((method) => {
-    const access = table[method.localName];
-    return access === undefined ? [] : [[method, access]];
-  });
-}
 
 /** Who may call an RPC. */
 export type Access = {
@@ -241,4 +235,4 @@ export type Access = {
 /** A rate of calls. Minutes are counted in this process, hours in the database over all. */
 export type Limit = { name: string; calls: number; per: 'minute' | 'hour'; each?: 'form' | 'owner' };
 
-type AccessTable<S extends DescService> = { [M in keyof S['method']]: Access };
+type AccessTable<S extends DescService> = MethodTable<S, Access>;

@@ -10,6 +10,7 @@ import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
 import type { AuditAction } from '../../domain/audit/actions.ts';
+import { type MethodTable, methodEntries } from '../../domain/method-table.ts';
 
 /** What the audit log says of the calls of an RPC. Throws for an RPC that no table names: there is no default. */
 export function auditedAs(method: DescMethod): Audited {
@@ -146,28 +147,21 @@ const owners: AuditTable<typeof OwnersService> = {
 
 /** What the log has of each RPC. */
 export const auditedByMethod: ReadonlyMap<DescMethod, Audited> = new Map<DescMethod, Audited>([
-  ...entries(FormsService, forms),
-  ...entries(SubmissionsService, submissions),
-  ...entries(SessionsService, sessions),
-  ...entries(WebhooksService, webhooks),
-  ...entries(KeysService, keys),
-  ...entries(AuditService, audit),
-  ...entries(HostedService, hosted),
-  ...entries(UploadsService, uploads),
-  ...entries(MailService, mail),
-  ...entries(OwnersService, owners),
+  ...methodEntries(FormsService, forms),
+  ...methodEntries(SubmissionsService, submissions),
+  ...methodEntries(SessionsService, sessions),
+  ...methodEntries(WebhooksService, webhooks),
+  ...methodEntries(KeysService, keys),
+  ...methodEntries(AuditService, audit),
+  ...methodEntries(HostedService, hosted),
+  ...methodEntries(UploadsService, uploads),
+  ...methodEntries(MailService, mail),
+  ...methodEntries(OwnersService, owners),
 ]);
-
-function entries(service: DescService, table: Record<string, Audited>): [DescMethod, Audited][] {
-  return service.methods.flatMap((method) => {
-    const audited = table[method.localName];
-    return audited === undefined ? [] : [[method, audited]];
-  });
-}
 
 /** Which actions the entries of an RPC can have, and when they are stored; or why it has none. */
 export type Audited =
   | { stored: 'with the change' | 'soon'; actions: readonly AuditAction[] }
   | { stored: 'never'; reason: string };
 
-type AuditTable<S extends DescService> = { [M in keyof S['method']]: Audited };
+type AuditTable<S extends DescService> = MethodTable<S, Audited>;
