@@ -1,7 +1,8 @@
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AgentSchema } from '../../gen/forms/v1/agent_schema_pb.js';
-import { jsonObject, present } from './schemas.ts';
+import { present } from '../http/values.ts';
+import { jsonObject } from './schemas.ts';
 
 /** What a model needs to fill a form, as replies have it. */
 export const agentSchemaReply = z

@@ -9,9 +9,10 @@ import {
 } from '../../gen/forms/v1/webhooks_pb.js';
 import { mailKindNameOf } from '../domain/delivery/mail-kind.ts';
 import { eventNameOf } from '../domain/events/index.ts';
+import { present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import { pageQuery, present, textOrNull, timeInput, timeOf, timeOrNull, timeReply } from './schemas.ts';
+import { pageQuery, timeInput, timeReply } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 

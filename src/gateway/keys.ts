@@ -2,20 +2,10 @@ import { z } from 'zod';
 import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
 import { pageSizes } from '../domain/limits.ts';
 import { scopes } from '../domain/scopes.ts';
+import { durationOf, present, timeOf, timeOrNull } from '../http/values.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import {
-  durationOf,
-  idempotencyKey,
-  idempotencyKeyOf,
-  largePageQuery,
-  okReply,
-  present,
-  seconds,
-  timeOf,
-  timeOrNull,
-  timeReply,
-} from './schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds, timeReply } from './schemas.ts';
 
 const { method: rpcs } = KeysService;
 

@@ -2,8 +2,9 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import { z } from 'zod';
 import { pageSizes } from '../domain/limits.ts';
 import { sendJson, sendPieces } from '../http/reply.ts';
+import { textOrNull } from '../http/values.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery } from './route.ts';
-import { nextCursor, textOrNull } from './schemas.ts';
+import { nextCursor } from './schemas.ts';
 
 /**
  * A route that lists things by `rpc`, a page at a time: `{[name]: [...], next_cursor}`.

@@ -6,8 +6,6 @@ import { idempotencyKeyLength, pageSizes } from '../domain/limits.ts';
 import { kindOf, violationsOf } from '../domain/violations.ts';
 import { HttpError } from '../http/errors.ts';
 
-export { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
-
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
   .custom<JsonObject>(isObject, {

@@ -3,21 +3,17 @@ import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1
 import { sessionSeconds, waitSeconds } from '../domain/limits.ts';
 import { provenanceOf } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
+import { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
 import { agentSchemaOf, agentSchemaReply, preferredLanguage, preferredLanguageOf } from './agent-schema.ts';
 import { listRoute } from './list-route.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
 import {
-  durationOf,
   httpsUrl,
   idempotencyKey,
   idempotencyKeyOf,
   jsonObject,
   pageQuery,
-  present,
   seconds,
-  textOrNull,
-  timeOf,
-  timeOrNull,
   timeReply,
 } from './schemas.ts';
 import { provenance, submission, submissionOf } from './submissions/submissions.ts';

@@ -8,8 +8,9 @@ import { type FilePart, fileParts } from '../http/file-parts.ts';
 import { isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
 import { sendJson } from '../http/reply.ts';
 import { sendFile } from '../http/send-file.ts';
+import { present } from '../http/values.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
-import { idempotencyKey, idempotencyKeyOf, present } from './schemas.ts';
+import { idempotencyKey, idempotencyKeyOf } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
 

@@ -6,8 +6,8 @@ import { readJson } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import { present } from '../../http/values.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
-import { present } from '../schemas.ts';
 import { emailBody, formId, formStatus, share, sharedOf, statusOf, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */

@@ -3,18 +3,11 @@ import { type Form, FormsService, type GetAgentSchemaResponse } from '../../../g
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
+import { present, textOrNull } from '../../http/values.ts';
 import { agentSchemaOf, agentSchemaReply, preferredLanguage, preferredLanguageOf } from '../agent-schema.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import {
-  idempotencyKey,
-  idempotencyKeyOf,
-  jsonObject,
-  okReply,
-  pageQuery,
-  present,
-  textOrNull,
-} from '../schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
 import {
   definitionOf,

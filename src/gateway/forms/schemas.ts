@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { CreatorType, type Form, FormStatus } from '../../../gen/forms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
-import { present, textOrNull, timeOf, timeOrNull, timeReply } from '../schemas.ts';
+import { present, textOrNull, timeOf, timeOrNull } from '../../http/values.ts';
+import { timeReply } from '../schemas.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
 export const formStatus = z.enum(['draft', 'published', 'archived']);

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { FormsService, type FormVersion } from '../../../gen/forms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
+import { present, timeOf } from '../../http/values.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { idempotencyKey, idempotencyKeyOf, pageQuery, present, timeOf, timeReply } from '../schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, pageQuery, timeReply } from '../schemas.ts';
 import { definitionBody } from './definition-body.ts';
 import { definitionOf, form, formOf, webhookSecret } from './schemas.ts';
 

@@ -6,18 +6,10 @@ import {
 } from '../../../gen/forms/v1/submissions_pb.js';
 import { answerChannels } from '../../domain/answers/provenance.ts';
 import { provenanceOf } from '../../http/provenance.ts';
+import { present, textOrNull, timeOf } from '../../http/values.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import {
-  jsonObject,
-  okReply,
-  pageQuery,
-  present,
-  textOrNull,
-  timeInput,
-  timeOf,
-  timeReply,
-} from '../schemas.ts';
+import { jsonObject, okReply, pageQuery, timeInput, timeReply } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;
 
