@@ -175,6 +175,8 @@ export function createEventFeed({ database, now, log }: EventFeedOptions): Event
       return { position, [Symbol.dispose]: leave };
     },
     async close() {
+      // What begins just now ends with a timer.
+      await starting?.catch(() => undefined);
       clearInterval(interval);
       clearTimeout(scheduled);
       clearTimeout(notified);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { createEventFeed, type EventFeed } from '../../../src/services/events/event-feed.ts';
 import { type EventReader, openEventReader } from '../../../src/services/events/event-reader.ts';
@@ -39,6 +39,17 @@ describe.each(engines)('a reader of events on %s', (engine) => {
     given.push(...(await readUntil(reader, late)));
 
     expect(given.toSorted()).toEqual(committed.toSorted());
+  });
+
+  it('polls no more when the feed is closed while it begins to follow', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    using _ = { [Symbol.dispose]: () => vi.useRealTimers() };
+
+    const following = feed.follow({ onEvents() {}, onSettled() {} });
+    await feed.close();
+    (await following)[Symbol.dispose]();
+
+    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('goes on from a cursor with what was committed late before it', async () => {
