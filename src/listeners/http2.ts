@@ -108,8 +108,8 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
     check() {
       age.checks += 1;
       if (age.checks % checksIn(CONTROL_FRAMES_MS) === 0) controlFrames = 0;
-      if (settingsOwed > 0 && age.checks > checksIn(timeOuts.headersMs)) destroy();
-      else if (session.destroyed) return;
+      if (session.destroyed) return;
+      if (settingsOwed > 0 && age.checks > checksIn(timeOuts.headersMs)) return destroy();
       checkIdle();
       checkSilent();
       if (age.checks % streamCheck === 0) checkStreams();

@@ -17,7 +17,7 @@ import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
  * as well, by its preface; and one of HTTP/2 cleartext alone. Calls by HTTP/2 go to `grpc` on both. With `tls`, both
  * take either by ALPN, and the files may change.
  *
- * Throws a `StartError` if it can't listen on one of the ports; then neither stays open.
+ * Throws a `StartError` if the files can't be used, or it can't listen on one of the ports; then nothing stays open.
  */
 export async function listen({
   host,
@@ -27,6 +27,7 @@ export async function listen({
   grpc,
   ...options
 }: ListenOptions): Promise<Listeners> {
+  const certificate = options.tls && readCertificate(options.tls);
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
   const counted = countBodies(options);
   let isDraining = false;
@@ -50,7 +51,6 @@ export async function listen({
     http2: toHttp2,
     undecided: (error: Error, socket: Socket) => void http1.emit('clientError', error, socket),
   };
-  const certificate = options.tls && readCertificate(options.tls);
   const openTls = (protocols: string[]) => {
     const server = createTlsServer(
       { ...certificate, ALPNProtocols: protocols, handshakeTimeout: timeOuts.headersMs, allowHalfOpen: true },
