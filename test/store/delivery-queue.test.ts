@@ -88,6 +88,36 @@ describe.each(engines)('due deliveries on %s', (engine) => {
     expect(counts).toEqual([3, 1, 4]);
   });
 
+  it.each([
+    { what: 'has its part of the places', free: 0, unknown: 50, named: 40, claimed: 0 },
+    { what: 'has few places left', free: 3, unknown: 50, named: 40, claimed: 3 },
+    { what: 'has places for receivers that are named', free: 50, unknown: 0, named: 5, claimed: 5 },
+  ])(
+    'are locked by their receivers only as far as they are claimed, of a share that $what',
+    async (share) => {
+      await using database = await openTestDatabase(engine);
+      const ids = await Promise.all(Array.from({ length: 40 }, () => givenDelivery(database)));
+      const of = { share: 'prj_one', free: share.free, unknown: share.unknown };
+      const receivers = ids
+        .slice(0, share.named)
+        .map((id) => ({ share: 'prj_one', receiver: `${id}@example.com`, free: 10 }));
+
+      const counts = await database.transaction(async (tx) => {
+        const { claims } = await claimInTurn(tx, {
+          ...start,
+          places: { ...places, receivers, shares: [of] },
+          after: null,
+        });
+        const [row] = await tx.select(
+          `select count(*) from delivery_queue where xmax <> 0 and leased_until is null`,
+        );
+        return { claims: claims.length, onlyLocked: Number(row?.count) };
+      });
+
+      expect(counts).toEqual({ claims: share.claimed, onlyLocked: 0 });
+    },
+  );
+
   it.each(ways)('are claimed %s in the very moment that they become due in', async (_way, claim) => {
     await using database = await openTestDatabase(engine);
 

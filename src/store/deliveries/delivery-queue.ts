@@ -111,8 +111,8 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
 
 /**
  * As `claimDue`, but asks receiver by receiver in the order of their shares and names, `RECEIVERS_A_TURN`
- * from the one after `after` on: its cost does not grow with the length of any queue. Of a share that has its
- * part of the places it asks only for the receivers that are named, and passes over the others.
+ * from the one after `after` on: its cost does not grow with the length of any queue. A share that has its part of the
+ * places is passed over; of one that has its part for receivers that are not named, only the named ones are asked.
  *
  * `last` is the receiver to go on after; null when the round is complete.
  */
@@ -140,26 +140,30 @@ export async function claimInTurn(
          left join free_shares s on s.share = turn.share left join free_receivers r on r.receiver = turn.receiver
        where ${isFull} is not true
        union all
-       select r.share, r.receiver, r.free from free_receivers r join free_shares s on s.share = r.share where ${isFull}
+       select r.share, r.receiver, r.free from free_receivers r join free_shares s on s.share = r.share
+       where ${isFull} and s.free > 0
      ),
-     found as materialized (
+     found as (
        select due.id, asked.share, due.due_at, asked.free is null as is_unknown from asked cross join places
+         left join free_shares s on s.share = asked.share
          cross join lateral (
            select id, due_at from delivery_queue d
            where ${isFree} and d.share = asked.share and d.receiver = asked.receiver
              and d.due_at >= $1::timestamptz and d.due_at <= now()
-           order by d.due_at limit greatest(coalesce(asked.free, "perReceiver"), 0)
-           for update skip locked
+           order by d.due_at
+           limit greatest(least(coalesce(asked.free, "perReceiver"), coalesce(s.free, "perShare")), 0)
          ) as due
      ),
      picked as materialized (
-       select ranked.id, share_place from (
+       select d.id, share_place from (
          select found.*, row_number() over (partition by share order by due_at) as share_place,
            row_number() over (partition by share, is_unknown order by due_at) as unknown_place
          from found
-       ) as ranked cross join places left join free_shares s on s.share = ranked.share
-       where ${fitsShare}
+       ) as ranked cross join places join delivery_queue d on d.id = ranked.id
+         left join free_shares s on s.share = ranked.share
+       where ${fitsShare} and ${isFree} and d.due_at <= now()
        order by share_place limit $3
+       for update of d skip locked
      ),
      ${takenInOrderOf('p.share_place')}
      select (select count(*) from turn) as receivers,
