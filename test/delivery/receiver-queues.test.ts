@@ -55,6 +55,27 @@ describe('the queues of receivers', () => {
     expect(sent()).toHaveLength(8);
   });
 
+  it('ask for more once half of what a share may have claimed is done, for a claim that is worth its statement', async () => {
+    const asked: number[] = [];
+    const { queues, answer } = openQueues({ onCapacity: () => asked.push(free()) });
+    const free = () => queues.places().shares.find(({ share }) => share === 'prj_1')?.free ?? 0;
+    for (let n = 0; n < 600; n += 1) {
+      queues.add([aClaim('wh_quick', `dlv_before_${n}`)]);
+      answer(1);
+      await new Promise(setImmediate);
+    }
+    asked.length = 0;
+    queues.add(Array.from({ length: queues.places().perShare }, (_, n) => aClaim('wh_quick', `dlv_${n}`)));
+    expect(free()).toBe(0);
+
+    while (asked.length === 0) {
+      answer(1);
+      await new Promise(setImmediate);
+    }
+
+    expect(asked).toEqual([256]);
+  });
+
   it('release what a process stored beyond the bytes it may hold', () => {
     const { queues, released } = openQueues();
     const large = (n: number) => aClaim('wh_1', `dlv_${n}`, 'x'.repeat(4 * 1024 * 1024));
@@ -67,7 +88,10 @@ describe('the queues of receivers', () => {
 });
 
 /** Queues whose sends end when the test answers them, the oldest first. */
-function openQueues({ workers = 64 } = {}) {
+function openQueues({
+  workers = 64,
+  onCapacity = () => undefined,
+}: Partial<{ workers: number; onCapacity: () => unknown }> = {}) {
   const underWay: { id: string; end: (tookMs: number) => void }[] = [];
   const released: string[] = [];
   const queues = createReceiverQueues({
@@ -84,7 +108,7 @@ function openQueues({ workers = 64 } = {}) {
         });
       }),
     release: async ({ id }) => void released.push(id),
-    onCapacity: () => undefined,
+    onCapacity,
   });
   return {
     queues,

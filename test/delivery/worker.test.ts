@@ -1,32 +1,14 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { createWorker } from '../../src/delivery/worker/worker.ts';
-import { openTestDatabase } from '../support/database.ts';
+import { createWorker, type Worker } from '../../src/delivery/worker/worker.ts';
+import { openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
 it('claims all that is due to receivers that are not known, without being woken again', async () => {
   await using database = await openTestDatabase('pglite');
-  await database.execute(
-    `insert into delivery_queue (id, project_id, form_id, share, channel, kind, receiver, mail, due_at, created_at, queued_at)
-     select 'dlv_' || n, 'prj_1', 'form_1', 'prj_1', 'mail', 'owner', 'receiver_' || n % 60, '{}', now(), now(), now()
-     from generate_series(1, 300) n`,
-    [],
-  );
+  await givenMails(database, { projectId: 'prj_1', count: 300, receivers: 60, lateMs: 0 });
   const sent: string[] = [];
-  const worker = createWorker({
-    database,
-    workers: 64,
-    times: { delaySeconds: 0, totalSeconds: 60 },
-    attempt: async ({ id, lease }) => {
-      sent.push(id);
-      return { result: { id, lease, status: 'delivered' }, gone: false };
-    },
-    settle: async () => undefined,
-    onGone: async () => undefined,
-    signal: new AbortController().signal,
-    now: Date.now,
-    log: pino({ level: 'silent' }),
-  });
+  const worker = startWorker(database, (id) => void sent.push(id));
 
   worker.wake();
 
@@ -38,3 +20,61 @@ it('claims all that is due to receivers that are not known, without being woken 
   expect(new Set(sent).size).toBe(300);
   await worker.stop();
 });
+
+it("does not let what is due to one project's quick receiver keep a later delivery of another waiting to its end", async () => {
+  await using database = await openTestDatabase('pglite');
+  await givenMails(database, { projectId: 'prj_busy', count: 30_000, receivers: 1, lateMs: 10_000 });
+  const sent = { busy: 0, other: 0 };
+  const worker = startWorker(database, (_id, projectId) => {
+    sent[projectId === 'prj_other' ? 'other' : 'busy'] += 1;
+  });
+
+  worker.wake();
+  await until(() => sent.busy > 1_000);
+  await givenMails(database, { projectId: 'prj_other', count: 1, receivers: 1, lateMs: 0 });
+
+  await until(
+    () => sent.other === 1,
+    30_000,
+    () => `${sent.busy} sent to the busy one`,
+  );
+  expect(sent.busy).toBeLessThan(20_000);
+  await worker.stop();
+});
+
+/** Due mails, by turns to so many receivers. */
+async function givenMails(
+  database: TestDatabase,
+  {
+    projectId,
+    count,
+    receivers,
+    lateMs,
+  }: { projectId: string; count: number; receivers: number; lateMs: number },
+): Promise<void> {
+  await database.execute(
+    `insert into delivery_queue (id, project_id, form_id, share, channel, kind, receiver, mail, due_at, created_at, queued_at)
+     select 'dlv_' || $1 || n, $1, 'form_1', $1, 'mail', 'owner', $1 || n % $3::int, '{}',
+       now() - $4::int * interval '1 ms', now(), now()
+     from generate_series(1, $2::int) n`,
+    [projectId, count, receivers, lateMs],
+  );
+}
+
+/** A worker whose receivers take all at once. */
+function startWorker(database: TestDatabase, onSent: (id: string, projectId: string) => void): Worker {
+  return createWorker({
+    database,
+    workers: 64,
+    times: { delaySeconds: 0, totalSeconds: 60 },
+    attempt: async ({ id, lease, projectId }) => {
+      onSent(id, projectId);
+      return { result: { id, lease, status: 'delivered' }, gone: false };
+    },
+    settle: async () => undefined,
+    onGone: async () => undefined,
+    signal: new AbortController().signal,
+    now: Date.now,
+    log: pino({ level: 'silent' }),
+  });
+}

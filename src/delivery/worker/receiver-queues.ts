@@ -18,6 +18,7 @@ import { createConcurrency } from './concurrency.ts';
 export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
   const { maxWorkers, workers, send, release, onCapacity } = options;
   const maxClaimed = maxWorkers * CLAIMED_PER_WORKER;
+  const perShare = maxClaimed / 2;
   const half = partOf(maxWorkers, 2);
   const concurrency = createConcurrency({ max: maxClaimed, unproven: partOf(maxWorkers, 4) });
   const queues = new Map<string, Queue>();
@@ -97,7 +98,8 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
       if (queue.claimed === 0) queues.delete(queue.receiver);
       if (queue.share.claimed === 0) shares.delete(queue.share.name);
       const enough = concurrency.of(queue.receiver) / 2;
-      if (claimed <= maxClaimed / 2 && queue.claimed <= enough) onCapacity(taken);
+      if (claimed <= maxClaimed / 2 && queue.share.claimed <= perShare / 2 && queue.claimed <= enough)
+        onCapacity(taken);
     });
     underWay.add(done);
   }
@@ -129,7 +131,6 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
   return {
     places() {
       const free = unprovenFree();
-      const perShare = maxClaimed / 2;
       const bytes = Math.max(0, MAX_CLAIMED_BYTES - claimedBytes);
       const perReceiver = (receiver: string) => {
         const queue = queues.get(receiver);
@@ -199,7 +200,7 @@ function bytesOf({ content }: Claim): number {
 }
 
 /** Claims and results are written in batches: what is claimed beyond the workers keeps these busy meanwhile. */
-const CLAIMED_PER_WORKER = 8;
+const CLAIMED_PER_WORKER = 16;
 
 /**
  * Bodies have up to 256 KiB each. What this process stores under its own lease is not counted beforehand, and

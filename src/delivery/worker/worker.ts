@@ -28,13 +28,22 @@ export function createWorker(options: WorkerOptions): Worker {
     send,
     release: ({ id, lease }) => settle({ id, lease, status: 'pending', delayMs: 0 }),
     // A receiver that fails may have its other deliveries postponed just now: what is left of a page can wait for that.
-    onCapacity: (taken) => (isPageLeft || (moreDue && taken)) && loop.wake(),
+    onCapacity: (taken) => {
+      if (!isPageLeft && !(moreDue && taken)) return;
+      if (isClaiming) isFreed = true;
+      else loop.wake();
+    },
   });
   let turnAfter: Turn | null = null;
+  /** When deliveries were last claimed by the names of their receivers. */
+  let turnAt = Number.NEGATIVE_INFINITY;
   /** Whether more was due than could be claimed. */
   let moreDue = false;
   /** Whether that was as much as is looked at, or claimed, at once. */
   let isPageLeft = false;
+  /** While a claim is under way, whether capacity has become free, which it may use up. */
+  let isClaiming = false;
+  let isFreed = false;
   let stopped = false;
   /** Until then nothing is claimed, since nearly all that is due is for receivers at their limits. */
   let blockedUntil = 0;
@@ -57,15 +66,22 @@ export function createWorker(options: WorkerOptions): Worker {
     }
     const since = new Date(watermark.since());
 
+    isClaiming = true;
+    isFreed = false;
     const due = await adaptive.measure(() => claimDue(database, { since, limit, places, page: PAGE }));
+    isClaiming = false;
+    const isLarge = due.claims.length >= limit / 2;
+    if (isFreed && !isLarge) loop.wake();
     watermark.advance(due.resumeAt.getTime());
     if (due.claims.length > 0) metrics?.onBatch('claims', due.claims.length);
     queues.add(due.claims);
     moreDue = due.more;
     isPageLeft = due.pageFull || (due.more && due.claims.length >= limit);
-    if (!due.pageFull || due.claims.length >= limit / 2) return false;
+    if (!due.pageFull || (isLarge && performance.now() - turnAt < TURN_MS)) return false;
 
-    // The page is full of receivers that are at their limits: claim for the others by their names.
+    // What is behind the page waits for all of it, and for ever if it is full of receivers that are at their limits:
+    // claim for the others by their names.
+    turnAt = performance.now();
     const next = { since, limit, places: queues.places(), after: turnAfter };
     const turn = await adaptive.measure(() => claimInTurn(database, next));
     turnAfter = turn.last;
@@ -109,6 +125,9 @@ const MAX_CLAIM = 250;
 
 /** How many due deliveries are read to find some for receivers that are not at their limit. */
 const PAGE = 500;
+
+/** How long deliveries behind a full page may wait for being claimed by the names of their receivers. */
+const TURN_MS = 250;
 
 /** Reading a page for this few costs more than it brings. */
 const FEW = 8;
