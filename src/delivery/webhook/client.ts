@@ -1,10 +1,10 @@
-import type { Readable } from 'node:stream';
-import { Agent, type Dispatcher } from 'undici';
+import { Agent } from 'undici';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import type { CallCount } from '../../store/rate-limits.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { admittingConnector, publicConnector, systemResolver } from './connector.ts';
+import { type Answer, exchange, NoAnswerError } from './exchange.ts';
 
 /**
  * Opens the HTTP client of webhooks, which calls public addresses only unless the settings allow others,
@@ -72,24 +72,10 @@ const TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_MS = 4_000;
 
 async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal): Promise<Outcome> {
-  signal.throwIfAborted();
-  // Cheaper than AbortSignal.any, which would be called for each delivery.
-  const ending = new AbortController();
-  const end = () => ending.abort();
-  const timer = setTimeout(end, TIMEOUT_MS);
-  signal.addEventListener('abort', end, { once: true });
+  const { target, headers, body, keyless } = request;
+  const options = { ...target, method: 'POST', headers, body, reset: keyless } as const;
   try {
-    const { origin, pathname, search } = new URL(request.url);
-    const response = await agent.request({
-      origin,
-      path: `${pathname}${search}`,
-      method: 'POST',
-      headers: request.headers,
-      body: request.body,
-      reset: request.keyless,
-      signal: ending.signal,
-    });
-    return outcomeOf(response, await readBodyStart(response.body));
+    return outcomeOf(await exchange(agent, options, { timeoutMs: TIMEOUT_MS, signal }));
   } catch (error) {
     if (signal.aborted || error instanceof DatabaseUnavailable) throw error;
     if (error instanceof TooManyCalls) {
@@ -97,58 +83,19 @@ async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal):
     }
     return {
       outcome: 'failed',
-      error: ending.signal.aborted ? 'No answer within 10 s.' : describeConnectionError(error),
+      error: error instanceof NoAnswerError ? 'No answer within 10 s.' : describeConnectionError(error),
     };
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', end);
   }
 }
 
-function outcomeOf({ statusCode, headers }: Dispatcher.ResponseData, responseBody: string): Outcome {
-  const answer = { responseStatus: statusCode, responseBody };
-  if (statusCode >= 200 && statusCode < 300) return { outcome: 'delivered', ...answer };
-  if (statusCode === 410)
+function outcomeOf({ status, retryAfter, body }: Answer): Outcome {
+  const answer = { responseStatus: status, responseBody: body };
+  if (status >= 200 && status < 300) return { outcome: 'delivered', ...answer };
+  if (status === 410)
     return { outcome: 'failed', error: 'Answered 410 Gone.', final: true, gone: true, ...answer };
-  const hint = statusCode >= 300 && statusCode < 400 ? '; redirects are not followed' : '';
-  const retryAfter = headers['retry-after'];
-  return {
-    outcome: 'failed',
-    error: `Answered ${statusCode}${hint}.`,
-    retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
-    ...answer,
-  };
+  const hint = status >= 300 && status < 400 ? '; redirects are not followed' : '';
+  return { outcome: 'failed', error: `Answered ${status}${hint}.`, retryAfter, ...answer };
 }
-
-/**
- * The first 2 KiB of a body as text, or what of it arrives within a second. The rest is never read: the
- * connection is closed instead.
- */
-async function readBodyStart(body: Readable): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  body.on('error', () => undefined);
-  const timer = setTimeout(() => body.destroy(), READ_MS);
-  try {
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length > KEPT_BYTES) break;
-    }
-  } catch {
-    // Of a body that is cut off, the part that arrived is kept.
-  } finally {
-    clearTimeout(timer);
-    body.destroy();
-  }
-  const text = Buffer.concat(chunks).subarray(0, KEPT_BYTES).toString('utf8');
-  return text.replaceAll('\0', '\uFFFD');
-}
-
-const KEPT_BYTES = 2048;
-
-/** The status alone decides the outcome; the body is only shown in the log of deliveries. */
-const READ_MS = 1000;
 
 /** The code of an error, or of the first error that it aggregates. */
 function codeOf(error: unknown): string | undefined {
@@ -182,7 +129,15 @@ export type WebhookClient = {
   close(): Promise<void>;
 };
 
-type WebhookRequest = { url: string; headers: Record<string, string>; body: string; keyless: boolean };
+type WebhookRequest = {
+  target: WebhookTarget;
+  headers: Record<string, string>;
+  body: string;
+  keyless: boolean;
+};
+
+/** A URL in two parts. */
+export type WebhookTarget = { origin: string; path: string };
 
 type ClientOptions = Pick<DeliveryOptions, 'settings' | 'resolveHost'> & {
   /** Counts a call under a key, in windows of so many seconds that hold over all processes. */

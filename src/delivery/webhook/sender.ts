@@ -2,14 +2,13 @@ import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
-import type { SecretBox } from '../../domain/secrets.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/delivery-queue.ts';
 import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhooks/webhook-secrets.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
-import { openWebhookClient } from './client.ts';
+import { openWebhookClient, type WebhookTarget } from './client.ts';
 
 /** Opens what sends webhooks: signed, and only where and as often as is still allowed. */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
@@ -18,7 +17,8 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     ...options,
     countCall: (key, seconds) => countCall(database, key, seconds),
   });
-  const openSecret = createSecretCache(secrets);
+  const openSecret = cached((sealed) => secrets.open(sealed));
+  const targetOf = cached((url) => allowedTarget(url, settings));
 
   function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, body: string) {
     const at = now();
@@ -47,33 +47,38 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       if (!webhook.active && effectsOf(claim.kind).webhooks !== 'tested') {
         return { outcome: 'dropped', error: 'The webhook is turned off.' };
       }
-      // The settings can have changed since it was registered.
-      if (checkWebhookUrl(url, settings) !== undefined) {
-        return { outcome: 'dropped', error: 'The URL may not be called.' };
-      }
+      const target = targetOf(url);
+      if (target === null) return { outcome: 'dropped', error: 'The URL may not be called.' };
       const { keyless } = webhook;
       const body = sentBody(stored);
-      return client.post({ url, headers: headersOf(content, webhook, body), body, keyless }, signal);
+      return client.post({ target, headers: headersOf(content, webhook, body), body, keyless }, signal);
     },
     close: () => client.close(),
   };
 }
 
-/** Opens sealed secrets, and keeps a bounded number of opened ones. */
-function createSecretCache(box: SecretBox): (sealed: string) => string {
-  const opened = new Map<string, string>();
-  return (sealed) => {
-    const known = opened.get(sealed);
-    if (known !== undefined) return known;
-    const secret = box.open(sealed);
-    if (opened.size >= MAX_OPENED) opened.clear();
-    opened.set(sealed, secret);
-    return secret;
+/** Where a URL leads; null if it may not be called: the settings can have changed since it was registered. */
+function allowedTarget(url: string, settings: { allowPrivate: boolean }): WebhookTarget | null {
+  if (checkWebhookUrl(url, settings) !== undefined) return null;
+  const { origin, pathname, search } = new URL(url);
+  return { origin, path: `${pathname}${search}` };
+}
+
+/** Makes something of a text, and keeps a bounded number of what was made. */
+function cached<Made>(make: (text: string) => Made): (text: string) => Made {
+  const known = new Map<string, Made>();
+  return (text) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const made = make(text);
+    if (known.size >= MAX_CACHED) known.clear();
+    known.set(text, made);
+    return made;
   };
 }
 
 /** A few MB at most. */
-const MAX_OPENED = 10_000;
+const MAX_CACHED = 10_000;
 
 export type WebhookSender = {
   /**

@@ -1,0 +1,119 @@
+import type { Dispatcher } from 'undici';
+
+/**
+ * Sends a request and reads the beginning of its answer: the first 2 KiB of the body as text, or what of it arrives
+ * within a second of the head. The rest is never read: the connection is closed instead. Of a body that is cut off,
+ * the part that arrived is kept.
+ *
+ * Throws `NoAnswerError` if no answer has begun within `timeoutMs`, what the connection fails with, and the reason of
+ * `signal` if that is aborted before the answer begins.
+ */
+export function exchange(
+  dispatcher: Dispatcher,
+  request: Dispatcher.DispatchOptions,
+  { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
+): Promise<Answer> {
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const reader = new AnswerReader(resolve, reject);
+    const abort = () => reader.stop(signal.reason);
+    const timer = setTimeout(() => reader.stop(new NoAnswerError()), timeoutMs);
+    signal.addEventListener('abort', abort);
+    reader.onEnd = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
+    };
+    dispatcher.dispatch(request, reader);
+  });
+}
+
+/** No answer began within the time for it. */
+export class NoAnswerError extends Error {
+  override name = 'NoAnswerError';
+}
+
+/**
+ * Takes undici's events as they come: the stream and the abort signal of its `request` cost a seventh of the CPU that
+ * the service spends on a delivery.
+ */
+class AnswerReader implements Dispatcher.DispatchHandler {
+  /** Called once, when the outcome is known. */
+  onEnd: () => void = () => undefined;
+  readonly #resolve: (answer: Answer) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #chunks: Buffer[] = [];
+  #length = 0;
+  #head: Pick<Answer, 'status' | 'retryAfter'> | undefined;
+  #bodyTimer: NodeJS.Timeout | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  #isEnded = false;
+
+  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void) {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  }
+
+  /** Ends the exchange: with what has arrived, or with this error if no answer has begun. */
+  stop(error: unknown): void {
+    this.#end(error);
+    this.#controller?.abort(new NotReadError());
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#isEnded) controller.abort(new NotReadError());
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ): void {
+    if (status < 200) return;
+    const retryAfter = headers['retry-after'];
+    this.#head = { status, ...(typeof retryAfter === 'string' && { retryAfter }) };
+    this.#bodyTimer = setTimeout(() => this.stop(undefined), READ_MS);
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#chunks.push(chunk);
+    this.#length += chunk.length;
+    // Not at once: an answer that ends in these very bytes leaves its connection open.
+    if (this.#length > KEPT_BYTES) queueMicrotask(() => this.stop(undefined));
+  }
+
+  onResponseEnd(): void {
+    this.#end(undefined);
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#end(error);
+  }
+
+  #end(error: unknown): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearTimeout(this.#bodyTimer);
+    this.onEnd();
+    if (this.#head === undefined) this.#reject(error);
+    else this.#resolve({ ...this.#head, body: this.#text() });
+  }
+
+  #text(): string {
+    const bytes = Buffer.concat(this.#chunks).subarray(0, KEPT_BYTES);
+    return bytes.toString('utf8').replaceAll('\0', '\uFFFD');
+  }
+}
+
+const KEPT_BYTES = 2048;
+
+/** The status alone decides the outcome; the body is only shown in the log of deliveries. */
+const READ_MS = 1000;
+
+/** What undici closes a connection with whose answer is not read to its end; nobody sees it. */
+class NotReadError extends Error {
+  override name = 'NotReadError';
+}
+
+/** `retryAfter` is the header of that name; `body` holds no NUL, which PostgreSQL does not take. */
+export type Answer = { status: number; retryAfter?: string; body: string };
