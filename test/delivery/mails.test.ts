@@ -283,13 +283,36 @@ describe.each(engines)('mails on %s', (engine) => {
     const never = await givenForm(database, { ownerEmail: 'never@example.com' });
     await givenSubmissions(database, later, [{}]);
     await givenSubmissions(database, never, [{}]);
-    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+    const lines: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line) => lines.push(line) });
+    await using _ = startDelivery(database, { log, settings: { smtpUrl: mailServer.url } });
 
     const [delivered] = await expectFinished(database, later, 1);
     const [failed] = await expectFinished(database, never, 1);
 
     expect(delivered?.attempts.map(({ responseStatus }) => responseStatus)).toEqual([451, 451, 250]);
     expect(failed?.delivery).toMatchObject({ status: 'failed', attemptCount: 1, responseStatus: 550 });
+    const warnings = lines.map((line) => JSON.parse(line)).sort((a, b) => a.status - b.status);
+    expect(warnings.map(({ msg }) => msg)).toEqual(
+      [451, 451, 550].map((status) => `A mail could not be sent: The mail server answered ${status}.`),
+    );
+    expect(lines.join()).not.toContain('@example.com');
+  });
+
+  it('says in the log when the mail server can’t be reached', async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database, { ownerEmail: 'owner@example.com' });
+    await givenSubmissions(database, form, [{}]);
+    const lines: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line) => lines.push(line) });
+    const settings = { smtpUrl: 'smtp://127.0.0.1:1', schedule: [0] };
+    await using _ = startDelivery(database, { log, settings });
+
+    await expectFinished(database, form, 1);
+
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { code: expect.any(String), msg: "A mail could not be sent: The mail server can't be reached." },
+    ]);
   });
 
   it('lets no text add a header or a recipient', async () => {

@@ -36,8 +36,12 @@ export function createMailSender(options: MailSenderOptions): MailSender {
             { err: error },
             'The mail server refuses the login in SMTP_URL; the mail is tried again.',
           );
+          return failureOf(error);
         }
-        return failureOf(error);
+        const failure = failureOf(error);
+        const { error: reason, responseStatus: status } = failure;
+        log.warn({ delivery: claim.id, code: codeOf(error), status }, `A mail could not be sent: ${reason}`);
+        return failure;
       }
     },
     close: () => transport.close(),
@@ -65,7 +69,7 @@ function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: 
 }
 
 /** A 5xx answer is final, except for a refused login: an operator can correct SMTP_URL. */
-function failureOf(error: unknown): Outcome {
+function failureOf(error: unknown): Extract<Outcome, { outcome: 'failed' }> {
   const { responseStatus, response } = smtpAnswer(error);
   const final = responseStatus !== undefined && responseStatus >= 500 && !isRefusedLogin(error);
   return {
@@ -83,7 +87,11 @@ function failureOf(error: unknown): Outcome {
 const MAX_RESPONSE_CHARS = 2048;
 
 function isRefusedLogin(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAUTH';
+  return codeOf(error) === 'EAUTH';
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
 function smtpAnswer(error: unknown): { responseStatus?: number; response?: string } {
