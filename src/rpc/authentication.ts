@@ -41,7 +41,7 @@ export async function identify(
       values.set(ownerKey, await ownerBehind(text, access.owner, owners));
   } else if (text !== undefined) {
     const caller = values.get(callerKey) ?? (await keys.find(text, values.get(clientAddressKey)));
-    if (caller === undefined) throw failed(Reason.INVALID_KEY, 'The API key is unknown, expired or revoked');
+    if (caller === undefined) throw failed(Reason.INVALID_KEY, text === '' ? EMPTY_KEY : UNKNOWN_KEY);
     noteCaller(values.get(accessLineKey), caller);
     checkScope(caller, access);
     values.set(callerKey, caller);
@@ -55,6 +55,11 @@ export async function identify(
     values.set(callerKey, caller);
   }
 }
+
+const UNKNOWN_KEY = 'The API key is unknown, expired or revoked';
+
+/** What a shell sends in which the variable of the key is not set. */
+const EMPTY_KEY = 'The API key is empty: send Authorization: Bearer <key>';
 
 /** The owner whose session a call has; undefined where it needs none. */
 async function ownerBehind(

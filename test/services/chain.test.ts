@@ -90,6 +90,7 @@ describe.each(engines)('every call on %s', (engine) => {
 
     expect(await failureOf(submit('Bearer hfs_wrong'))).toMatchObject({ reason: 'INVALID_KEY' });
     expect(await failureOf(submit('Bearer '))).toMatchObject({ reason: 'INVALID_KEY' });
+    await expect(submit('Bearer ')).rejects.toThrow('The API key is empty');
     await submit('Basic dXNlcjpwYXNz');
     await submit(`bearer ${await rpc.givenKey({ scopes: ['forms:read'] })}`);
   });
