@@ -2,6 +2,7 @@ import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import type { Caller } from '../rpc/context.ts';
 import { failed } from '../rpc/errors.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
+import { OpenCounts } from './open-counts.ts';
 
 /**
  * Bounds how many calls of a kind go on at once in this process: those of a key, of a project, and all. `what` is
@@ -12,33 +13,29 @@ export function limitConcurrency(
   { perKey, perProject = Number.POSITIVE_INFINITY, total }: ConcurrencyLimits,
   metrics?: Pick<Metrics, 'onLimit'>,
 ): Concurrency {
-  const open = new Map<string, number>();
+  const open = new OpenCounts();
 
-  function countsOf({ projectId, keyId = '' }: Caller) {
+  function limitsOf({ projectId, keyId = '' }: Caller) {
     return [
       {
-        of: `${projectId} ${keyId}`,
+        key: `${projectId} ${keyId}`,
         most: perKey,
         who: keyId === '' ? 'Callers without a key have' : 'This key has',
       },
-      { of: projectId, most: perProject, who: 'This project has' },
-      { of: '', most: total, who: 'This service has' },
+      { key: projectId, most: perProject, who: 'This project has' },
+      { key: '', most: total, who: 'This service has' },
     ];
   }
 
   function add(caller: Caller, change: 1 | -1): void {
-    for (const { of } of countsOf(caller)) {
-      const count = (open.get(of) ?? 0) + change;
-      if (count === 0) open.delete(of);
-      else open.set(of, count);
-    }
+    for (const { key } of limitsOf(caller)) open.add(key, change);
   }
 
   return {
-    open: () => open.get('') ?? 0,
+    open: () => open.of(''),
     enter(caller) {
-      for (const { of, most, who } of countsOf(caller)) {
-        if ((open.get(of) ?? 0) < most) continue;
+      for (const { key, most, who } of limitsOf(caller)) {
+        if (open.of(key) < most) continue;
         metrics?.onLimit(what);
         throw failed(Reason.RATE_LIMITED, `${who} ${most} ${what} open already`, {
           retryAfter: RETRY_AFTER_SECONDS,

@@ -11,6 +11,7 @@ import { clientAddressOf } from '../rpc/context.ts';
 import { failed, notFound } from '../rpc/errors.ts';
 import type { ServiceContext } from './context.ts';
 import { createFreshCache } from './fresh-cache.ts';
+import { OpenCounts } from './open-counts.ts';
 
 /**
  * The health protocol of gRPC: the service serves while its database answers, it can store what comes, and it is not
@@ -26,8 +27,7 @@ export function healthService(
   const names = new Set(['', 'disk', ...services.map(({ typeName }) => typeName)]);
   const isReady = () => database.isReady();
   const lately = createFreshCache({ load: isReady, now, capacity: 1 });
-  const watches = new Map<string, number>();
-  let allWatches = 0;
+  const watches = new OpenCounts();
 
   async function statusOf(service: string, ready: () => boolean | Promise<boolean>): Promise<Status> {
     if (service === 'disk') return disk.isLow() ? Status.NOT_SERVING : Status.SERVING;
@@ -38,18 +38,13 @@ export function healthService(
 
   /** Counts a watch until it is disposed of. */
   function enter(client: string): Disposable {
-    const open = watches.get(client) ?? 0;
-    if (open >= MAX_WATCHES_PER_CLIENT || allWatches >= MAX_WATCHES) {
+    if (watches.of(client) >= MAX_WATCHES_PER_CLIENT || watches.of(ALL) >= MAX_WATCHES) {
       throw failed(Reason.RATE_LIMITED, 'Too many watch the health already', { retryAfter: 10 });
     }
-    watches.set(client, open + 1);
-    allWatches += 1;
+    for (const key of [client, ALL]) watches.add(key, 1);
     return {
       [Symbol.dispose]() {
-        const left = (watches.get(client) ?? 0) - 1;
-        if (left === 0) watches.delete(client);
-        else watches.set(client, left);
-        allWatches -= 1;
+        for (const key of [client, ALL]) watches.add(key, -1);
       },
     };
   }
@@ -78,6 +73,9 @@ export function healthService(
 }
 
 const CHECK_EVERY_MS = 1_000;
+
+/** In place of a client: all of them. */
+const ALL = 'all';
 
 /** Anybody may watch: a client of gRPC has one for each service that it calls. */
 const MAX_WATCHES = 1_000;

@@ -3,19 +3,14 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { networkOf } from '../../domain/client-network.ts';
 import { clientAddressOf, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
+import { OpenCounts } from '../open-counts.ts';
 
 /**
  * Bounds how many calls of a kind go on at once in this process: those of an owner, those of a client's network, since
  * anybody can own forms by any number of addresses, and all.
  */
 export function limitCallsAtOnce({ perOwner, perClient, total }: CallLimits): EnterCall {
-  const open = new Map<string, number>();
-
-  function add(key: string, change: 1 | -1): void {
-    const count = (open.get(key) ?? 0) + change;
-    if (count === 0) open.delete(key);
-    else open.set(key, count);
-  }
+  const open = new OpenCounts();
 
   return (call) => {
     const limits = [
@@ -23,13 +18,13 @@ export function limitCallsAtOnce({ perOwner, perClient, total }: CallLimits): En
       { key: `client ${networkOf(clientAddressOf(call))}`, most: perClient },
       { key: 'all', most: total },
     ];
-    if (limits.some(({ key, most }) => (open.get(key) ?? 0) >= most)) {
+    if (limits.some(({ key, most }) => open.of(key) >= most)) {
       throw failed(Reason.RATE_LIMITED, 'Too many of these calls at once: try again soon', { retryAfter: 2 });
     }
-    for (const { key } of limits) add(key, 1);
+    for (const { key } of limits) open.add(key, 1);
     return {
       [Symbol.dispose]() {
-        for (const { key } of limits) add(key, -1);
+        for (const { key } of limits) open.add(key, -1);
       },
     };
   };
