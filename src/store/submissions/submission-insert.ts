@@ -5,6 +5,7 @@ import type { Queries, Row } from '../database/queries.ts';
 import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/delivery-queue.ts';
 import { type LeasePlaces, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
 import type { Submission } from './submissions.ts';
+import { findOutcomes, STORED, type WriteOutcome } from './write-outcomes.ts';
 
 /**
  * Stores a group of submissions with their events and the deliveries to the webhooks that listen, in one
@@ -26,8 +27,14 @@ export async function insertSubmissions(
   try {
     const stored = await insertGroup(db, group, options);
     const missed = group.filter(({ row }) => !stored.has(row.id));
-    const explained = missed.length === 0 ? new Map<string, WriteOutcome>() : await explain(db, missed);
-    return group.map(({ row }) => (stored.has(row.id) ? STORED : (explained.get(row.id) ?? UNDECIDED)));
+    const found =
+      missed.length === 0
+        ? new Map<string, WriteOutcome>()
+        : await findOutcomes(
+            db,
+            missed.map(({ row }) => row),
+          );
+    return group.map(({ row }) => (stored.has(row.id) ? STORED : (found.get(row.id) ?? UNDECIDED)));
   } catch (error) {
     if (!isDataError(error)) throw error;
     if (group.length === 1) return [{ outcome: 'refused', error }];
@@ -65,7 +72,6 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
   return { row, traceparent, json: JSON.stringify(input) };
 }
 
-const STORED = { outcome: 'stored' } as const;
 const UNDECIDED = { outcome: 'undecided' } as const;
 
 /**
@@ -159,7 +165,7 @@ async function insertGroup(db: Queries, group: PreparedRow[], options: InsertOpt
   const claims = group.some(({ row }) => claimsOf(row).length > 0);
   const traces = group.some(({ traceparent }) => traceparent !== undefined);
   const statement = inserts[Number(claims)]?.[Number(traces)] ?? '';
-  // Repeating is safe: ids that are stored already conflict with themselves, and are found by `explain`.
+  // Repeating is safe: ids that are stored already conflict with themselves, and are found by `findOutcomes`.
   const places = queueingInput('submission.created', options.places());
   const result = await db.execute(statement, [rows, options.slot, places], {
     repeatable: true,
@@ -214,70 +220,6 @@ export function claimsOf({ sessionId, uploadIds = [] }: NewSubmission): readonly
   return sessionId === null ? uploadIds : [sessionId, ...uploadIds];
 }
 
-/**
- * Finds out why rows were not stored: they are from an earlier try whose answer was lost, the first
- * submission with their idempotency key, their session's end, or an upload that is another's.
- *
- * The submissions found are written to: the answer to a caller must be as durable as a commit of ours,
- * also where it was read ahead of a synchronous standby.
- */
-async function explain(db: Queries, missed: PreparedRow[]): Promise<Map<string, WriteOutcome>> {
-  const asked = missed.map(({ row }) => [
-    row.id,
-    row.formId,
-    row.idempotencyKey,
-    row.sessionId,
-    row.uploadIds ?? [],
-  ]);
-  const rows = await db.execute(EXPLAIN, [JSON.stringify(asked)], { repeatable: true });
-  return new Map(
-    rows.flatMap((row) => {
-      const outcome = outcomeOf(row);
-      return outcome === undefined ? [] : [[String(row.id), outcome]];
-    }),
-  );
-}
-
-const EXPLAIN = `
-with asked as materialized (
-  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids
-  from json_array_elements($1::json) a
-), found as materialized (
-  select asked.id as asked_id, s.id from asked join submissions s on s.id = asked.id
-  union
-  select asked.id, s.id from asked join submissions s on s.form_id = asked.form_id and s.idempotency_key = asked.key
-), written as (
-  update submissions set request_fingerprint = request_fingerprint where id in (select id from found)
-  returning id, request_fingerprint
-)
-select asked.id, written.id as first_id, written.request_fingerprint as fingerprint, asked.session_id,
-  sessions.submission_id, sessions.cancelled_at is not null as cancelled,
-  sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open,
-  exists (
-    select from json_array_elements_text(asked.upload_ids) as u
-    where not exists (select from uploads where uploads.id = u and uploads.submission_id is null)
-  ) as upload_taken
-from asked
-left join found on found.asked_id = asked.id
-left join written on written.id = found.id
-left join sessions on sessions.id = asked.session_id`;
-
-/** Undefined if what stood in the way is gone by now, so that the row is to be tried again. */
-function outcomeOf(row: Row): WriteOutcome | undefined {
-  if (row.first_id === row.id) return STORED;
-  const firstId = textOrNull(row.first_id);
-  if (firstId !== null) {
-    return { outcome: 'duplicate', submissionId: firstId, fingerprint: textOrNull(row.fingerprint) };
-  }
-  if (row.cancelled === true) return { outcome: 'session_cancelled' };
-  if (row.session_id === null || row.open === true) {
-    return row.upload_taken === true ? { outcome: 'upload_taken' } : undefined;
-  }
-  const submissionId = textOrNull(row.submission_id);
-  if (submissionId === null) return { outcome: 'session_expired' };
-  return { outcome: 'session_submitted', submissionId };
-}
-
 /** A submission to store, and what goes into the same commit. */
 export type NewSubmission = Submission & {
   /** Null if nobody is to know. */
@@ -292,18 +234,6 @@ export type NewSubmission = Submission & {
   /** Uploads that become this submission's; without all of them it is not stored. */
   uploadIds?: string[];
 };
-
-/**
- * What became of a submission. `duplicate` names the first submission with the idempotency key, whose
- * fingerprint tells whether it was the same request.
- */
-export type WriteOutcome =
-  | { outcome: 'stored' }
-  | { outcome: 'duplicate'; submissionId: string; fingerprint: string | null }
-  | { outcome: 'session_submitted'; submissionId: string }
-  | { outcome: 'session_expired' }
-  | { outcome: 'session_cancelled' }
-  | { outcome: 'upload_taken' };
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
 /**

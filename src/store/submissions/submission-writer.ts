@@ -14,8 +14,8 @@ import {
   type NewSubmission,
   type PreparedRow,
   prepare,
-  type WriteOutcome,
 } from './submission-insert.ts';
+import type { WriteOutcome } from './write-outcomes.ts';
 
 /**
  * Makes the one way submissions are stored: those that arrive together are written together, in one
