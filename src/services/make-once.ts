@@ -19,7 +19,7 @@ import { type Idempotency, readIdempotency, sameRequest } from './idempotency.ts
 export async function makeOnce<T>(
   context: ServiceContext,
   call: HandlerContext,
-  { key, content, again, make }: Making<T>,
+  { key, content, formerContent, again, make }: Making<T>,
 ): Promise<T> {
   const idempotency = readIdempotency(key, content);
   if (idempotency === undefined) return make(async () => undefined);
@@ -28,7 +28,8 @@ export async function makeOnce<T>(
     const first = await findIdempotencyKey(context.database, id);
     if (first === null) return undefined;
     const { requestFingerprint, madeId, secret } = first;
-    sameRequest(idempotency, { made: madeId, fingerprint: requestFingerprint });
+    const isFormer = formerContent !== undefined && requestFingerprint === fingerprint(formerContent);
+    if (!isFormer) sameRequest(idempotency, { made: madeId, fingerprint: requestFingerprint });
     return {
       reply: await again({ id: madeId, secret: secret === null ? '' : context.secrets.open(secret) }),
     };
@@ -82,6 +83,8 @@ type Making<T> = {
   key: string;
   /** What makes two requests the same, by the names of the REST body. */
   content: Record<string, unknown>;
+  /** The same as an earlier version of this service took it, whose rows may still be there. */
+  formerContent?: Record<string, unknown>;
   again: (first: Made) => Promise<T>;
   make: (record: (tx: Transaction, made: Made) => Promise<void>) => Promise<T>;
 };

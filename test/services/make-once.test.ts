@@ -2,14 +2,24 @@ import { readdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { WebhookEvent } from '../../gen/forms/v1/webhooks_pb.js';
+import { fingerprint } from '../../src/domain/canonical.ts';
 import { purgeIdempotencyKeys } from '../../src/store/idempotency-keys.ts';
 import { engines } from '../support/database.ts';
-import { definitionMessage } from '../support/definitions.ts';
+import { definitionMessage, definitionOf } from '../support/definitions.ts';
 import { expectFailure } from '../support/failures.ts';
 import { startServices, type TestServices } from '../support/services.ts';
 
 const hook = { url: 'https://example.com/hook', events: [WebhookEvent.SUBMISSION_CREATED] };
 const cvField = [{ id: 'cv', type: 'file' }];
+
+/** All that `definitionOf(cvField)` says. */
+const withoutAnyDefault = {
+  name: 'Test',
+  slug: 'test',
+  fields: cvField,
+  delivery: { type: 'email' },
+  settings: {},
+};
 
 describe.each(engines)('an idempotency key, on %s,', (engine) => {
   let services: TestServices;
@@ -94,6 +104,33 @@ describe.each(engines)('an idempotency key, on %s,', (engine) => {
     const token = second.activationToken;
     await activateForm({ formId: first.form?.id ?? '', token, email: 'owner@example.com' });
   });
+
+  it.each(['without some of the defaults', 'with them, by an earlier version'])(
+    'gives a draft again whose request was stored %s',
+    async (stored) => {
+      const { createForm } = services.forms;
+      const request = { definition: definitionOf(cvField), idempotencyKey: `stored ${stored}` };
+      const first = await createForm(request, services.owner);
+      const formId = first.form?.id ?? '';
+      const [row] = await services.database.select('select draft_definition from forms where id = $1', [
+        formId,
+      ]);
+      const definition = row?.draft_definition;
+      const isEarlier = stored !== 'without some of the defaults';
+      const secret = null;
+      const before = isEarlier ? { definition, secret } : { definition: withoutAnyDefault, secret };
+      await services.database.execute(
+        'update idempotency_keys set request_fingerprint = $2 where made_id = $1',
+        [formId, fingerprint(before)],
+      );
+
+      const second = await createForm(request, services.owner);
+      const other = { ...request, definition: definitionOf(cvField, { review: true }) };
+      await expectFailure(createForm(other, services.owner), Reason.CONFLICT);
+
+      expect(second).toEqual(first);
+    },
+  );
 
   it('gives the secret of a webhook that a new definition introduced again', async () => {
     const published = await services.givenFormOf();

@@ -32,7 +32,7 @@ import { deleteForm } from './deletion.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
 import { formToMessage, formToStranger, versionToMessage } from './form-message.ts';
-import { readDefinition, requireEmail } from './form-request.ts';
+import { definitionContent, readDefinition, requireEmail } from './form-request.ts';
 import { newForm } from './new-rows.ts';
 import { publishFormVersion } from './publishing.ts';
 import { sharedFormToMessage } from './share-message.ts';
@@ -128,8 +128,9 @@ async function createForm(
   if (caller === undefined && !settings.allowPublicCreate) {
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
   }
+  const keyless = caller === undefined;
   const { definition, deliverySecret } = readDefinition(request.definition, {
-    keyless: caller === undefined,
+    keyless,
     allowPrivateUrls: settings.allowPrivateWebhooks,
   });
 
@@ -153,7 +154,7 @@ async function createForm(
   const form = newForm(definition, draft, new Date(time));
   return makeOnce(context, call, {
     key: request.idempotencyKey,
-    content: { definition, secret: secretInContent(context, deliverySecret) },
+    ...definitionContent({ definition, secret: secretInContent(context, deliverySecret) }, { keyless }),
     async again(first) {
       const made = await findForm(database, projectId, first.id);
       if (made === null) throw notFound('form');

@@ -17,7 +17,7 @@ import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
 import { versionToMessage } from './form-message.ts';
-import { readDefinition } from './form-request.ts';
+import { definitionContent, readDefinition } from './form-request.ts';
 import { newVersion } from './new-rows.ts';
 import { sharedFormToMessage } from './share-message.ts';
 
@@ -31,8 +31,9 @@ export async function publishFormVersion(
   const { formId } = request;
   const caller = callerOf(call);
   const { createdBy } = await ownForm(database, caller, formId);
+  const keyless = createdBy === 'public';
   const { definition, deliverySecret } = readDefinition(request.definition, {
-    keyless: createdBy === 'public',
+    keyless,
     allowPrivateUrls: settings.allowPrivateWebhooks,
   });
 
@@ -48,7 +49,10 @@ export async function publishFormVersion(
   };
   return makeOnce(context, call, {
     key: request.idempotencyKey,
-    content: { form_id: formId, definition, secret: secretInContent(context, deliverySecret) },
+    ...definitionContent(
+      { form_id: formId, definition, secret: secretInContent(context, deliverySecret) },
+      { keyless },
+    ),
     async again(first) {
       const published = await findVersion(database, first.id);
       if (published === null) throw notFound('version');
