@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
@@ -22,11 +22,21 @@ const WAIT_MS = 1_000;
  */
 const SHARE = SECONDS < 60 ? 0.9 : 0.99;
 
+type Services = Record<(typeof engines)[number], AttackedService & AsyncDisposable>;
+let services: Services;
+
+// One that rests costs the other nothing.
+beforeAll(async () => {
+  const start = (engine: keyof Services) => startAttackedService(engine, { WEBHOOK_ALLOW_PRIVATE: 'true' });
+  const [pglite, postgres] = await Promise.all([start('pglite'), start('postgres')]);
+  services = { pglite, postgres };
+});
+
 describe.each(engines)('on %s', { timeout: SECONDS * 1_000 + 120_000 }, (engine) => {
   it(`serves ${CLIENTS} others while strangers do all they can, and loses nothing`, async () => {
     await using receiver = await startReceiver();
     await using silent = await startReceiver(() => {});
-    await using service = await startAttackedService(engine, { WEBHOOK_ALLOW_PRIVATE: 'true' });
+    await using service = services[engine];
     const formId = await givenForm(service, { delivery: { type: 'webhook', url: receiver.url } });
     const targets = await givenTargets(service, formId, silent.url);
 

@@ -27,7 +27,7 @@ const LARGE_BYTES = 250_000;
 /** What gRPC clients take unless they are told otherwise. */
 const DEFAULT_CLIENT_BYTES = 4 * 1024 * 1024;
 
-it.each(['pglite', 'postgres'] as const)(
+it.concurrent.each(['pglite', 'postgres'] as const)(
   'sixty of the largest submissions, read on %s',
   async (engine) => {
     const service = await sharedService(engine, UNLIMITED_RATES);

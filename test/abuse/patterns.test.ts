@@ -5,13 +5,16 @@ import { type AttackedService, HEALTH_MS, harmDone, MEMORY_MIB, sharedService } 
 /** Its states are as many as the subsets of 200 positions. */
 const pattern = '(?:[ab]*a[ab]{200}|.*b[ab]{200})c';
 
-describe.each(engines)('expensive patterns on %s', (engine) => {
+/** Those of one service come one after the other, those of the other engine beside them. */
+const one = { concurrent: false };
+
+describe.concurrent.each(engines)('expensive patterns on %s', (engine) => {
   let service: AttackedService;
   beforeAll(async () => {
     service = await sharedService(engine);
   });
 
-  it('keep nobody waiting for forms that strangers made', async () => {
+  it('keep nobody waiting for forms that strangers made', one, async () => {
     const forms = await Promise.all([1, 2].map(() => givenForm(service, fieldsOf(40))));
     const answers = answersOf(40, 1_500);
 
@@ -27,7 +30,7 @@ describe.each(engines)('expensive patterns on %s', (engine) => {
     expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
   });
 
-  it('keep nobody waiting for forms that were made with a key', async () => {
+  it('keep nobody waiting for forms that were made with a key', one, async () => {
     const form = await givenForm(service, fieldsOf(7), service.key);
     const answers = answersOf(7, 10_000);
 
@@ -40,7 +43,7 @@ describe.each(engines)('expensive patterns on %s', (engine) => {
     expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
   });
 
-  it('keep nobody waiting while they are refused', async () => {
+  it('keep nobody waiting while they are refused', one, async () => {
     const hostile = [`(?:${'a'.repeat(240)}){1000}`, '\\pL{1000}'.repeat(27), `(?i)[${'Ā-ﻼ'.repeat(80)}]`];
     const fields = fieldsOf(40).map((field, index) => ({
       ...field,

@@ -23,7 +23,7 @@ const definition = {
 /** As little as the attack needs to show the bounds within seconds. */
 const env = { KEYLESS_MIB_PER_HOUR: '12', KEYLESS_MIB_PER_PROJECT: '30', TRUST_PROXY: '1' };
 
-describe.each(engines)('what strangers store on %s', (engine) => {
+describe.concurrent.each(engines)('what strangers store on %s', (engine) => {
   it('ends with the budget of their address, and with that of the project', { timeout: 90_000 }, async () => {
     await using service = await startAttackedService(engine, env);
     const forms = await Promise.all(
