@@ -13,6 +13,8 @@ import {
   sharedService,
 } from './attacked-service.ts';
 
+/** Nobody else's: what it stores in an hour uses up the budget of its address. */
+const localAddress = '127.0.0.9';
 const UPLOADS = 100;
 const AT_ONCE = 25;
 const MIB = 1024 * 1024;
@@ -64,6 +66,7 @@ function upload({ url }: AttackedService, path: string, agent: Agent): Promise<n
   return new Promise((resolve) => {
     const call = request(`${url}${path}`, {
       agent,
+      localAddress,
       method: 'POST',
       headers: { 'content-type': 'application/octet-stream', 'content-length': 10 * MIB },
     });
@@ -85,6 +88,7 @@ async function sendParts(call: ReturnType<typeof request>, count: number): Promi
 /** Sends half of a file, and goes. */
 async function cutOff({ url }: AttackedService, path: string): Promise<void> {
   const call = request(`${url}${path}`, {
+    localAddress,
     method: 'POST',
     headers: { 'content-type': 'application/octet-stream', 'content-length': 10 * MIB },
   });
