@@ -49,7 +49,8 @@ export async function* streamEvents<T>(
       yield { cursor: next, item };
       quietSince = now();
     }
-    if (now() - quietSince >= QUIET_MS) {
+    // A clock may be set back.
+    if (Math.abs(now() - quietSince) >= QUIET_MS) {
       yield { cursor: reader.cursor() };
       quietSince = now();
     }

@@ -1,0 +1,22 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { startServices } from '../../support/services.ts';
+
+it('says that it goes on, where there is nothing to send, also when the clock is set back', async () => {
+  await using services = await startServices('pglite');
+  const gone = new AbortController();
+  const watching = services.submissions.watchSubmissions({}, { ...services.owner, signal: gone.signal });
+  const messages = watching[Symbol.asyncIterator]();
+  const first = await messages.next();
+
+  const next = messages.next();
+  await nextTurn();
+  services.clock.ms -= 3_600_000;
+  const second = await next;
+  gone.abort();
+
+  expect([first, second].map(({ done, value }) => [done, value?.submission])).toEqual([
+    [false, undefined],
+    [false, undefined],
+  ]);
+});
