@@ -243,7 +243,7 @@ describe('statements one after the other', () => {
       turns += 1;
     });
 
-    for (let count = 0; count < 500; count += 1) {
+    for (let count = 0; count < 200; count += 1) {
       await engine.query('select count(*) from generate_series(1, 5000)', [], prepared);
     }
     clearInterval(counting);
