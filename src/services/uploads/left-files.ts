@@ -2,8 +2,8 @@ import { isUploadStored } from '../../store/uploads.ts';
 import type { ServiceOptions } from '../context.ts';
 
 /**
- * Removes the files that a process has left which died while they arrived, from the spool, and from the upload
- * store if it died before their row was stored. To be called at start.
+ * Removes the files that a process has left which died while they arrived, or which could not store their row, from
+ * the spool, and from the upload store if they have no row. To be called at start.
  */
 export async function removeLeftFiles(options: LeftFilesOptions): Promise<void> {
   const { database, spool, uploads, now, log } = options;

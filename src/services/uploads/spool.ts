@@ -33,6 +33,7 @@ class SpooledFile implements AsyncDisposable {
   readonly #hash = createHash('sha256');
   readonly #start: Uint8Array[] = [];
   #file: FileHandle | undefined;
+  #isLeft = false;
 
   constructor(folder: string, id: string) {
     if (!isId('upl', id)) throw new TypeError('Not the id of an upload');
@@ -65,10 +66,15 @@ class SpooledFile implements AsyncDisposable {
     return this.#hash.digest('hex');
   }
 
+  /** Lets the file stay at the end of its scope, as if the process had died: the next start sees to it. */
+  leave(): void {
+    this.#isLeft = true;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#file === undefined) return;
     await this.#file.close();
-    await rm(this.path, { force: true });
+    if (!this.#isLeft) await rm(this.path, { force: true });
   }
 }
 

@@ -85,7 +85,9 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
           await insertUpload(tx, upload);
         });
       } catch (error) {
+        // Otherwise the row may be stored, though its commit was not heard of.
         if (error instanceof MadeMeanwhile) await context.uploads.remove(id);
+        else file.leave();
         throw error;
       }
       if (keyless) context.keylessStorage.record({ formId, projectId, bytes: size });

@@ -75,6 +75,27 @@ describe.each(engines)('A file that comes in parts on %s', (engine) => {
     expect(await services.database.select('select id from uploads')).toEqual([]);
   });
 
+  it('is removed at the next start if its row could not be stored', async () => {
+    await using services = await startServices(engine);
+    const { database, clock, folder } = services;
+    const formId = await services.givenFormOf(fields);
+    const uploads = localUploadStore(folder);
+    await database.execute('alter table uploads rename to uploads_away');
+
+    const failing = services.uploads.createUpload({ target: ofForm(formId), fieldId: 'cv', content: part });
+    await expect(failing).rejects.toThrow();
+    await database.execute('alter table uploads_away rename to uploads');
+    const left = spooled(services);
+    const stored = await Promise.all(left.map((id) => uploads.get(id).then(contentOf)));
+    const spool = createSpool(join(folder, 'spool'));
+    const log = { debug() {}, info() {}, warn() {}, error() {} };
+    await removeLeftFiles({ database, uploads, spool, now: () => clock.ms + 1e9, log });
+
+    expect(stored).toEqual([expect.objectContaining({ length: part.length })]);
+    expect(spooled(services)).toEqual([]);
+    expect(await Promise.all(left.map((id) => uploads.get(id)))).toEqual([undefined]);
+  });
+
   it('is removed at the next start if the process died before its row was stored', async () => {
     await using services = await startServices(engine);
     const { database, clock, folder } = services;
