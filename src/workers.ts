@@ -11,10 +11,13 @@ import type { Logger } from 'pino';
  */
 export async function superviseWorkers(count: number, log: Logger): Promise<number> {
   let stopping = false;
+  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       stopping = true;
-      for (const worker of runningWorkers()) worker.process.kill('SIGTERM');
+      const running = runningWorkers();
+      for (const worker of running) worker.process.kill('SIGTERM');
+      if (running.length === 0) end(0);
     });
   }
 
@@ -25,7 +28,6 @@ export async function superviseWorkers(count: number, log: Logger): Promise<numb
   ]);
   if (failed !== undefined) return failed;
 
-  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   cluster.on('exit', (worker, code, signal) => {
     if (stopping && runningWorkers().length === 0) end(0);
     if (stopping) return;

@@ -37,6 +37,22 @@ describe('several workers', () => {
     expect(ended.errors).toContain('another one replaces it');
   });
 
+  it('end at once when none of them is there just now', async () => {
+    using folder = temporaryFolder();
+    await using server = await createServerDatabase();
+    const env = await settings(folder.path, server.databaseUrl);
+    await using service = spawnService(env);
+    await service.started();
+    const pid = service.child.pid ?? 0;
+    const two = await until(() => childrenOf(pid).length === 2 && childrenOf(pid));
+
+    for (const worker of two) process.kill(Number(worker), 'SIGKILL');
+    await until(() => childrenOf(pid).length === 0);
+    const ended = await service.stop();
+
+    expect(ended.code).toBe(0);
+  });
+
   it('tell why none can start, once', async () => {
     using folder = temporaryFolder();
     const env = await settings(folder.path, `postgres://127.0.0.1:${await freePort()}/forms`);
