@@ -81,9 +81,10 @@ export async function serveAdminSocket({
     return async () => undefined;
   }
   return async () => {
+    const closed = once(server, 'close');
     server.close();
     server.closeAllConnections();
-    if (server.listening) await once(server, 'close');
+    await closed;
   };
 }
 
