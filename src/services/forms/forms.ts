@@ -192,7 +192,7 @@ async function changeFormOwner(
   requireEmail(email);
 
   await database.transaction(async (tx) => {
-    await proposeOwner(tx, caller.projectId, formId, email);
+    if (!(await proposeOwner(tx, caller.projectId, formId, email))) throw notFound('form');
     await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
     await audit.change(tx, call, { formId });
   });

@@ -3,7 +3,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { addressKey } from '../../domain/email-address.ts';
 import { ownerOf } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import { addRecipient, removeRecipient } from '../../store/mail/mail.ts';
 import { type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
@@ -60,7 +60,7 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       const form = await confirmedForm(database, owner, formId);
       requireEmail(email);
       await database.transaction(async (tx) => {
-        await proposeOwner(tx, form.projectId, formId, email);
+        if (!(await proposeOwner(tx, form.projectId, formId, email))) throw notFound('form');
         await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
         await audit.change(tx, call, { projectId: form.projectId, formId });
       });

@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { ownerOf } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
+import { failed, notFound } from '../../rpc/errors.ts';
 import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
 import { setFormClosed } from '../../store/forms/forms.ts';
 import { isMailStopped, listAddedRecipients, startMail, stopMail } from '../../store/mail/mail.ts';
@@ -90,7 +90,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const owner = ownerOf(call);
       const { id, ownerEmail: address, projectId } = await anyOwnedForm(database, owner, formId);
       await database.transaction(async (tx) => {
-        await confirmOwner(tx, id, address);
+        if (!(await confirmOwner(tx, id, address))) throw notFound('form');
         await releaseWaitingMail(tx, { formId: id, address });
         await audit.change(tx, call, { projectId, formId });
       });
