@@ -117,6 +117,22 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
     expect(read.partial_answers).toMatchObject({ laptop: false });
   });
 
+  it('save what could not be sent once the connection is back', async () => {
+    const session = await givenSession({ fields: steps, settings: { allowPartial: true } });
+    const page = await open(`/f/${session.id}`);
+
+    await page.context().setOffline(true);
+    await page.check('[name=laptop][value=false]');
+    await page.locator('#status', { hasText: /^Not saved/ }).waitFor();
+    await page.context().setOffline(false);
+    await page.locator('#status', { hasText: /^Saved$/ }).waitFor();
+
+    const { session: read } = (await service.get(`/v1/sessions/${session.id}`)).json;
+    expect(read.partial_answers).toMatchObject({ laptop: false });
+    // What Chromium says of a call without a connection.
+    expect(browser.problems.splice(0)).toEqual([expect.stringContaining('ERR_INTERNET_DISCONNECTED')]);
+  });
+
   it('upload files with script, and let them be taken away again', async () => {
     const session = await givenSession({
       fields: [{ id: 'cv', type: 'file', required: true, maxFiles: 3, maxBytes: 100 }],

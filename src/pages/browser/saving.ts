@@ -2,39 +2,49 @@ import { keepSession } from './visits.ts';
 
 /**
  * Saves the answers on the server while the person types, if the form allows it: one request at a time, a moment
- * after the last change.
+ * after the last change. What could not be sent, or not be taken just now, is sent again after a while.
  */
 export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> | undefined;
   let pending = false;
+  let stopped = false;
 
   function changed(): void {
     if (formOf()?.getAttribute('data-saves') === null) return;
+    saveIn(QUIET_MS);
+  }
+
+  function saveIn(ms: number): void {
     pending = true;
     clearTimeout(timer);
-    timer = setTimeout(begin, QUIET_MS);
+    timer = setTimeout(begin, ms);
   }
 
   function begin(): void {
     const form = formOf();
     if (form === undefined || running !== undefined || !pending) return;
-    running = save(form).finally(() => {
+    running = save(form).then((arrived) => {
       running = undefined;
-      if (pending) changed();
+      if (pending) saveIn(QUIET_MS);
+      else if (!arrived && !stopped) saveIn(RETRY_MS);
     });
   }
 
-  async function save(form: HTMLFormElement): Promise<void> {
+  /** Returns whether the answers have arrived, though they may have been refused. */
+  async function save(form: HTMLFormElement): Promise<boolean> {
     pending = false;
+    stopped = false;
     say('saving');
     try {
       const response = await fetch(location.href, request(form));
       const { saved, session_id } = response.ok ? await response.json() : { saved: false };
       keepSession(session_id);
       if (!pending) say(saved === true ? 'saved' : 'notSaved');
+      return !forNow.has(response.status);
     } catch {
       say('notSaved');
+      return false;
     }
   }
 
@@ -58,6 +68,7 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
     stop() {
       clearTimeout(timer);
       pending = false;
+      stopped = true;
     },
   };
 }
@@ -78,6 +89,11 @@ function request(form: HTMLFormElement): RequestInit {
 
 /** Long enough to finish a word, short enough to lose little. */
 const QUIET_MS = 700;
+
+const RETRY_MS = 5_000;
+
+/** Refused for now: too many calls, or the service can't take them. */
+const forNow = new Set([429, 503]);
 
 export type Saver = {
   /** Something was typed or chosen. */
