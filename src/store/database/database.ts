@@ -64,7 +64,8 @@ function databaseOn(engine: Engine): Database {
     transaction: (work) => inTransaction(engine, work),
     listen: (channel, handler) => withRetries(() => engine.listen(channel, handler), always),
     notify: async (channel) => {
-      await engine.query('select pg_notify($1, $2)', [channel, '']);
+      // A second one would do no harm.
+      await withRetries(() => engine.query('select pg_notify($1, $2)', [channel, '']), always);
     },
     now: async () => {
       const [row] = await withRetries(() => engine.query('select now() as now', []), always);
