@@ -126,6 +126,13 @@ export declare type Translation = Message<"forms.v1.Translation"> & {
    * @generated from field: forms.v1.SettingsTranslation settings = 5;
    */
   settings?: SettingsTranslation | undefined;
+
+  /**
+   * The texts of the mail back to the person who submits, sent to whoever filled the form in this language.
+   *
+   * @generated from field: forms.v1.AutoresponseTranslation autoresponse = 6;
+   */
+  autoresponse?: AutoresponseTranslation | undefined;
 };
 
 /**
@@ -236,6 +243,33 @@ export declare type SettingsTranslation = Message<"forms.v1.SettingsTranslation"
  * Use `create(SettingsTranslationSchema)` to create a new message.
  */
 export declare const SettingsTranslationSchema: GenMessage<SettingsTranslation>;
+
+/**
+ * The texts of an autoresponse in another language.
+ *
+ * @generated from message forms.v1.AutoresponseTranslation
+ */
+export declare type AutoresponseTranslation = Message<"forms.v1.AutoresponseTranslation"> & {
+  /**
+   * The mail's subject, one line of at most 200 characters.
+   *
+   * @generated from field: string subject = 1;
+   */
+  subject: string;
+
+  /**
+   * The mail's text, at most 10,000 characters.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message forms.v1.AutoresponseTranslation.
+ * Use `create(AutoresponseTranslationSchema)` to create a new message.
+ */
+export declare const AutoresponseTranslationSchema: GenMessage<AutoresponseTranslation>;
 
 /**
  * A step of a multi-page form.

@@ -1,4 +1,4 @@
-import type { Delivery } from '../../domain/definition/definition.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import type { StoredEvent } from '../../store/events.ts';
 import { type Form, listFormsById } from '../../store/forms/forms.ts';
@@ -45,9 +45,12 @@ export function createContextReader({
   };
 }
 
-/** Where the answers to a form go now, whichever version was answered. */
-export function currentDelivery(formId: string, { forms, versions }: KnownForms): Delivery | undefined {
-  return versions.get(forms.get(formId)?.currentVersionId ?? '')?.definition.delivery;
+/** The definition that says where the answers to a form go now, whichever version was answered. */
+export function currentDefinition(
+  formId: string,
+  { forms, versions }: KnownForms,
+): FormDefinition | undefined {
+  return versions.get(forms.get(formId)?.currentVersionId ?? '')?.definition;
 }
 
 function createVersionCache(
@@ -69,7 +72,9 @@ const MAX_VERSIONS = 1000;
 /** Most events cause none: where answers go to webhooks, nothing is read for mails. */
 function mayCauseMail({ type, formId }: StoredEvent, context: KnownForms): boolean {
   const { mails } = effectsOf(type);
-  return mails === 'submission' ? currentDelivery(formId, context)?.type === 'email' : mails !== 'none';
+  return mails === 'submission'
+    ? currentDefinition(formId, context)?.delivery.type === 'email'
+    : mails !== 'none';
 }
 
 /** What fan-out needs. */

@@ -20,7 +20,7 @@ import {
   type Reader,
   submissionMail,
 } from '../mail/submission-mails.ts';
-import { currentDelivery, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
+import { currentDefinition, type FanOutContext, type FanOutOptions } from './fan-out-context.ts';
 
 /** The mails that an event causes. */
 export function mailsFor(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
@@ -50,8 +50,9 @@ export function mailsFor(options: FanOutOptions, event: StoredEvent, context: Fa
 
 function submissionMails(options: FanOutOptions, event: StoredEvent, context: FanOutContext): NewMail[] {
   const { secretKey, settings, now } = options;
-  const delivery = currentDelivery(event.formId, context);
-  if (delivery?.type !== 'email') return [];
+  const definition = currentDefinition(event.formId, context);
+  if (definition?.delivery.type !== 'email') return [];
+  const { delivery } = definition;
   const form = context.forms.get(event.formId);
   if (form?.createdBy === 'public' && form.ownerConfirmedAt === null)
     return waitingMails(options, event, context);
@@ -78,7 +79,7 @@ function submissionMails(options: FanOutOptions, event: StoredEvent, context: Fa
       submissionMail({ ...mailContext, to }, answered, about),
     );
   });
-  const reply = delivery.autoresponse && autoresponseMail(mailContext, answered, delivery.autoresponse);
+  const reply = autoresponseMail(mailContext, answered, definition);
   return reply ? [...toOwners, oncePerDay(options, event, context, 'autoresponse', reply)] : toOwners;
 }
 

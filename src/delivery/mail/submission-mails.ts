@@ -3,6 +3,7 @@ import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import { type AnswerChannel, answerChannels } from '../../domain/answers/provenance.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
+import { translate } from '../../domain/definition/translate.ts';
 import { isEmailAddress } from '../../domain/email-address.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { uploadsIn } from '../../domain/fields/file.ts';
@@ -11,6 +12,7 @@ import { fileSizeInWords } from '../../text/file-size.ts';
 import { dayInWords, inDigits, timeInWords } from '../../text/quantities.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
 import { chooseLanguage, fill } from '../../text/words/language.ts';
+import { chooseMailLanguage } from '../../text/words/mails/index.ts';
 import { type MailContext, type MailMessage, type MailRow, writeMail } from './message.ts';
 import { shortenRows } from './shorten.ts';
 
@@ -145,23 +147,28 @@ function submissionUrl({ baseUrl }: MailContext, submissionId: string): string {
 }
 
 /**
- * The mail to the person who answered. Null if they gave no address. All its words are those of the form, so
- * that whoever gives another's address sends them nothing of their own.
+ * The mail to the person who answered, in the language in which they did. `original` is the definition in use now. Null
+ * if it has no such mail, or if they gave no address. All its words are those of the form, so that whoever gives
+ * another's address sends them nothing of their own.
  */
 export function autoresponseMail(
-  context: Omit<MailContext, 'to'>,
-  submission: AnsweredForm,
-  autoresponse: Autoresponse,
+  context: Omit<MailContext, 'to' | 'language' | 'senderName'>,
+  { answers, language: tag }: AnsweredForm,
+  original: FormDefinition,
 ): MailMessage | null {
-  const to = addressIn(submission.answers, autoresponse.to);
+  const { delivery, name, settings } = translate(original, tag === undefined ? [] : [tag]);
+  if (delivery.type !== 'email' || delivery.autoresponse === undefined) return null;
+  const { subject, message, to: fieldId } = delivery.autoresponse;
+  const to = addressIn(answers, fieldId);
   if (to === undefined) return null;
+  const language = chooseMailLanguage(settings.locale);
   return writeMail(
-    { ...context, to },
+    { ...context, language, senderName: name, to },
     {
-      subject: autoresponse.subject,
-      title: autoresponse.subject,
-      paragraphs: [autoresponse.message],
-      footer: [fill(context.language.mail.whyAnswered, { form: submission.definition.name })],
+      subject,
+      title: subject,
+      paragraphs: [message],
+      footer: [fill(language.mail.whyAnswered, { form: name })],
     },
   );
 }
@@ -177,6 +184,7 @@ const submissionEvent = z.object({
   data: z.object({
     submissionId: z.string(),
     formVersionId: z.string(),
+    language: z.string().exactOptional(),
     createdAt: z.string(),
     answers: z.custom<Answers>((value) => typeof value === 'object' && value !== null),
     provenance: z.record(z.string(), z.object({ by: z.enum(answerChannels) })).exactOptional(),
@@ -209,10 +217,10 @@ export type AnsweredForm = {
   definition: FormDefinition;
   answers: Answers;
   submissionId: string;
+  /** Of a translated form, the language in which it was filled in. */
+  language?: string;
   /** ISO 8601. */
   createdAt: string;
   /** Where each answer comes from, by field id; not of submissions that are older than the record. */
   provenance?: Record<string, { by: AnswerChannel }>;
 };
-
-type Autoresponse = NonNullable<EmailDelivery['autoresponse']>;

@@ -48,7 +48,7 @@ function pageFromMessage({ title, description }: pb.Page): unknown {
 }
 
 function translationFromMessage(translation: pb.Translation): unknown {
-  const { name, description, fields, pages, settings } = translation;
+  const { name, description, fields, pages, settings, autoresponse } = translation;
   return present({
     name: name || undefined,
     description: description || undefined,
@@ -60,6 +60,9 @@ function translationFromMessage(translation: pb.Translation): unknown {
         submitLabel: settings.submitLabel || undefined,
         successMessage: settings.successMessage || undefined,
       }),
+    autoresponse:
+      autoresponse &&
+      present({ subject: autoresponse.subject || undefined, message: autoresponse.message || undefined }),
   });
 }
 

@@ -10,10 +10,18 @@ const subject = z
   .max(200)
   .regex(/^\P{Cc}*$/u, 'Expected a single line');
 
+const message = z.string().min(1).max(10_000);
+
 const autoresponseSchema = z.strictObject({
   to: fieldId.describe('The id of an email field.'),
   subject,
-  message: z.string().min(1).max(10_000),
+  message,
+});
+
+/** The texts of the mail to the person who answered, in another language. */
+export const autoresponseTranslation = z.strictObject({
+  subject: subject.exactOptional(),
+  message: message.exactOptional(),
 });
 
 const emailDeliverySchema = z

@@ -1,6 +1,7 @@
 import { isShown } from '../fields/field.ts';
 import type { Field, FormDefinition } from './definition.ts';
 import {
+  autoresponseTexts,
   type FieldTranslation,
   fieldTexts,
   ownValue,
@@ -17,7 +18,8 @@ export function missingTranslations(definition: FormDefinition): MissingTranslat
 }
 
 function missingIn(definition: FormDefinition, translation: Translation): string[] {
-  const { pages = [], settings } = definition;
+  const { pages = [], settings, delivery } = definition;
+  const { autoresponse = {} } = delivery.type === 'email' ? delivery : {};
   return [
     ...lacking(definition, translation, ['name', 'description'], ''),
     ...definition.fields.filter(isShown).flatMap((field) => {
@@ -33,6 +35,7 @@ function missingIn(definition: FormDefinition, translation: Translation): string
       lacking(page, translation.pages?.[index] ?? {}, ['title', 'description'], `pages.${index}.`),
     ),
     ...lacking(settings, translation.settings ?? {}, settingTexts, 'settings.'),
+    ...lacking(autoresponse, translation.autoresponse ?? {}, autoresponseTexts, 'autoresponse.'),
   ];
 }
 

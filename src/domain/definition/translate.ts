@@ -13,15 +13,19 @@ export function languagesOf({ settings: { locale }, translations }: FormDefiniti
  * BCP 47 tags. What is not translated stays in the form's own language. Ids, values and rules are the same in all.
  */
 export function translate(definition: FormDefinition, preferred: readonly string[]): FormDefinition {
-  const languages = languagesOf(definition);
-  const [own] = languages;
-  const chosen = preferred.map((tag) => bestOf(languages, tag)).find((tag) => tag !== undefined);
-  const translation = chosen === undefined || chosen === own ? undefined : definition.translations?.[chosen];
+  const chosen = languageFor(definition, preferred);
+  const translation = chosen === undefined ? undefined : definition.translations?.[chosen];
   if (chosen === undefined || translation === undefined) return definition;
   const known = translated(definition);
   const made = known.get(chosen) ?? translateInto(definition, chosen, translation);
   known.set(chosen, made);
   return made;
+}
+
+/** The first of the preferred languages that a translated form has, else its own; undefined if it is not translated. */
+export function languageFor(definition: FormDefinition, preferred: readonly string[]): string | undefined {
+  const languages = languagesOf(definition);
+  return preferred.map((tag) => bestOf(languages, tag)).find((tag) => tag !== undefined) ?? languages[0];
 }
 
 /** The language itself, else a wider one (`de` for `de-AT`), else another of the same (`de-CH`). */
@@ -39,14 +43,19 @@ const translated = memoize((_definition: FormDefinition) => new Map<string, Form
 function translateInto(
   original: FormDefinition,
   locale: string,
-  { fields = {}, pages = [], settings = {}, ...texts }: Translation,
+  { fields = {}, pages = [], settings = {}, autoresponse = {}, ...texts }: Translation,
 ): FormDefinition {
   const { translations: _, ...definition } = original;
+  const { delivery } = definition;
   return {
     ...definition,
     ...texts,
     fields: definition.fields.map((field) => translateField(field, ownValue(fields, field.id) ?? {})),
     settings: { ...definition.settings, ...settings, locale },
+    ...(delivery.type === 'email' &&
+      delivery.autoresponse !== undefined && {
+        delivery: { ...delivery, autoresponse: { ...delivery.autoresponse, ...autoresponse } },
+      }),
     ...(definition.pages !== undefined && {
       pages: definition.pages.map((page, index) => ({ ...page, ...pages[index] })),
     }),

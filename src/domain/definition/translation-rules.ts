@@ -1,6 +1,6 @@
 import { isObject } from '../json.ts';
 import { unrecognized, type Violation } from '../violations.ts';
-import { fieldTexts, MAX_TRANSLATIONS, settingTexts } from './translations.ts';
+import { autoresponseTexts, fieldTexts, MAX_TRANSLATIONS, settingTexts } from './translations.ts';
 
 /**
  * What is wrong between a definition and its translations: languages that are none or that are named twice, and texts
@@ -64,7 +64,19 @@ function textProblems(input: Record<string, unknown>, translation: unknown, path
           `${path}.settings`,
         )
       : []),
+    ...(isObject(translation.autoresponse)
+      ? untranslatable(
+          autoresponseIn(input.delivery),
+          translation.autoresponse,
+          autoresponseTexts,
+          `${path}.autoresponse`,
+        )
+      : []),
   ];
+}
+
+function autoresponseIn(delivery: unknown): Record<string, unknown> {
+  return isObject(delivery) && isObject(delivery.autoresponse) ? delivery.autoresponse : {};
 }
 
 function fieldsProblems(fields: unknown, translations: unknown, path: string): Violation[] {

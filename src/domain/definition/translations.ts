@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { autoresponseTranslation } from './delivery.ts';
 import { pageSchema } from './page.ts';
 
 const text = (max: number) => z.string().min(1).max(max).exactOptional();
@@ -27,6 +28,7 @@ const translationSchema = z
     fields: z.record(z.string(), fieldTranslation).exactOptional().describe('By the ids of the fields.'),
     pages: z.array(pageSchema).max(100).exactOptional().describe('The steps, in their order.'),
     settings: z.strictObject({ submitLabel: text(100), successMessage: text(2000) }).exactOptional(),
+    autoresponse: autoresponseTranslation.exactOptional().describe('The mail to the person who answered.'),
   })
   .meta({ id: 'Translation', description: 'The texts of a form in another language.' });
 
@@ -40,7 +42,8 @@ export const translationsSchema = z
 /** Leaves out the parts of translations that are empty. */
 export function normalizeTranslations(translations: Translations): Translations {
   return Object.fromEntries(
-    Object.entries(translations).map(([language, { fields = {}, pages = [], settings = {}, ...texts }]) => {
+    Object.entries(translations).map(([language, translation]) => {
+      const { fields = {}, pages = [], settings = {}, autoresponse = {}, ...texts } = translation;
       const named = Object.entries(fields).map(([id, { options = {}, rows = {}, ...field }]) => [
         id,
         { ...field, ...(hasAny(options) && { options }), ...(hasAny(rows) && { rows }) },
@@ -52,6 +55,7 @@ export function normalizeTranslations(translations: Translations): Translations 
           ...(named.length > 0 && { fields: Object.fromEntries(named) }),
           ...(pages.length > 0 && { pages }),
           ...(hasAny(settings) && { settings }),
+          ...(hasAny(autoresponse) && { autoresponse }),
         },
       ];
     }),
@@ -73,6 +77,8 @@ export const fieldTexts = [
 ] as const;
 
 export const settingTexts = ['submitLabel', 'successMessage'] as const;
+
+export const autoresponseTexts = ['subject', 'message'] as const;
 
 /** The value of a property of its own. */
 export function ownValue<Value>(values: Record<string, Value>, name: string): Value | undefined {

@@ -94,6 +94,8 @@ export type SubmissionFacts = {
   id: string;
   formId: string;
   formVersionId: string;
+  /** Of a translated form, the language in which it was filled in, as a BCP 47 tag. */
+  language?: string | undefined;
   /** Who made the form: `public`, or a key's id. */
   formCreatedBy: string;
   sessionId: string | null;

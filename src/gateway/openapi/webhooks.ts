@@ -78,6 +78,10 @@ const submissionData = (status: 'accepted' | 'complete') =>
     submissionId: z.string(),
     formId: z.string(),
     formVersionId: z.string(),
+    language: z
+      .string()
+      .exactOptional()
+      .describe('Of a translated form, the language in which it was filled in, as a BCP 47 tag.'),
     formCreatedBy: z.string().describe('Who made the form: `public`, or the id of a key.'),
     sessionId: z.string().nullable(),
     source: z.string(),

@@ -1,7 +1,9 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { preferredLanguages } from '../../domain/accept-language.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { heldBy, originsOf } from '../../domain/answers/provenance.ts';
+import { languageFor } from '../../domain/definition/translate.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -111,7 +113,14 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
   };
   const type = byHuman ? 'submission.completed' : 'submission.created';
   const event = { id: newId('evt', at), at: createdAt };
-  const announced = { ...facts, provenance, formVersionId: version.id, formCreatedBy: form.createdBy };
+  const language = languageOf(entry);
+  const announced = {
+    ...facts,
+    provenance,
+    formVersionId: version.id,
+    ...(language !== undefined && { language }),
+    formCreatedBy: form.createdBy,
+  };
   return {
     ...facts,
     answers,
@@ -126,6 +135,12 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
       ? { id: event.id, type: 'submission.spam', body: null }
       : { id: event.id, type, body: eventTypes[type].body(event, announced), noMailsBy: noMailsBy(form) },
   };
+}
+
+/** In which of its languages a translated form was filled in. */
+function languageOf({ call, version: { definition } }: Entry): string | undefined {
+  if (definition.translations === undefined) return undefined;
+  return languageFor(definition, preferredLanguages(call.requestHeader.get('accept-language') ?? ''));
 }
 
 /** The key that brings a submission, if it is one of the form's project. */
@@ -169,7 +184,7 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
 /** What a submission is made of. The answers are as they came. */
 export type Entry = {
   /** The call that brings it. */
-  call: Pick<HandlerContext, 'values'>;
+  call: Pick<HandlerContext, 'values' | 'requestHeader'>;
   form: PublishedForm;
   version: LiveVersion;
   answers: JsonObject | undefined;

@@ -20,9 +20,10 @@ const form = {
     { id: 'grid', type: 'matrix', rows: choices('r'), options: choices('o') },
     { id: 'mood', type: 'scale', minLabel: 'bad', maxLabel: 'good', page: 2, agentHint: 'Ask' },
     { id: 'source', type: 'hidden' },
+    { id: 'mail', type: 'email' },
   ],
   pages: [{}, { title: 'More' }],
-  delivery: { type: 'email' },
+  delivery: { type: 'email', autoresponse: { to: 'mail', subject: 'Thank you', message: 'We read it.' } },
   settings: { locale: 'en', submitLabel: 'Go', successMessage: 'Thanks' },
 };
 
@@ -34,9 +35,11 @@ const german = {
     size: { label: 'Größe', options: { s: 'Klein', 1: 'Eins' } },
     grid: { label: 'Gitter', rows: { r: 'Zeile' }, options: { o: 'Wahl' } },
     mood: { label: 'Laune', minLabel: 'schlecht', maxLabel: 'gut' },
+    mail: { label: 'E-Mail' },
   },
   pages: [{}, { title: 'Mehr' }],
   settings: { submitLabel: 'Los', successMessage: 'Danke' },
+  autoresponse: { subject: 'Danke sehr', message: 'Wir lesen es.' },
 };
 
 describe('the translations of a form', () => {
@@ -64,7 +67,9 @@ describe('the translations of a form', () => {
           },
           { ...form.fields[3], label: 'Laune', minLabel: 'schlecht', maxLabel: 'gut' },
           form.fields[4],
+          { ...form.fields[5], label: 'E-Mail' },
         ],
+        delivery: { type: 'email', autoresponse: { to: 'mail', ...german.autoresponse } },
         pages: german.pages,
         settings: { ...german.settings, locale: 'de' },
       }),
@@ -115,15 +120,18 @@ describe('the translations of a form', () => {
           'fields.mood.label',
           'fields.mood.minLabel',
           'fields.mood.maxLabel',
+          'fields.mail.label',
           'pages.1.title',
           'settings.submitLabel',
           'settings.successMessage',
+          'autoresponse.subject',
+          'autoresponse.message',
         ],
       },
     ]);
     expect(translate(definition, ['de'])).toMatchObject({
       name: 'Survey',
-      fields: [{}, { options: [{ label: 'Klein' }, { label: '1!' }] }, {}, {}, {}],
+      fields: [{}, { options: [{ label: 'Klein' }, { label: '1!' }] }, {}, {}, {}, {}],
     });
   });
 
