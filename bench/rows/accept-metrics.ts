@@ -4,15 +4,11 @@ import { acceptingService, submissionsTo } from './accept.ts';
 
 export const acceptMetrics: Row = {
   name: 'accept-metrics',
-  what: 'submissions by REST on PostgreSQL, each in the access log as by default, with metrics and without',
+  what: 'submissions by REST on PostgreSQL, with metrics and without',
   async run(bench, report) {
     const contestant = async (env: NodeJS.ProcessEnv) => {
       const databaseUrl = await bench.databases.create();
-      const { service, formId } = await acceptingService(bench, {
-        DATABASE_URL: databaseUrl,
-        LOG_LEVEL: 'info',
-        ...env,
-      });
+      const { service, formId } = await acceptingService(bench, { DATABASE_URL: databaseUrl, ...env });
       return bench.hammered(service, submissionsTo(formId));
     };
     const turns = await takeTurns(bench.rounds, {
