@@ -35,8 +35,8 @@ export function createWorker(options: WorkerOptions): Worker {
     },
   });
   let turnAfter: Turn | null = null;
-  /** When deliveries were last claimed by the names of their receivers. */
-  let turnAt = Number.NEGATIVE_INFINITY;
+  /** When deliveries behind a full page may be claimed next by the names of their receivers. */
+  let nextTurnAt = Number.NEGATIVE_INFINITY;
   /** Whether more was due than could be claimed. */
   let moreDue = false;
   /** Whether that was as much as is looked at, or claimed, at once. */
@@ -77,13 +77,15 @@ export function createWorker(options: WorkerOptions): Worker {
     queues.add(due.claims);
     moreDue = due.more;
     isPageLeft = due.pageFull || (due.more && due.claims.length >= limit);
-    if (!due.pageFull || (isLarge && performance.now() - turnAt < TURN_MS)) return false;
+    if (!due.pageFull || (isLarge && performance.now() < nextTurnAt)) return false;
 
     // What is behind the page waits for all of it, and for ever if it is full of receivers that are at their limits:
     // claim for the others by their names.
-    turnAt = performance.now();
+    const turnAt = performance.now();
     const next = { since, limit, places: queues.places(), after: turnAfter };
     const turn = await adaptive.measure(() => claimInTurn(database, next));
+    const tookMs = performance.now() - turnAt;
+    nextTurnAt = turnAt + Math.max(TURN_MS, TURN_COST * tookMs);
     turnAfter = turn.last;
     if (turn.claims.length > 0) metrics?.onBatch('claims', turn.claims.length);
     queues.add(turn.claims);
@@ -128,6 +130,12 @@ const PAGE = 500;
 
 /** How long deliveries behind a full page may wait for being claimed by the names of their receivers. */
 const TURN_MS = 250;
+
+/**
+ * Beside full pages, claims by names take at most one part in so many of the time: they walk over finished deliveries
+ * that an old snapshot holds, 135 ms for 150,000.
+ */
+const TURN_COST = 10;
 
 /** Reading a page for this few costs more than it brings. */
 const FEW = 8;
