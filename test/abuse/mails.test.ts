@@ -11,7 +11,8 @@ const addresses = Array.from({ length: 12 }, (_, n) =>
   ]?.replace('N', `${n}`),
 );
 
-const SUBMISSIONS = 84;
+/** To each form: with 24, more mails are asked for than the 240 by which this was found. */
+const SUBMISSIONS = 24;
 
 it('mails a stranger no word of who makes forms on their address without a key, until they confirm', async () => {
   await using mailServer = await startMailServer();
