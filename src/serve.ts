@@ -32,7 +32,7 @@ async function logDestination({ logFormat }: Config): Promise<DestinationStream>
 }
 
 async function start(): Promise<App> {
-  // Only now: it takes a second on a slow machine, for which a bad setting need not wait, nor has the supervisor a use for it.
+  // Loading it takes a second on a slow machine: a bad setting is refused before, and a supervisor needs none of it.
   const { startApp } = await import('./app.ts');
   try {
     return await startApp(

@@ -1,7 +1,7 @@
 /**
- * Keeps how many deliveries may be sent at once to receivers that answer quickly, so that accepting comes first: fewer while the event loop or
- * the database is slow, down to an eighth of `max`, and all again when both are quick. What is not sent
- * meanwhile waits in the queue.
+ * Keeps how many deliveries may be sent at once to receivers that answer quickly, so that accepting comes first:
+ * fewer while the event loop or the database is slow, down to an eighth of `max`, and all again when both are quick.
+ * What is not sent meanwhile waits in the queue.
  *
  * What delivering itself adds counts too: at a loop or a database that is busy all the time, more deliveries
  * at once would not be made sooner.

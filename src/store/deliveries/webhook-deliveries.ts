@@ -39,7 +39,8 @@ export async function insertAnnouncedEvents(
  *
  * What fits into the places that the process has free is leased to it from the beginning; the rest is due,
  * or postponed while the circuit breaker of its webhook is open.
- * With `ofRemoval` those listen, too, that went with their forms. `queued` holds what was queued. `input` names the parameter with `queueingInput`.
+ * With `ofRemoval` those listen, too, that went with their forms. `queued` holds what was queued. `input` names the
+ * parameter with `queueingInput`.
  */
 export function queueing(input: string, ofRemoval = false): string {
   return `${placesIn(input)}, listening as materialized (
@@ -50,7 +51,7 @@ export function queueing(input: string, ofRemoval = false): string {
   select w.id, w.project_id, w.url, w.keyless, w.open_until from webhooks w
   where w.form_id is null and w.project_id = any(array(select distinct project_id from announced))
     and w.deleted_at is null and w.active and (select "event" from places) = any(w.events)
-  ${ofRemoval ? `union all select w.* from (select distinct form_id, project_id from announced) as a, lateral (${closingWebhooks('a')}) as w` : ''}
+  ${ofRemoval ? closingOfAnnounced : ''}
 ), owed as (
   select e.*, w.id as webhook_id, w.url, ${shareOf('e.project_id', 'w.keyless')} as share,
     w.open_until,
@@ -84,6 +85,9 @@ export function queueing(input: string, ofRemoval = false): string {
   returning id, event_id, webhook_id, share, url, first_lease_until, postponed
 )`;
 }
+
+const closingOfAnnounced = `union all
+  select w.* from (select distinct form_id, project_id from announced) as a, lateral (${closingWebhooks('a')}) as w`;
 
 /**
  * Selects the webhooks that went with a form, or with its project, and are told of its submissions: `of` is a row with
