@@ -165,7 +165,7 @@ describe.concurrent('npm run cli -- listen', () => {
     await givenSubmission(service, form.id, 'ada@example.com');
 
     const [hit] = await receiver.expectRequests(1);
-    await until(() => cli.output().includes('418'));
+    await until(() => cli.output().includes('  418 in '));
     const [secret = ''] = /whsec_\S+/.exec(cli.output()) ?? [];
     const { body = '', headers, path } = hit ?? {};
     const header = String(headers?.['x-service-signature']);
