@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { removeOld } from '../../src/delivery/sweeps/sweeps.ts';
 import { firstHashOf, type NewEntry, uncalledEntry } from '../../src/domain/audit/entry.ts';
-import { checkChain } from '../../src/services/admin/audit-check.ts';
+import { checkChain } from '../../src/services/admin/audit.ts';
 import {
   appendEntries,
   type EntryFilter,

@@ -1,5 +1,5 @@
 import type { Admin } from '../../services/admin/admin.ts';
-import type { ChainPlace } from '../../services/admin/audit-check.ts';
+import type { ChainPlace } from '../../services/admin/audit.ts';
 import { RefusedError } from '../errors.ts';
 import { createProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';

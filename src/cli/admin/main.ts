@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../../config.ts';
-import { type Admin, AdminError } from '../../services/admin/admin.ts';
+import type { Admin } from '../../services/admin/admin.ts';
+import { AdminError } from '../../services/admin/context.ts';
 import { DatabaseUnavailable, StartError } from '../../store/database/faults.ts';
 import { RefusedError, UsageError } from '../errors.ts';
 import { verifyAudit } from './audit.ts';

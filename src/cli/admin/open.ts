@@ -1,7 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
-import { type Admin, AdminError, createAdmin, systemUser } from '../../services/admin/admin.ts';
+import { type Admin, createAdmin, systemUser } from '../../services/admin/admin.ts';
+import { AdminError } from '../../services/admin/context.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { s3UploadStore } from '../../services/uploads/s3-upload-store.ts';
 import { localUploadStore, type UploadStore } from '../../services/uploads/upload-store.ts';

@@ -63,7 +63,7 @@ export type NewEntry = {
 };
 
 /** `at` is in milliseconds since 1970; without a resource it is the form. */
-type Uncalled = Pick<NewEntry, 'projectId' | 'action'> & {
+export type Uncalled = Pick<NewEntry, 'projectId' | 'action'> & {
   at: number;
   actor?: string;
   resource?: string;

@@ -6,7 +6,7 @@ import { Client } from 'undici';
 import { z } from 'zod';
 import type { Database } from '../../store/database/database.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { AdminError } from './admin.ts';
+import { AdminError } from './context.ts';
 import { type SnapshotFacts, takeSnapshot } from './snapshot.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { mkdir, rm, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Database } from '../../store/database/database.ts';
-import { AdminError } from './admin.ts';
+import { AdminError } from './context.ts';
 import { createFolderCopy, sizeOfFolder } from './folder-copy.ts';
 
 /**

@@ -7,7 +7,8 @@ import { Client } from 'undici';
 import { ZodError, z } from 'zod';
 import type { Database } from '../../store/database/database.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { type Admin, AdminError, type LocalAdmin } from './admin.ts';
+import type { Admin, LocalAdmin } from './admin.ts';
+import { AdminError } from './context.ts';
 import {
   chainRequest,
   checkedChain,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Config } from '../../../config.ts';
 import { SecretBox } from '../../../domain/secrets.ts';
 import { findSecretKey } from '../../../secret-key.ts';
-import { AdminError } from '../../../services/admin/admin.ts';
+import { AdminError } from '../../../services/admin/context.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
 import { type Database, openDatabase } from '../../../store/database/database.ts';
 import { DatabaseUnavailable, StartError } from '../../../store/database/faults.ts';

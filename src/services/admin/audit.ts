@@ -1,6 +1,30 @@
-import { type ChainedEntry, firstHashOf, hashOf } from '../../domain/audit/entry.ts';
-import { type Chain, findChain, readChain } from '../../store/audit/audit-log.ts';
+import type { z } from 'zod';
+import { type ChainedEntry, firstHashOf, hashOf, INSTALLATION } from '../../domain/audit/entry.ts';
+import { type Chain, findChain, findNextChain, readChain } from '../../store/audit/audit-log.ts';
 import type { Queries } from '../../store/database/database.ts';
+import { findProject } from '../../store/projects/projects.ts';
+import { type AdminContext, adminEntry } from './context.ts';
+import type { chainRequest, checkedChain, checkRequest, foundChain } from './messages.ts';
+
+/** Checks the chains of the audit log, and records what concerns no project. */
+export function createAdminAudit(context: AdminContext): AdminAudit {
+  const { database, auditWriter } = context;
+  return {
+    async nextAuditChain({ after }) {
+      const projectId = await findNextChain(database, after);
+      const project = projectId === null ? null : await findProject(database, projectId);
+      return { projectId, name: project?.name ?? null };
+    },
+
+    async checkAudit({ projectId, after }) {
+      return checkChain(database, projectId, after ?? undefined);
+    },
+
+    noteBackup() {
+      auditWriter.note(adminEntry(context, { projectId: INSTALLATION, action: 'installation.backed_up' }));
+    },
+  };
+}
 
 /**
  * Checks the chain of a project from the entry after `after` on, or from its first, for `TURN_MS`: that no entry is
@@ -81,4 +105,13 @@ export type CheckedChain = {
   /** The first entry that is wrong. */
   problem: { sequence: number; message: string } | null;
   end?: ChainPlace & { from: number };
+};
+
+export type AdminAudit = {
+  /** The chain of the audit log after that of a project, or the first. */
+  nextAuditChain(request: z.output<typeof chainRequest>): Promise<z.output<typeof foundChain>>;
+  /** Checks a chain of the audit log, call by call as long as there is a `next`. */
+  checkAudit(request: z.output<typeof checkRequest>): Promise<z.output<typeof checkedChain>>;
+  /** Records that everything was copied. */
+  noteBackup(): void;
 };
