@@ -1,6 +1,6 @@
 import manifest from '../package.json' with { type: 'json' };
 import { described } from './config.ts';
-import { nearestName } from './domain/nearest-name.ts';
+import { nearestName } from './domain/text/nearest-name.ts';
 
 /**
  * Answers what was typed after `npm start --`; undefined without arguments, when the service is to start.

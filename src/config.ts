@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
+import { isEmailAddress } from './domain/addresses/email-address.ts';
 import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
-import { isEmailAddress } from './domain/email-address.ts';
-import { nearestName } from './domain/nearest-name.ts';
-import { parseSecretKey } from './domain/secrets.ts';
+import { parseSecretKey } from './domain/secrets/secrets.ts';
+import { nearestName } from './domain/text/nearest-name.ts';
 import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets.ts';
+import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets/secrets.ts';
 import type { Database } from './store/database/database.ts';
 import { StartError } from './store/database/faults.ts';
 import { agreeOn, SECRET_KEY_CHECK } from './store/installation.ts';

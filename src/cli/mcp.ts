@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import { isObject } from '../domain/json.ts';
+import { isObject } from '../domain/json/json.ts';
 
 /**
  * Serves MCP on `input` and `output` by passing each message on to the service's `/mcp` with a key, for clients that

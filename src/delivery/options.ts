@@ -1,4 +1,4 @@
-import type { SecretBox, SecretKey } from '../domain/secrets.ts';
+import type { SecretBox, SecretKey } from '../domain/secrets/secrets.ts';
 import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';

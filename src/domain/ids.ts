@@ -1,4 +1,4 @@
-import { randomFillSync } from 'node:crypto';
+import { randomFillSync, randomUUID } from 'node:crypto';
 
 /**
  * A new id: the prefix and a ULID in lower case, so that ids sort by the instant they were made at
@@ -27,6 +27,11 @@ export function isId(prefix: IdPrefix | 'sess', text: string): boolean {
 export function smallestIdAt(prefix: IdPrefix, instant: number): string {
   const time = Math.ceil(Math.min(Math.max(instant, 0), MAX_TIME));
   return `${prefix}_${encodeTime(time)}${'0'.repeat(RANDOM_CHARS)}`;
+}
+
+/** The id of a request in all logs and in its reply: the one that the caller gave if well-formed, else a new one. */
+export function requestIdFrom(given: unknown): string {
+  return typeof given === 'string' && harmless.test(given) ? given : randomUUID();
 }
 
 /** The id of the form behind `POST /api/demo`, the only one that is not made at random. */
@@ -58,6 +63,9 @@ let used = pool.length;
 
 /** Crockford's base 32: sorts like the number, and has no letters that are taken for digits. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+
+/** Request ids go into the log, so only these characters are accepted. */
+const harmless = /^[\w.:-]{1,64}$/;
 
 const TIME_CHARS = 10;
 const RANDOM_CHARS = 16;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type AuditEntry, AuditService } from '../../gen/forms/v1/audit_pb.js';
 import { auditActions } from '../domain/audit/actions.ts';
-import { pageSizes } from '../domain/limits.ts';
+import { pageSizes } from '../domain/limits/limits.ts';
 import { textOrNull, timeOf } from '../http/values.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, tagged } from './route.ts';

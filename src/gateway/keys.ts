@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { pageSizes } from '../domain/limits.ts';
+import { pageSizes } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
 import { durationOf, present, timeOf, timeOrNull } from '../http/values.ts';
 import { listRoute } from './list-route.ts';

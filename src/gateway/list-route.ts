@@ -1,6 +1,6 @@
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { z } from 'zod';
-import { pageSizes } from '../domain/limits.ts';
+import { pageSizes } from '../domain/limits/limits.ts';
 import { sendJson, sendPieces } from '../http/reply.ts';
 import { textOrNull } from '../http/values.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery } from './route.ts';

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import { isObject, type JsonObject } from '../domain/json.ts';
-import { idempotencyKeyLength, pageSizes } from '../domain/limits.ts';
-import { kindOf, violationsOf } from '../domain/violations.ts';
+import { kindOf, violationsOf } from '../domain/errors/violations.ts';
+import { isObject, type JsonObject } from '../domain/json/json.ts';
+import { idempotencyKeyLength, pageSizes } from '../domain/limits/limits.ts';
 import { HttpError } from '../http/errors.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */

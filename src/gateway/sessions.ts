@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { sessionSeconds, waitSeconds } from '../domain/limits.ts';
+import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
 import { provenanceOf } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Upload, type UploadFileResponse, UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { required, violationsOf } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
-import { required, violationsOf } from '../domain/violations.ts';
 import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
 import { type FilePart, fileParts } from '../http/file-parts.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Webhook, type WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
-import { pageSizes, secretDelaySeconds, secretLength } from '../domain/limits.ts';
+import { pageSizes, secretDelaySeconds, secretLength } from '../domain/limits/limits.ts';
 import { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';

@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { readBody, readParts as receiveParts, type Unread, UnreadError } from '../body/read-body.ts';
-import { jsonExcess } from '../domain/json-nodes.ts';
-import type { MessageLimits } from '../domain/message-limits.ts';
-import { jsonProblems, MAX_DEPTH } from '../domain/text.ts';
-import type { Violation } from '../domain/violations.ts';
+import type { Violation } from '../domain/errors/violations.ts';
+import { jsonExcess } from '../domain/json/json-nodes.ts';
+import { jsonProblems, MAX_DEPTH } from '../domain/json/well-formed.ts';
+import type { MessageLimits } from '../domain/limits/message-limits.ts';
 import { hasBody } from './call.ts';
 import { HttpError } from './errors.ts';
 

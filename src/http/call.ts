@@ -9,7 +9,7 @@ import type {
 } from '@bufbuild/protobuf';
 import { type CallOptions, Code, ConnectError, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
-import { requestIdFrom } from '../domain/request-id.ts';
+import { requestIdFrom } from '../domain/ids.ts';
 import { accessValuesOf } from '../telemetry/access-log.ts';
 
 /**

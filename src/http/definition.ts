@@ -1,7 +1,7 @@
 import type { FormDefinition } from '../../gen/forms/v1/definition_pb.js';
 import { checkDefinition, type DefinitionOptions } from '../domain/definition/definition.ts';
 import { definitionToMessage } from '../domain/definition/definition-message.ts';
-import type { Violation } from '../domain/violations.ts';
+import type { Violation } from '../domain/errors/violations.ts';
 
 /**
  * Checks a form definition before it becomes a message, which can't carry unknown properties and wrong types.

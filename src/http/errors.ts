@@ -1,9 +1,9 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { FailureSchema, type NextCall, Reason, ReasonSchema } from '../../gen/forms/v1/errors_pb.js';
-import { isRetryable, nextCallAfter } from '../domain/next-call.ts';
-import { withReceived } from '../domain/received.ts';
-import { violationFromMessage } from '../domain/violation-message.ts';
-import { summarize } from '../domain/violations.ts';
+import { isRetryable, nextCallAfter } from '../domain/errors/next-call.ts';
+import { withReceived } from '../domain/errors/received.ts';
+import { violationFromMessage } from '../domain/errors/violation-message.ts';
+import { summarize } from '../domain/errors/violations.ts';
 import { passedBack } from './call.ts';
 import { type NextCallName, nextCallNamed, nextInWords } from './next-call.ts';
 import { restPathOf } from './rest-path.ts';

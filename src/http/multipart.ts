@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
-import { MAX_MESSAGE_BYTES } from '../domain/message-limits.ts';
+import { MAX_MESSAGE_BYTES } from '../domain/limits/message-limits.ts';
 import { CutOff, mediaTypeOf, readBytes, readParts, refuseEncoded, tooLarge } from './body.ts';
 import { HttpError } from './errors.ts';
 

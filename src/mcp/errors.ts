@@ -1,5 +1,5 @@
-import { isObject } from '../domain/json.ts';
-import { isForPerson } from '../domain/violations.ts';
+import { isForPerson } from '../domain/errors/violations.ts';
+import { isObject } from '../domain/json/json.ts';
 import { type ErrorDetail, type ErrorReason, type HttpError, httpErrorOf } from '../http/errors.ts';
 import type { Exchange } from './exchange.ts';
 

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { definitionSchema } from '../domain/definition/definition.ts';
-import { pageSizes } from '../domain/limits.ts';
+import { pageSizes } from '../domain/limits/limits.ts';
 import { present } from '../http/values.ts';
 import { failureOf } from './errors.ts';
 import type { Exchange } from './exchange.ts';

@@ -3,7 +3,7 @@ import type { Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { limitsOf } from '../domain/message-limits.ts';
+import { limitsOf } from '../domain/limits/message-limits.ts';
 import { holds, type Scope } from '../domain/scopes.ts';
 import { readJson } from '../http/body.ts';
 import { type Call, callOptions, callsFor, requestIdOf } from '../http/call.ts';

@@ -11,11 +11,11 @@ import {
   type ToolAnnotations,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { isObject, type JsonObject } from '../domain/json.ts';
-import { jsonExcess } from '../domain/json-nodes.ts';
-import { limitsOf } from '../domain/message-limits.ts';
-import { MAX_DEPTH } from '../domain/text.ts';
-import { violationsOf } from '../domain/violations.ts';
+import { violationsOf } from '../domain/errors/violations.ts';
+import { isObject, type JsonObject } from '../domain/json/json.ts';
+import { jsonExcess } from '../domain/json/json-nodes.ts';
+import { MAX_DEPTH } from '../domain/json/well-formed.ts';
+import { limitsOf } from '../domain/limits/message-limits.ts';
 import { contentError, HttpError } from '../http/errors.ts';
 import { failureOf } from './errors.ts';
 import type { Exchange } from './exchange.ts';

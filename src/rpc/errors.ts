@@ -1,8 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { FailureSchema, type NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
-import { isRetryable, nextCallAfter } from '../domain/next-call.ts';
-import { violationToMessage } from '../domain/violation-message.ts';
-import { summarize, type Violation } from '../domain/violations.ts';
+import { isRetryable, nextCallAfter } from '../domain/errors/next-call.ts';
+import { violationToMessage } from '../domain/errors/violation-message.ts';
+import { summarize, type Violation } from '../domain/errors/violations.ts';
 import { detailsOf } from './failure-details.ts';
 
 /**

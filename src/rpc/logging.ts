@@ -1,7 +1,7 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { requestIdFrom } from '../domain/request-id.ts';
+import { requestIdFrom } from '../domain/ids.ts';
 import { accessLineKey, noteRefusal } from '../telemetry/access-log.ts';
 import type { Log } from '../telemetry/log.ts';
 import { throttledWarning } from '../telemetry/throttled-warning.ts';

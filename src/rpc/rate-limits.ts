@@ -1,9 +1,9 @@
 import type { DescMethod, Message } from '@bufbuild/protobuf';
 import { ConnectError, type ContextValues, createContextKey, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { networkOf } from '../domain/client-network.ts';
+import { networkOf } from '../domain/addresses/client-network.ts';
 import { isId } from '../domain/ids.ts';
-import { createWindowCounter, type WindowState } from '../domain/window-counter.ts';
+import { createWindowCounter, type WindowState } from '../domain/limits/window-counter.ts';
 import { accessOf, type Limit } from './authorization.ts';
 import { callerKey, clientAddressKey, continuationKey, ownerKey } from './context.ts';
 import { failed } from './errors.ts';

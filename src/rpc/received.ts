@@ -2,7 +2,7 @@ import { type DescField, type DescMessage, isFieldSet, isMessage, type Message }
 import { type Duration, DurationSchema, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
 import type { ConnectError } from '@connectrpc/connect';
 import { FailureSchema } from '../../gen/forms/v1/errors_pb.js';
-import { describeReceived } from '../domain/received.ts';
+import { describeReceived } from '../domain/errors/received.ts';
 
 /** Adds what came in the request to each violation of a failed call, in place. */
 export function addReceived(failure: ConnectError, schema: DescMessage, request: Message): void {

@@ -8,7 +8,7 @@ import {
   type ServiceImpl,
   type Transport,
 } from '@connectrpc/connect';
-import { limitsOf } from '../domain/message-limits.ts';
+import { limitsOf } from '../domain/limits/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { currentTraceparent, runWith } from '../telemetry/trace-context.ts';
 import { isFault, type Tracing } from '../telemetry/tracing.ts';

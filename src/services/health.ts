@@ -6,7 +6,7 @@ import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { networkOf } from '../domain/client-network.ts';
+import { networkOf } from '../domain/addresses/client-network.ts';
 import { clientAddressOf } from '../rpc/context.ts';
 import { failed, notFound } from '../rpc/errors.ts';
 import type { ServiceContext } from './context.ts';

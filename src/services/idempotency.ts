@@ -1,8 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
-import { canonicalJson, fingerprint } from '../domain/canonical.ts';
-import { idempotencyKeyLength } from '../domain/limits.ts';
-import { jsonProblems, textProblem } from '../domain/text.ts';
+import { canonicalJson, fingerprint } from '../domain/json/canonical.ts';
+import { jsonProblems, textProblem } from '../domain/json/well-formed.ts';
+import { idempotencyKeyLength } from '../domain/limits/limits.ts';
 import { failed, invalid } from '../rpc/errors.ts';
 import { badParameter } from './request-values.ts';
 

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { networkOf } from '../domain/client-network.ts';
-import { createWindowCounter } from '../domain/window-counter.ts';
+import { networkOf } from '../domain/addresses/client-network.ts';
+import { createWindowCounter } from '../domain/limits/window-counter.ts';
 import { callerIfAny, clientAddressOf } from '../rpc/context.ts';
 import { failed } from '../rpc/errors.ts';
 import type { Database } from '../store/database/database.ts';

@@ -1,8 +1,8 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import type { Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
-import { pageSizes } from '../domain/limits.ts';
-import type { Violation } from '../domain/violations.ts';
+import { pageSizes } from '../domain/limits/limits.ts';
 import { failed } from '../rpc/errors.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../domain/escape-html.ts';
+import { escapeHtml } from '../domain/text/escape-html.ts';
 
 /**
  * Makes HTML. Interpolated values are escaped for texts and for quoted attributes, unless they are `Html`

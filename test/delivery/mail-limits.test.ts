@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readMailLink } from '../../src/domain/delivery/mail-link.ts';
 import { newId } from '../../src/domain/ids.ts';
+import { readMailLink } from '../../src/domain/links/mail-link.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries/delivery-removal.ts';
 import type { Form } from '../../src/store/forms/forms.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { definitionSchema } from '../../src/domain/definition/definition.ts';
-import { violationsOf } from '../../src/domain/violations.ts';
+import { violationsOf } from '../../src/domain/errors/violations.ts';
 import { routes } from '../../src/gateway/router.ts';
 
 it('answers bad input to any schema in words of its own, not in those of Zod', () => {

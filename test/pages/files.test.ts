@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { fileLink, readFileLink } from '../../src/domain/file-link.ts';
-import { signInToken } from '../../src/domain/sign-in-link.ts';
+import { fileLink, readFileLink } from '../../src/domain/links/file-link.ts';
+import { signInToken } from '../../src/domain/links/sign-in-link.ts';
 import { fileOf } from '../support/files.ts';
 import { startService, type TestService } from '../support/server.ts';
 

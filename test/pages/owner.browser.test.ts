@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signInToken } from '../../src/domain/sign-in-link.ts';
+import { signInToken } from '../../src/domain/links/sign-in-link.ts';
 import { createOwnerPages } from '../../src/pages/owner/router.ts';
 import { chooseOwnerLanguage } from '../../src/text/words/owner/index.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';

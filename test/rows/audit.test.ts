@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { canonicalJson } from '../../src/domain/canonical.ts';
-import { parseSecretKey } from '../../src/domain/secrets.ts';
-import { signInToken } from '../../src/domain/sign-in-link.ts';
+import { canonicalJson } from '../../src/domain/json/canonical.ts';
+import { signInToken } from '../../src/domain/links/sign-in-link.ts';
+import { parseSecretKey } from '../../src/domain/secrets/secrets.ts';
 import { csrfToken } from '../../src/pages/owner/session.ts';
 import { engines } from '../support/database.ts';
 import { startService, type TestService } from '../support/server.ts';

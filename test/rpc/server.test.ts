@@ -12,7 +12,7 @@ import {
   HealthCheckRequestSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { limitsOf } from '../../src/domain/message-limits.ts';
+import { limitsOf } from '../../src/domain/limits/message-limits.ts';
 import { startRpcServer } from '../support/rpc-server.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';

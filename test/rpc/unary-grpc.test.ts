@@ -14,7 +14,7 @@ import {
   HealthCheckResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { limitsOf } from '../../src/domain/message-limits.ts';
+import { limitsOf } from '../../src/domain/limits/message-limits.ts';
 import { startRpcServer } from '../support/rpc-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Answer, type Http2Connection, opened, openHttp2 } from '../support/wire.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { Json } from '../../src/domain/json.ts';
+import type { Json } from '../../src/domain/json/json.ts';
 
 /**
  * What each type of field takes and refuses, and how an answer reads everywhere: for tests of every layer. Each field

@@ -7,7 +7,7 @@ import {
 import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
-import { limitsOf } from '../../src/domain/message-limits.ts';
+import { limitsOf } from '../../src/domain/limits/message-limits.ts';
 import { callLimits, maxTimeoutMs } from '../../src/rpc/network/limits.ts';
 import { createRpcHandler } from '../../src/rpc/network/server.ts';
 import { answerUnaryGrpc } from '../../src/rpc/network/unary-grpc.ts';

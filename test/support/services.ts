@@ -15,7 +15,7 @@ import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { type Api, createApi } from '../../src/api.ts';
-import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets.ts';
+import { newSecretKey, parseSecretKey, SecretBox, type SecretKey } from '../../src/domain/secrets/secrets.ts';
 import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/network/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';

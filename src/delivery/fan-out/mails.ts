@@ -1,8 +1,8 @@
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { mailboxOf } from '../../domain/addresses/mailbox.ts';
 import type { EmailDelivery } from '../../domain/definition/definition.ts';
 import { publicPageUrl } from '../../domain/definition/share.ts';
 import type { MailKind } from '../../domain/delivery/mail-kind.ts';
-import { mailboxOf } from '../../domain/delivery/mailbox.ts';
-import { addressKey } from '../../domain/email-address.ts';
 import { addressesOf } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
 import { demoFormId, newId } from '../../domain/ids.ts';

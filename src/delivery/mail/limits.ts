@@ -1,8 +1,8 @@
-import { SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
-import { mailboxOf } from '../../domain/delivery/mailbox.ts';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { mailboxOf } from '../../domain/addresses/mailbox.ts';
 import { REQUESTS_A_DAY, requestAllowances } from '../../domain/delivery/request-allowance.ts';
-import { addressKey } from '../../domain/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
+import { SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { Claim } from '../../store/deliveries/delivery-queue.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';

@@ -3,8 +3,8 @@ import {
   mailLinkToken,
   mailLinkUrl,
   SIGN_IN_MAILS,
-} from '../../domain/delivery/mail-link.ts';
-import { signInToken, signInUrl } from '../../domain/sign-in-link.ts';
+} from '../../domain/links/mail-link.ts';
+import { signInToken, signInUrl } from '../../domain/links/sign-in-link.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
 import { fill } from '../../text/words/language.ts';

@@ -1,5 +1,5 @@
-import { mailLinkUrl } from '../../domain/delivery/mail-link.ts';
-import { isEmailAddress } from '../../domain/email-address.ts';
+import { isEmailAddress } from '../../domain/addresses/email-address.ts';
+import { mailLinkUrl } from '../../domain/links/mail-link.ts';
 import type { Claim } from '../../store/deliveries/delivery-queue.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';

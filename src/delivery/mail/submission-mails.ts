@@ -1,13 +1,13 @@
 import { z } from 'zod';
+import { isEmailAddress } from '../../domain/addresses/email-address.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import { type AnswerChannel, answerChannels } from '../../domain/answers/provenance.ts';
 import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
 import { translate } from '../../domain/definition/translate.ts';
-import { isEmailAddress } from '../../domain/email-address.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { uploadsIn } from '../../domain/fields/file.ts';
-import { FILE_LINK_MS, fileLink } from '../../domain/file-link.ts';
+import { FILE_LINK_MS, fileLink } from '../../domain/links/file-link.ts';
 import { fileSizeInWords } from '../../text/file-size.ts';
 import { dayInWords, inDigits, timeInWords } from '../../text/quantities.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';

@@ -1,7 +1,7 @@
 import { lookup, Resolver } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import { isPublicAddress } from '../../domain/delivery/public-address.ts';
+import { isPublicAddress } from '../../domain/addresses/public-address.ts';
 
 /**
  * Connects to public addresses only, judged by the address that is connected to: the host's name is

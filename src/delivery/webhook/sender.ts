@@ -1,4 +1,4 @@
-import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
+import { checkWebhookUrl } from '../../domain/addresses/public-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';

@@ -6,7 +6,7 @@ import { takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { takesWay } from '../fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
-import { isObject, type JsonObject } from '../json.ts';
+import { isObject, type JsonObject } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 import { answererOf, mustBeAnswered } from './json-schema.ts';
 

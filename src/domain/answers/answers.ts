@@ -1,10 +1,5 @@
 import { type Condition, evaluate, isEmpty } from '../conditions/condition.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
-import { takesAnswer } from '../fields/field.ts';
-import type { AnswerCheck } from '../fields/field-type.ts';
-import { fieldRules } from '../fields/index.ts';
-import { isObject, type Json } from '../json.ts';
-import { matchOnce, type PatternTest } from '../patterns/matcher.ts';
 import {
   answeredByPerson,
   atMost,
@@ -12,7 +7,12 @@ import {
   unrecognized,
   type Violation,
   wrongType,
-} from '../violations.ts';
+} from '../errors/violations.ts';
+import { takesAnswer } from '../fields/field.ts';
+import type { AnswerCheck } from '../fields/field-type.ts';
+import { fieldRules } from '../fields/index.ts';
+import { isObject, type Json } from '../json/json.ts';
+import { matchOnce, type PatternTest } from '../patterns/matcher.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.

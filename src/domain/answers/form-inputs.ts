@@ -1,7 +1,7 @@
 import type { FormDefinition } from '../definition/definition.ts';
 import { type Field, isShown, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import { isObject, type Json } from '../json.ts';
+import { isObject, type Json } from '../json/json.ts';
 
 /**
  * Reads the texts of an HTML form as answers, each by its field's type.

@@ -1,7 +1,7 @@
 import type { FormDefinition } from '../definition/definition.ts';
 import { type Field, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../json/json.ts';
 
 /**
  * The JSON Schema (2020-12) of the answers to a form, for agents and their tools.

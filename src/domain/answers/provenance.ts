@@ -1,8 +1,8 @@
-import { canonicalJson } from '../canonical.ts';
 import { evaluate, isEmpty } from '../conditions/condition.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import type { Field } from '../fields/field.ts';
-import { isObject, isScalar, type Json } from '../json.ts';
+import { canonicalJson } from '../json/canonical.ts';
+import { isObject, isScalar, type Json } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 
 /** How an answer came: from the hosted page, by a call or an HTML form, as it was prefilled, or as the field's default. */

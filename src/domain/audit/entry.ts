@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { fingerprint } from '../canonical.ts';
+import { fingerprint } from '../json/canonical.ts';
 import type { AuditAction } from './actions.ts';
 
 /**

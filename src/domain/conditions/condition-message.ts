@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import * as pb from '../../../gen/forms/v1/definition_pb.js';
 import { jsonFromValue, keyOf, present, valueFromJson } from '../definition/message-values.ts';
-import { MAX_DEPTH } from '../text.ts';
+import { MAX_DEPTH } from '../json/well-formed.ts';
 import type { Condition, ConditionOp } from './condition.ts';
 
 /** Returns the JSON that a typed condition stands for. What nests deeper than JSON may is cut off. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isObject } from '../json.ts';
-import type { Violation } from '../violations.ts';
+import type { Violation } from '../errors/violations.ts';
+import { isObject } from '../json/json.ts';
 import { type Condition, type ConditionOp, conditionOps } from './condition.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);

@@ -1,4 +1,4 @@
-import type { JsonScalar } from '../json.ts';
+import type { JsonScalar } from '../json/json.ts';
 
 /** The operators of a condition. */
 export const conditionOps = [

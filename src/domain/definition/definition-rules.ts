@@ -1,7 +1,7 @@
+import { checkWebhookUrl } from '../addresses/public-address.ts';
 import { conditionProblems } from '../conditions/condition-rules.ts';
-import { checkWebhookUrl } from '../delivery/public-address.ts';
-import { isObject } from '../json.ts';
-import type { Violation } from '../violations.ts';
+import type { Violation } from '../errors/violations.ts';
+import { isObject } from '../json/json.ts';
 import { fieldProblems } from './field-rules.ts';
 import { patternProblems } from './pattern-rules.ts';
 import { translationProblems } from './translation-rules.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { atMost, type Violation, violationsOf } from '../errors/violations.ts';
 import { type Field, fieldSchema } from '../fields/field.ts';
-import { jsonProblems } from '../text.ts';
-import { atMost, type Violation, violationsOf } from '../violations.ts';
+import { jsonProblems } from '../json/well-formed.ts';
 import { definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
 import { normalizeField } from './field-rules.ts';

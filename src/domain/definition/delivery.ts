@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isEmailAddress } from '../email-address.ts';
+import { isEmailAddress } from '../addresses/email-address.ts';
 
 const fieldId = z.string().min(1).max(64);
 

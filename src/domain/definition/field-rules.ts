@@ -1,4 +1,5 @@
 import { isEmpty } from '../conditions/condition.ts';
+import { pathOf, type Violation } from '../errors/violations.ts';
 import {
   type Field,
   type FieldType,
@@ -9,9 +10,8 @@ import {
 } from '../fields/field.ts';
 import type { FormFacts } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../json/json.ts';
 import { matchOnce } from '../patterns/matcher.ts';
-import { pathOf, type Violation } from '../violations.ts';
 
 /**
  * Returns what is wrong between the attributes of one field; the schema checks each by itself.

@@ -1,7 +1,7 @@
-import { escapeHtml } from '../escape-html.ts';
 import type { Field } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
 import { takesWay } from '../fields/signature.ts';
+import { escapeHtml } from '../text/escape-html.ts';
 import type { FormDefinition } from './definition.ts';
 
 /**

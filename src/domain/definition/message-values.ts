@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { NullValue, type Value, ValueSchema } from '@bufbuild/protobuf/wkt';
-import type { Json } from '../json.ts';
+import type { Json } from '../json/json.ts';
 
 /** Returns the JSON of a message's value. An object becomes an empty one: definitions have none there. */
 export function jsonFromValue(value: Value | undefined): Json | undefined {

@@ -1,9 +1,9 @@
+import type { Violation } from '../errors/violations.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
-import { isObject } from '../json.ts';
-import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES } from '../message-limits.ts';
+import { isObject } from '../json/json.ts';
+import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES } from '../limits/message-limits.ts';
 import { costOf, parsePattern } from '../patterns/matcher.ts';
 import { type Pattern, readPattern } from '../patterns/pattern.ts';
-import type { Violation } from '../violations.ts';
 
 /**
  * Returns what is wrong with the patterns of a form's fields, as they were sent, by the index of the field.

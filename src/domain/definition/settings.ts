@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isLanguageTag } from '../accept-language.ts';
+import { isHttpsUrl } from '../addresses/https-url.ts';
 import { isDatetime } from '../fields/date-time.ts';
-import { isHttpsUrl } from '../https-url.ts';
+import { isLanguageTag } from '../text/accept-language.ts';
 
 /** What the database and the typed message hold. */
 const MAX_INT32 = 2_147_483_647;

@@ -1,6 +1,6 @@
 import encodeQR from 'qr';
 import type { Answers } from '../answers/answers.ts';
-import { escapeHtml } from '../escape-html.ts';
+import { escapeHtml } from '../text/escape-html.ts';
 import type { FormDefinition } from './definition.ts';
 import { htmlSnippet } from './html-snippet.ts';
 import { hasPublicPage } from './public-page.ts';

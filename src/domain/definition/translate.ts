@@ -1,5 +1,5 @@
-import { languageOfTag } from '../accept-language.ts';
 import { memoize } from '../memoize.ts';
+import { languageOfTag } from '../text/accept-language.ts';
 import type { Field, FormDefinition } from './definition.ts';
 import { type FieldTranslation, ownValue, type Translation } from './translations.ts';
 

@@ -1,5 +1,5 @@
-import { isObject } from '../json.ts';
-import { unrecognized, type Violation } from '../violations.ts';
+import { unrecognized, type Violation } from '../errors/violations.ts';
+import { isObject } from '../json/json.ts';
 import { autoresponseTexts, fieldTexts, MAX_TRANSLATIONS, settingTexts } from './translations.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { fieldSchema } from '../fields/field.ts';
 import type { FormFacts } from '../fields/field-type.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../json/json.ts';
 import type { FormDefinition } from './definition.ts';
 import { normalizeField } from './field-rules.ts';
 import { settingsSchema } from './settings.ts';

@@ -1,4 +1,4 @@
-import { mailboxOf } from './mailbox.ts';
+import { mailboxOf } from '../addresses/mailbox.ts';
 
 /**
  * What a mail that asks an address to confirm something about a form counts against, in the order in which

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { provenanceJson, type StoredOrigin } from '../answers/provenance.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../json/json.ts';
 
 /**
  * Returns the function that writes what is stored of a webhook body about a submission; `sentBody` makes the body of

@@ -1,6 +1,6 @@
 import { heldBy, type SessionOrigins } from '../answers/provenance.ts';
 import { newId } from '../ids.ts';
-import type { JsonObject } from '../json.ts';
+import type { JsonObject } from '../json/json.ts';
 import type { SessionFacts } from './bodies.ts';
 import { eventTypes } from './index.ts';
 

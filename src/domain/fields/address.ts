@@ -1,6 +1,6 @@
-import { isObject, type Json, type JsonObject } from '../json.ts';
-import { textProblem } from '../text.ts';
-import { required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import { textProblem } from '../json/well-formed.ts';
 import type { AnswerCheck, FieldTypeRules } from './field-type.ts';
 import { lengthOf, readText } from './text.ts';
 

@@ -1,6 +1,6 @@
-import { languageOfTag } from '../accept-language.ts';
-import type { Json } from '../json.ts';
-import { wrongType } from '../violations.ts';
+import { wrongType } from '../errors/violations.ts';
+import type { Json } from '../json/json.ts';
+import { languageOfTag } from '../text/accept-language.ts';
 import type { AnswerCheck, FieldTypeRules } from './field-type.ts';
 
 /** True or false. */

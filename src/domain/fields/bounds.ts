@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Violation } from '../violations.ts';
+import type { Violation } from '../errors/violations.ts';
 import type { AttributesOf } from './field-type.ts';
 
 const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a number or a date as text' });

@@ -1,4 +1,4 @@
-import { type Violation, wrongType } from '../violations.ts';
+import { type Violation, wrongType } from '../errors/violations.ts';
 import { boundAttributes, boundProblems } from './bounds.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { readText } from './text.ts';

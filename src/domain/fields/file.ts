@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { isEmpty } from '../conditions/condition.ts';
+import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isId } from '../ids.ts';
-import { isObject, type Json, type JsonObject } from '../json.ts';
-import { required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 
 /** The largest file that the service takes: 10 MiB. */

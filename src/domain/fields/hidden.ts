@@ -1,6 +1,6 @@
-import { isScalar } from '../json.ts';
-import { textProblem } from '../text.ts';
-import { wrongType } from '../violations.ts';
+import { wrongType } from '../errors/violations.ts';
+import { isScalar } from '../json/json.ts';
+import { textProblem } from '../json/well-formed.ts';
 import { yesOrNo } from './boolean.ts';
 import { type AnswerCheck, atLeast, type FieldTypeRules } from './field-type.ts';
 import { DEFAULT_MAX_LENGTH, readText, sampleText } from './text.ts';

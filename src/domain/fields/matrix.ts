@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isObject, type Json, type JsonObject } from '../json.ts';
-import { required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 import {
   labelOf,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Json, JsonObject } from '../json.ts';
-import { type Violation, wrongType } from '../violations.ts';
+import { type Violation, wrongType } from '../errors/violations.ts';
+import type { Json, JsonObject } from '../json/json.ts';
 import { boundAttributes, boundProblems } from './bounds.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 

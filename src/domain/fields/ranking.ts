@@ -1,4 +1,4 @@
-import { type Violation, wrongType } from '../violations.ts';
+import { type Violation, wrongType } from '../errors/violations.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { labelOf, listProblems, optionAttributes, optionProblems, valuesOf } from './select.ts';
 

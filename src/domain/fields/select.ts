@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Json, JsonObject } from '../json.ts';
-import { textProblem } from '../text.ts';
-import { required, type Violation, wrongType } from '../violations.ts';
+import { required, type Violation, wrongType } from '../errors/violations.ts';
+import type { Json, JsonObject } from '../json/json.ts';
+import { textProblem } from '../json/well-formed.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 import { lengthOf, readText } from './text.ts';
 

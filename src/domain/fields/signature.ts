@@ -1,7 +1,7 @@
 import { isEmpty } from '../conditions/condition.ts';
-import { isObject, type Json, type JsonObject } from '../json.ts';
-import { textProblem } from '../text.ts';
-import { required, unrecognized, type Violation, wrongType } from '../violations.ts';
+import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import { textProblem } from '../json/well-formed.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { acceptAttribute, checkUpload, filenameOf, uploadSchema } from './file.ts';
 import { lengthOf, readText } from './text.ts';

@@ -1,4 +1,4 @@
-import type { Violation } from '../violations.ts';
+import type { Violation } from '../errors/violations.ts';
 import type { FieldTypeRules } from './field-type.ts';
 
 /** A text on the page: its label is the heading, its description what follows. It takes no answer. */

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../email-address.ts';
-import type { JsonObject } from '../json.ts';
+import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../addresses/email-address.ts';
+import { type Violation, wrongType } from '../errors/violations.ts';
+import type { JsonObject } from '../json/json.ts';
+import { textProblem } from '../json/well-formed.ts';
 import { readPattern } from '../patterns/pattern.ts';
-import { textProblem } from '../text.ts';
-import { type Violation, wrongType } from '../violations.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 import { withScheme } from './web-address.ts';
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { CreatorType, FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { limitsOf } from '../../domain/message-limits.ts';
-import { required, violationsOf } from '../../domain/violations.ts';
+import { required, violationsOf } from '../../domain/errors/violations.ts';
+import { limitsOf } from '../../domain/limits/message-limits.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';

@@ -1,4 +1,4 @@
-import { violationCodes } from '../../domain/violations.ts';
+import { violationCodes } from '../../domain/errors/violations.ts';
 import { type ErrorReason, errorReasons, HttpError } from '../../http/errors.ts';
 import { nextCallNames } from '../../http/next-call.ts';
 import type { Operation } from '../route.ts';

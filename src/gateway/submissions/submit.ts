@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { type CheckAnswersResponse, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { isObject, type JsonObject } from '../../domain/json.ts';
-import { limitsOf } from '../../domain/message-limits.ts';
-import { violationFromMessage } from '../../domain/violation-message.ts';
-import { violationsOf } from '../../domain/violations.ts';
+import { violationFromMessage } from '../../domain/errors/violation-message.ts';
+import { violationsOf } from '../../domain/errors/violations.ts';
+import { isObject, type JsonObject } from '../../domain/json/json.ts';
+import { limitsOf } from '../../domain/limits/message-limits.ts';
 import { readJson } from '../../http/body.ts';
 import type { Call } from '../../http/call.ts';
 import { contentError, HttpError, httpErrorOf } from '../../http/errors.ts';

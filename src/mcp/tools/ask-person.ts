@@ -6,7 +6,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
-import { sessionSeconds } from '../../domain/limits.ts';
+import { sessionSeconds } from '../../domain/limits/limits.ts';
 import { durationOf, present } from '../../http/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { defineTool, jsonObject, type Outcome } from '../tool.ts';

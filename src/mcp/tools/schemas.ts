@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Session, SessionStatus } from '../../../gen/forms/v1/sessions_pb.js';
 import type { Submission } from '../../../gen/forms/v1/submissions_pb.js';
-import { idempotencyKeyLength, pageSizes } from '../../domain/limits.ts';
+import { idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
 import { provenanceOf } from '../../http/provenance.ts';
 import { textOrNull, timeOf } from '../../http/values.ts';
 import { jsonObject } from '../tool.ts';

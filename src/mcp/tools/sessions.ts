@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { waitSeconds } from '../../domain/limits.ts';
+import { waitSeconds } from '../../domain/limits/limits.ts';
 import { durationOf, present } from '../../http/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { defineTool, jsonObject, type Outcome, type Tool } from '../tool.ts';

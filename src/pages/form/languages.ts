@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
-import { isLanguageTag } from '../../domain/accept-language.ts';
+import { isLanguageTag } from '../../domain/text/accept-language.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
 import type { Language } from '../../text/words/language.ts';
 

@@ -1,9 +1,9 @@
 import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';
 import { MAX_OTHER } from '../../domain/fields/select.ts';
 import { MAX_SIGNATURE_BYTES, MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
-import { fieldIdOf } from '../../domain/violations.ts';
 import type { ErrorDetail } from '../../http/errors.ts';
 import type { Words } from '../../text/words/en.ts';
 import { fill, type Language } from '../../text/words/language.ts';

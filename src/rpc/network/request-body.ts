@@ -4,7 +4,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { readBody, readParts, setKnownCaller, type Unread, UnreadError } from '../../body/read-body.ts';
-import { limitsOf, type MessageLimits } from '../../domain/message-limits.ts';
+import { limitsOf, type MessageLimits } from '../../domain/limits/message-limits.ts';
 import { callerKey } from '../context.ts';
 import { failed } from '../errors.ts';
 import { fromText, TEXT_OVERHEAD, textKey } from './grpc-web-text.ts';

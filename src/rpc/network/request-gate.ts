@@ -1,6 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, createContextKey, type HandlerContext } from '@connectrpc/connect';
-import { limitsOf } from '../../domain/message-limits.ts';
+import { limitsOf } from '../../domain/limits/message-limits.ts';
 import { type AuthenticationOptions, identify } from '../authentication.ts';
 import { accessOf } from '../authorization.ts';
 import { unreadable } from '../errors.ts';

@@ -14,7 +14,7 @@ import { parseTimeout as parseGrpcTimeout, setTrailerStatus } from '@connectrpc/
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import type { Logger } from 'pino';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { requestIdFrom } from '../../domain/request-id.ts';
+import { requestIdFrom } from '../../domain/ids.ts';
 import { type AccessLog, accessLineKey, accessLineOf } from '../../telemetry/access-log.ts';
 import { failed } from '../errors.ts';
 import { correctRefusals } from './correct-refusals.ts';

@@ -1,5 +1,5 @@
 import { type NewEntry, type Uncalled, uncalledEntry } from '../../domain/audit/entry.ts';
-import type { Violation } from '../../domain/violations.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { findProjectNamed, type Project } from '../../store/projects/projects.ts';

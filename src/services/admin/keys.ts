@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
 import type { z } from 'zod';
-import { pageSizes } from '../../domain/limits.ts';
+import { pageSizes } from '../../domain/limits/limits.ts';
 import { DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { deleteKey, findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
 import { projectNames } from '../../store/projects/projects.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { demoFormId } from '../../domain/ids.ts';
-import { pageSizes } from '../../domain/limits.ts';
+import { pageSizes } from '../../domain/limits/limits.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { exportRows } from '../../store/projects/project-export.ts';

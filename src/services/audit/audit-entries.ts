@@ -8,8 +8,8 @@ import type {
   ListAuditEntriesResponseSchema,
 } from '../../../gen/forms/v1/audit_pb.js';
 import type { ChainedEntry } from '../../domain/audit/entry.ts';
-import { pageSizes } from '../../domain/limits.ts';
-import { textProblem } from '../../domain/text.ts';
+import { textProblem } from '../../domain/json/well-formed.ts';
+import { pageSizes } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
 import type { ServiceContext } from '../context.ts';

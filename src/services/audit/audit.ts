@@ -1,9 +1,9 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { networkOf } from '../../domain/addresses/client-network.ts';
 import type { AuditAction } from '../../domain/audit/actions.ts';
 import { INSTALLATION, type NewEntry } from '../../domain/audit/entry.ts';
-import { networkOf } from '../../domain/client-network.ts';
-import { requestIdFrom } from '../../domain/request-id.ts';
-import { hashSecret, pseudonymOf, type SecretKey } from '../../domain/secrets.ts';
+import { requestIdFrom } from '../../domain/ids.ts';
+import { hashSecret, pseudonymOf, type SecretKey } from '../../domain/secrets/secrets.ts';
 import { callerKey, clientAddressKey, ownerKey } from '../../rpc/context.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Transaction } from '../../store/database/database.ts';

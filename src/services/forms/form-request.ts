@@ -1,4 +1,5 @@
 import type { FormDefinition as DefinitionMessage } from '../../../gen/forms/v1/definition_pb.js';
+import { isEmailAddress } from '../../domain/addresses/email-address.ts';
 import {
   checkDefinition,
   type DefinitionOptions,
@@ -7,7 +8,6 @@ import {
 import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
 import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { withoutDefaults } from '../../domain/definition/without-defaults.ts';
-import { isEmailAddress } from '../../domain/email-address.ts';
 import type { FormFacts } from '../../domain/fields/field-type.ts';
 import { invalid } from '../../rpc/errors.ts';
 

@@ -7,14 +7,14 @@ import type {
   CreateFormResponseSchema,
   FormsService,
 } from '../../../gen/forms/v1/forms_pb.js';
-import { preferredLanguages } from '../../domain/accept-language.ts';
+import { networkOf } from '../../domain/addresses/client-network.ts';
 import { answersSchema } from '../../domain/answers/json-schema.ts';
-import { networkOf } from '../../domain/client-network.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import { missingTranslations } from '../../domain/definition/missing-translations.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { isId, newId } from '../../domain/ids.ts';
-import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets.ts';
+import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets/secrets.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';

@@ -1,6 +1,6 @@
-import { checksum } from '../../domain/canonical.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { newId } from '../../domain/ids.ts';
+import { checksum } from '../../domain/json/canonical.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import type { Version } from '../../store/forms/versions.ts';
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { type SecretKey, signLink, verifyLink } from '../../domain/secrets.ts';
+import { type SecretKey, signLink, verifyLink } from '../../domain/secrets/secrets.ts';
 
 /**
  * The signed time at which a page of a session, or of a form for its visitors, was made, in milliseconds. Not valid

@@ -1,10 +1,10 @@
 import type { SubmitHostedSessionRequest } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
-import { canonicalJson } from '../../domain/canonical.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { uploadLimits } from '../../domain/fields/upload-limits.ts';
-import { isObject } from '../../domain/json.ts';
+import { canonicalJson } from '../../domain/json/canonical.ts';
+import { isObject } from '../../domain/json/json.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';

@@ -5,8 +5,8 @@ import {
   originOnPage,
   type SessionOrigins,
 } from '../../domain/answers/provenance.ts';
-import { violationToMessage } from '../../domain/violation-message.ts';
-import { fieldIdOf, type Violation } from '../../domain/violations.ts';
+import { violationToMessage } from '../../domain/errors/violation-message.ts';
+import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
 import { bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions/session-table.ts';

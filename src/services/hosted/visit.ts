@@ -3,10 +3,10 @@ import { type FormInput, readInputs } from '../../domain/answers/form-inputs.ts'
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { hasPublicPage } from '../../domain/definition/public-page.ts';
+import { fieldIdOf } from '../../domain/errors/violations.ts';
 import type { Field } from '../../domain/fields/field.ts';
 import { isId } from '../../domain/ids.ts';
 import { memoize } from '../../domain/memoize.ts';
-import { fieldIdOf } from '../../domain/violations.ts';
 import { notFound } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession } from '../../store/sessions/sessions.ts';

@@ -8,13 +8,13 @@ import type {
   KeysService,
 } from '../../../gen/forms/v1/keys_pb.js';
 import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
+import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { isId, newId } from '../../domain/ids.ts';
-import { pageSizes } from '../../domain/limits.ts';
+import { textProblem } from '../../domain/json/well-formed.ts';
+import { pageSizes } from '../../domain/limits/limits.ts';
 import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
-import { hashSecret, newApiKey } from '../../domain/secrets.ts';
-import { textProblem } from '../../domain/text.ts';
-import { oneOf } from '../../domain/violation-messages.ts';
-import type { Violation } from '../../domain/violations.ts';
+import { hashSecret, newApiKey } from '../../domain/secrets/secrets.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';

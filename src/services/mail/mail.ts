@@ -6,7 +6,7 @@ import {
   StopScope as StopScopeMessage,
 } from '../../../gen/forms/v1/mail_pb.js';
 import type { AuditAction } from '../../domain/audit/actions.ts';
-import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
+import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';

@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { networkOf } from '../../domain/client-network.ts';
+import { networkOf } from '../../domain/addresses/client-network.ts';
 import { clientAddressOf, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import { OpenCounts } from '../open-counts.ts';

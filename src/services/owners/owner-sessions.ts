@@ -2,10 +2,15 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { preferredLanguages } from '../../domain/accept-language.ts';
-import { networkOf } from '../../domain/client-network.ts';
-import { addressKey } from '../../domain/email-address.ts';
+import { networkOf } from '../../domain/addresses/client-network.ts';
+import { addressKey } from '../../domain/addresses/email-address.ts';
 import { newId } from '../../domain/ids.ts';
+import {
+  deviceToken,
+  isDeviceOf,
+  readSignInToken,
+  SIGN_IN_LINK_MS,
+} from '../../domain/links/sign-in-link.ts';
 import {
   hashSecret,
   newToken,
@@ -13,8 +18,8 @@ import {
   type SecretKey,
   signLink,
   verifyLink,
-} from '../../domain/secrets.ts';
-import { deviceToken, isDeviceOf, readSignInToken, SIGN_IN_LINK_MS } from '../../domain/sign-in-link.ts';
+} from '../../domain/secrets/secrets.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';

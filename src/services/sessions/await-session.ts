@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
 import type { AwaitSessionRequest, AwaitSessionResponseSchema } from '../../../gen/forms/v1/sessions_pb.js';
-import { waitSeconds } from '../../domain/limits.ts';
+import { waitSeconds } from '../../domain/limits/limits.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions/session-table.ts';

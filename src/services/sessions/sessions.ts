@@ -8,8 +8,8 @@ import {
   type SessionsService,
   type SubmitSessionRequest,
 } from '../../../gen/forms/v1/sessions_pb.js';
-import { preferredLanguages } from '../../domain/accept-language.ts';
 import { translate } from '../../domain/definition/translate.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { listSessions as listStored } from '../../store/sessions/session-pages.ts';
 import { type Session, sessionStatuses } from '../../store/sessions/session-table.ts';

@@ -1,13 +1,13 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { preferredLanguages } from '../../domain/accept-language.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { heldBy, originsOf } from '../../domain/answers/provenance.ts';
 import { languageFor } from '../../domain/definition/translate.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { MAX_KEYLESS_BYTES } from '../../domain/message-limits.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { MAX_KEYLESS_BYTES } from '../../domain/limits/message-limits.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { failed, invalid } from '../../rpc/errors.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';

@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { EndingSchema } from '../../../gen/forms/internal/v1/hosted_pb.js';
-import { preferredLanguages } from '../../domain/accept-language.ts';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { themeToMessage } from '../../domain/definition/definition-message.ts';
 import { translate } from '../../domain/definition/translate.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
 
 /**
  * What a person sees after submitting: the texts of the definition that they filled, in their language if it has it, and a copy of

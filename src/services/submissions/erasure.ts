@@ -4,10 +4,10 @@ import type {
   EraseSubmissionsRequest,
   EraseSubmissionsResponseSchema,
 } from '../../../gen/forms/v1/submissions_pb.js';
-import { mailboxOf } from '../../domain/delivery/mailbox.ts';
-import { isEmailAddress } from '../../domain/email-address.ts';
-import { textProblem } from '../../domain/text.ts';
-import type { Violation } from '../../domain/violations.ts';
+import { isEmailAddress } from '../../domain/addresses/email-address.ts';
+import { mailboxOf } from '../../domain/addresses/mailbox.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
+import { textProblem } from '../../domain/json/well-formed.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { invalid } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';

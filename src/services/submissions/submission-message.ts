@@ -8,7 +8,7 @@ import {
   SubmissionStatus,
 } from '../../../gen/forms/v1/submissions_pb.js';
 import { expand, type Origin, type Provenance, type StoredOrigin } from '../../domain/answers/provenance.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 
 /** A stored submission as the RPCs return it. */
 export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof SubmissionSchema> {

@@ -1,7 +1,7 @@
 import type { Answers } from '../../domain/answers/answers.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { textProblem } from '../../domain/text.ts';
-import type { Violation } from '../../domain/violations.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import { textProblem } from '../../domain/json/well-formed.ts';
 import { invalid } from '../../rpc/errors.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';

@@ -9,9 +9,9 @@ import type {
   ListSubmissionsRequest,
   SubmissionsService,
 } from '../../../gen/forms/v1/submissions_pb.js';
+import { violationToMessage } from '../../domain/errors/violation-message.ts';
 import { demoFormId, isId, smallestIdAt } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/text.ts';
-import { violationToMessage } from '../../domain/violation-message.ts';
+import { textProblem } from '../../domain/json/well-formed.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import {

@@ -7,8 +7,8 @@ import type {
   GetUploadRequest,
   UploadSchema,
 } from '../../../gen/forms/v1/uploads_pb.js';
-import { readFileLink } from '../../domain/file-link.ts';
 import { isId } from '../../domain/ids.ts';
+import { readFileLink } from '../../domain/links/file-link.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { findAnyUpload, findUpload, type Upload } from '../../store/uploads.ts';

@@ -1,8 +1,8 @@
 import type { Answers } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
 import { uploadLimits } from '../../domain/fields/upload-limits.ts';
-import { isObject, type Json, type JsonObject } from '../../domain/json.ts';
-import type { Violation } from '../../domain/violations.ts';
+import { isObject, type Json, type JsonObject } from '../../domain/json/json.ts';
 import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 

@@ -5,11 +5,11 @@ import type {
   UploadFileRequest,
   UploadsService,
 } from '../../../gen/forms/v1/uploads_pb.js';
+import type { Violation } from '../../domain/errors/violations.ts';
 import { isShown } from '../../domain/fields/field.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { type UploadLimits, uploadLimits } from '../../domain/fields/upload-limits.ts';
 import { newId } from '../../domain/ids.ts';
-import type { Violation } from '../../domain/violations.ts';
 import { failed, invalid, notFound } from '../../rpc/errors.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';

@@ -1,10 +1,10 @@
 import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
-import { checkWebhookUrl } from '../../domain/delivery/public-address.ts';
+import { checkWebhookUrl } from '../../domain/addresses/public-address.ts';
+import { required, type Violation } from '../../domain/errors/violations.ts';
 import { registrableNames } from '../../domain/events/index.ts';
 import { isId } from '../../domain/ids.ts';
-import { secretLength } from '../../domain/limits.ts';
-import { textProblem } from '../../domain/text.ts';
-import { required, type Violation } from '../../domain/violations.ts';
+import { textProblem } from '../../domain/json/well-formed.ts';
+import { secretLength } from '../../domain/limits/limits.ts';
 import type { Caller } from '../../rpc/context.ts';
 import { notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';

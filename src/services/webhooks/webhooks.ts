@@ -9,10 +9,10 @@ import type {
   WebhookEvent,
   WebhooksService,
 } from '../../../gen/forms/v1/webhooks_pb.js';
+import type { Violation } from '../../domain/errors/violations.ts';
 import { isId, newId } from '../../domain/ids.ts';
-import { pageSizes, secretDelaySeconds } from '../../domain/limits.ts';
-import { newWebhookSecret } from '../../domain/secrets.ts';
-import type { Violation } from '../../domain/violations.ts';
+import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
+import { newWebhookSecret } from '../../domain/secrets/secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import { dropPendingDeliveries } from '../../store/deliveries/delivery-removal.ts';

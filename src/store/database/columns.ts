@@ -1,5 +1,5 @@
 import { p } from '@mikro-orm/core';
-import type { JsonObject } from '../../domain/json.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 
 /** A column holding a prefixed id: text compared by its bytes, so that the order of ids is the order of time. */
 export const id = () => p.string().columnType('text').collation('C');
@@ -55,4 +55,4 @@ export function textOrNull(value: unknown): string | null {
   throw new TypeError('Not a text from the database');
 }
 
-export type { JsonObject } from '../../domain/json.ts';
+export type { JsonObject } from '../../domain/json/json.ts';

@@ -1,4 +1,4 @@
-import { addressKey } from '../../domain/email-address.ts';
+import { addressKey } from '../../domain/addresses/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import { timeOf, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';

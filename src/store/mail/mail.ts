@@ -1,7 +1,7 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { SIGN_IN_MAILS } from '../../domain/delivery/mail-link.ts';
-import { mailboxOf } from '../../domain/delivery/mailbox.ts';
-import { addressKey } from '../../domain/email-address.ts';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { mailboxOf } from '../../domain/addresses/mailbox.ts';
+import { SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
 import { id, text, time } from '../database/columns.ts';
 import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
 

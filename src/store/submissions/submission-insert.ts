@@ -1,4 +1,4 @@
-import { isObject } from '../../domain/json.ts';
+import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
 import { isDataError } from '../database/faults.ts';
 import type { Queries, Row } from '../database/queries.ts';

@@ -1,4 +1,4 @@
-import { mailboxOf } from '../../domain/delivery/mailbox.ts';
+import { mailboxOf } from '../../domain/addresses/mailbox.ts';
 import { eventTypes } from '../../domain/events/index.ts';
 import { newId } from '../../domain/ids.ts';
 import { textOrNull } from '../database/columns.ts';

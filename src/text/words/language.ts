@@ -1,4 +1,4 @@
-import { languageOfTag, preferredLanguages } from '../../domain/accept-language.ts';
+import { languageOfTag, preferredLanguages } from '../../domain/text/accept-language.ts';
 import { ar } from './ar.ts';
 import { de } from './de.ts';
 import { en, type Words } from './en.ts';

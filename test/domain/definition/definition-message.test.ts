@@ -1,7 +1,6 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { FieldType, FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
-import { checksum } from '../../../src/domain/canonical.ts';
 import { conditionOps } from '../../../src/domain/conditions/condition.ts';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
 import {
@@ -9,6 +8,7 @@ import {
   definitionToMessage,
 } from '../../../src/domain/definition/definition-message.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
+import { checksum } from '../../../src/domain/json/canonical.ts';
 import { givenDefinition, leastField, options, refusals, sent, withKey } from '../given.ts';
 
 const whole = {

@@ -6,8 +6,8 @@ import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { ExportFormat, SubmissionStatus, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import { signInToken } from '../../../src/domain/sign-in-link.ts';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { signInToken } from '../../../src/domain/links/sign-in-link.ts';
 import {
   confirmRecipient,
   isMailStopped,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../../config.ts';
-import { SecretBox } from '../../../domain/secrets.ts';
+import { SecretBox } from '../../../domain/secrets/secrets.ts';
 import { findSecretKey } from '../../../secret-key.ts';
 import { AdminError } from '../../../services/admin/context.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
