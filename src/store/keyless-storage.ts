@@ -23,6 +23,17 @@ export async function addKeylessBytes(db: Queries, slot: number, added: KeylessB
   );
 }
 
+/**
+ * SQL that counts no longer what the same statement `removed`: rows with the columns form_id, project_id and
+ * keyless_bytes, which is null for what came with a key.
+ */
+export const subtractKeylessBytes = `
+  insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
+  select form_id, 0, project_id, -sum(keyless_bytes) from removed where keyless_bytes is not null
+  group by form_id, project_id order by form_id
+  on conflict (form_id, slot) do update
+    set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes`;
+
 /** What the forms of a project hold that came without a key, in bytes. */
 export async function sumKeylessBytes(db: Queries, projectId: string): Promise<number> {
   const [row] = await db.select(

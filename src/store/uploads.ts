@@ -1,6 +1,7 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
+import { subtractKeylessBytes } from './keyless-storage.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
 export const UploadEntity = defineEntity({
@@ -109,14 +110,8 @@ export async function removeUploads(
        delete from uploads where id in (
          select id from uploads where ${where} order by ${orderBy}
          limit $${params.length + 1} for update skip locked
-       ) returning id, form_id, project_id, size, keyless
-     ), counted as (
-       insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
-       select form_id, 0, project_id, -sum(size) from removed where keyless
-       group by form_id, project_id order by form_id
-       on conflict (form_id, slot) do update
-         set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes
-     )
+       ) returning id, form_id, project_id, case when keyless then size end as keyless_bytes
+     ), counted as (${subtractKeylessBytes})
      select id from removed`,
     [...params, limit ?? null],
   );

@@ -5,6 +5,7 @@ import { DatabaseUnavailable } from '../database/faults.ts';
 import { createLoader } from '../database/loader.ts';
 import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
 import { MAX_CONFLICTS } from '../database/retry.ts';
+import { subtractKeylessBytes } from '../keyless-storage.ts';
 import { type Session, SessionEntity, sessionColumns, toSession } from './session-table.ts';
 
 /**
@@ -186,13 +187,7 @@ export async function removeVisitorsSessions(db: Queries, limit: number): Promis
          where keyless_bytes is not null and expires_at < now() - interval '1 day'
          order by expires_at limit $1 for update skip locked
        ) returning form_id, project_id, keyless_bytes
-     ), counted as (
-       insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
-       select form_id, 0, project_id, -sum(keyless_bytes) from removed
-       group by form_id, project_id order by form_id
-       on conflict (form_id, slot) do update
-         set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes
-     )
+     ), counted as (${subtractKeylessBytes})
      select 1 as one from removed`,
     [limit],
   );

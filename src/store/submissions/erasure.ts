@@ -1,6 +1,7 @@
 import { textOrNull, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { subtractKeylessBytes } from '../keyless-storage.ts';
 import { type Announcement, removeRows } from './submission-removal.ts';
 
 /** The forms of a project, deleted ones too, up to `limit` in the order of their ids from the one after `after` on. */
@@ -83,12 +84,7 @@ async function removeSessions(tx: Transaction, formId: string, ids: string[]): P
   await tx.execute(
     `with removed as (
        delete from sessions where id = any($1) returning form_id, project_id, keyless_bytes
-     )
-     insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
-     select form_id, 0, project_id, -sum(keyless_bytes) from removed where keyless_bytes is not null
-     group by form_id, project_id order by form_id
-     on conflict (form_id, slot) do update
-       set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes`,
+     ) ${subtractKeylessBytes}`,
     [ids],
   );
 }
