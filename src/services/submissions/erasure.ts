@@ -16,6 +16,7 @@ import {
   eraseSessionsWith,
   eraseSubmissionsWith,
   forgetAutoresponse,
+  isFormOf,
   listFormIds,
 } from '../../store/submissions/erasure.ts';
 import type { ServiceContext } from '../context.ts';
@@ -87,7 +88,8 @@ export async function eraseByValue(
     const at: ErasurePlace = place;
     const kind = at.phase === 'sessions' ? 'sessions' : 'submissions';
     const { erased, next } = await database.transaction(async (tx) => {
-      const own = at.formId !== '' && (await isOwn(tx, projectId, at.formId));
+      // A page token is the caller's: it may name a form of others.
+      const own = at.formId !== '' && (await isFormOf(tx, projectId, at.formId));
       const done = own ? await step(tx, at) : { removed: 0, uploadIds: [], last: null };
       const following = await placeAfter(tx, at, done.last, { projectId, formId });
       if (at.formId === '') await record(tx, { ...(formId !== '' && { formId }), count: 0, detail: 'begun' });
@@ -117,12 +119,6 @@ async function placeAfter(
   }
   const [next] = await listFormIds(tx, wanted.projectId, { after: formId, limit: 1 });
   return next === undefined ? undefined : { formId: next, phase: 'accepted', after: '' };
-}
-
-/** A page token is the caller's: it may name a form of others. */
-async function isOwn(tx: Transaction, projectId: string, formId: string): Promise<boolean> {
-  const rows = await tx.select('select from forms where id = $1 and project_id = $2', [formId, projectId]);
-  return rows.length > 0;
 }
 
 /** Where the call goes on that has this token. Throws for a token that no erasure gave. */

@@ -17,6 +17,12 @@ export async function listFormIds(
   return rows.map(({ id }) => String(id));
 }
 
+/** Whether a form is of a project, deleted or not. */
+export async function isFormOf(db: Queries, projectId: string, formId: string): Promise<boolean> {
+  const rows = await db.select('select from forms where id = $1 and project_id = $2', [formId, projectId]);
+  return rows.length > 0;
+}
+
 /**
  * Looks at up to `limit` of a form's submissions of a status, from the one after `after` on, and removes those of
  * which an answer, or a text of the session's metadata, is `value`, whatever its case; with them their sessions.
