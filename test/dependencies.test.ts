@@ -17,10 +17,10 @@ const mayImport: Record<string, string[]> = {
   text: ['domain'],
   delivery: ['domain', 'store', 'text'],
   http: ['gen', 'domain', 'body'],
-  gateway: ['gen', 'domain', 'http', 'text'],
+  gateway: ['gen', 'domain', 'http', 'text', 'src/body/has-body.ts'],
   pages: ['gen', 'domain', 'http', 'text'],
   mcp: ['gen', 'domain', 'http', 'text'],
-  listeners: ['body', 'http', 'src/store/database/faults.ts'],
+  listeners: ['body', 'http', 'src/domain/errors/start-error.ts'],
   cli: ['gen', 'domain', 'cli/admin'],
   'cli/admin': [
     'gen',

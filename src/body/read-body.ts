@@ -1,8 +1,7 @@
-import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BodyAccount, BodyBudget, standardArrival } from './budget.ts';
+import { discard, limitDiscarding, type Unread } from './discard.ts';
 
 /**
  * Counts the body of a request, as far as this module reads it, in a budget until its call ends. What is left of it
@@ -112,8 +111,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
       .off('aborted', cutOff)
       .off('close', cutOff);
     if (typeof result === 'string') {
-      const bound = boundAfter[result];
-      if (bound !== undefined) bounds.set(request, bound);
+      limitDiscarding(request, result);
       // What comes after would become garbage faster than it is collected.
       request.pause();
       blocks.length = 0;
@@ -141,7 +139,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
 export async function* readParts(request: Request, held: number): AsyncGenerator<Buffer> {
   const account = request[accountKey] ?? uncounted.open(nobody);
   if (!account.hold(held)) {
-    bounds.set(request, boundAfter['over budget']);
+    limitDiscarding(request, 'over budget');
     throw new UnreadError('over budget');
   }
   // What is left of a body that is refused is for `discard`, so the request stays as it is.
@@ -151,7 +149,7 @@ export async function* readParts(request: Request, held: number): AsyncGenerator
   const next = () =>
     new Promise<IteratorResult<Buffer>>((resolve, reject) => {
       slow = () => {
-        bounds.set(request, boundAfter['too slow']);
+        limitDiscarding(request, 'too slow');
         reject(new UnreadError('too slow'));
       };
       parts.next().then(resolve, () => reject(new UnreadError('cut off')));
@@ -179,36 +177,8 @@ export class UnreadError extends Error {
   readonly reason: Unread;
 
   constructor(reason: Unread) {
-    super(`The body can not be read: ${reason}`);
+    super(`The body can't be read: ${reason}`);
     this.reason = reason;
-  }
-}
-
-/**
- * Reads and drops the rest of a body, up to a bound and for 30 seconds: most clients of HTTP/1.1 read a reply only
- * after they have sent everything. Resolves to whether the end was reached, so that the connection can be kept.
- */
-export async function discard(request: Request): Promise<boolean> {
-  if (request.complete || request.destroyed) return request.complete;
-  const most = maxDiscarded(request);
-  if (most === 0 || Number(request.headers['content-length']) > most) return false;
-  // Node drops what nobody has begun to read by itself, without a bound: this begins.
-  request.read(0);
-  const timeIsUp = AbortSignal.timeout(MAX_DISCARDING_MS);
-  return Promise.race([readUpTo(most, request), once(timeIsUp, 'abort').then(() => false)]);
-}
-
-async function readUpTo(most: number, request: Request): Promise<boolean> {
-  let size = 0;
-  try {
-    for await (const part of request.iterator({ destroyOnReturn: false })) {
-      size += part.length;
-      if (size > most) return false;
-      await nextTurn();
-    }
-    return request.complete;
-  } catch {
-    return false;
   }
 }
 
@@ -227,16 +197,6 @@ declare module 'node:http2' {
   }
 }
 
-/** How much of the rest of a refused body is dropped, where it is not as much as after any other answer. */
-const bounds = new WeakMap<Request, number>();
-
-const boundAfter: Partial<Record<Unread, number>> & Record<'too slow' | 'over budget', number> = {
-  // Nobody waits for it.
-  'too slow': 0,
-  // Enough for answers to a form: dropping costs memory, too, until it is collected.
-  'over budget': 64 * 1024,
-};
-
 /** For requests that come from no listener. */
 const uncounted = new BodyBudget({
   strangersBytes: Number.POSITIVE_INFINITY,
@@ -253,15 +213,6 @@ const TURN_BYTES = 64 * 1024;
 const MIN_OWN_BYTES = 16 * 1024;
 const MIN_BLOCK_BYTES = 4 * 1024;
 const MAX_BLOCK_BYTES = 64 * 1024;
-
-/** Over HTTP/1.1 enough for a file that is somewhat too large. Clients of HTTP/2 read while they send. */
-function maxDiscarded(request: Request): number {
-  return bounds.get(request) ?? ('stream' in request ? 1024 * 1024 : 16 * 1024 * 1024);
-}
-
-const MAX_DISCARDING_MS = 30_000;
-
-export type Unread = 'too large' | 'too slow' | 'cut off' | 'over budget';
 
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;

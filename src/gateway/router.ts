@@ -1,7 +1,8 @@
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { NextCall } from '../../gen/forms/v1/errors_pb.js';
-import { hasBody, requestIdOf } from '../http/call.ts';
+import { hasBody } from '../body/has-body.ts';
+import { requestIdOf } from '../http/call.ts';
 import { HttpError, httpErrorOf } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';

@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { readBody, readParts as receiveParts, type Unread, UnreadError } from '../body/read-body.ts';
+import type { Unread } from '../body/discard.ts';
+import { hasBody } from '../body/has-body.ts';
+import { readBody, readParts as receiveParts, UnreadError } from '../body/read-body.ts';
 import type { Violation } from '../domain/errors/violations.ts';
 import { jsonExcess } from '../domain/json/json-nodes.ts';
 import { jsonProblems, MAX_DEPTH } from '../domain/json/well-formed.ts';
 import type { MessageLimits } from '../domain/limits/message-limits.ts';
-import { hasBody } from './call.ts';
 import { HttpError } from './errors.ts';
 
 /**

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type {
   DescMessage,
   DescMethodClientStreaming,
@@ -9,6 +8,7 @@ import type {
 } from '@bufbuild/protobuf';
 import { type CallOptions, Code, ConnectError, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
+import { hasBody } from '../body/has-body.ts';
 import { requestIdFrom } from '../domain/ids.ts';
 import { accessValuesOf } from '../telemetry/access-log.ts';
 
@@ -134,12 +134,6 @@ export function requestIdOf({ headers }: Request): string {
 
 /** Marks a call that goes on with what another call of the same request began: the two count as one. */
 const continuation = { 'x-continuation': 'true' };
-
-/** Whether a request announces a body. */
-export function hasBody({ headers }: IncomingMessage): boolean {
-  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-  return encoding !== undefined || (length !== undefined && length !== '0');
-}
 
 const ofApi = ['authorization', 'origin', 'referer', 'accept-language'] as const;
 

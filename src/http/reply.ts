@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
-import { discard } from '../body/read-body.ts';
+import { discard } from '../body/discard.ts';
 import { accessLineOf, noteRefusal } from '../telemetry/access-log.ts';
 import { CutOff } from './body.ts';
 import { requestIdOf } from './call.ts';

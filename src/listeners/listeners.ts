@@ -3,8 +3,9 @@ import type { Http2Server, Http2ServerRequest, Http2ServerResponse, ServerHttp2S
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
 import type { BodyBudget } from '../body/budget.ts';
+import { hasBody } from '../body/has-body.ts';
 import { countBody } from '../body/read-body.ts';
-import { StartError } from '../store/database/faults.ts';
+import { StartError } from '../domain/errors/start-error.ts';
 import { readCertificate, type TlsFiles, watchCertificate } from './certificate.ts';
 import { type ConnectionLimitOptions, createConnectionLimits, destroyAfterEnd } from './connection-limits.ts';
 import { createHttp1Server } from './http1.ts';
@@ -167,12 +168,6 @@ function countBodies({ bodies, clientOfRequest }: BodyOptions) {
       if (hasBody(request)) countBody(request, response, bodies, () => clientOfRequest(request));
       handler(request, response);
     };
-}
-
-function hasBody(request: Request): boolean {
-  if ('stream' in request) return !request.stream.endAfterHeaders;
-  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
-  return encoding !== undefined || (length !== undefined && length !== '0');
 }
 
 function portOf(server: Server): number {
