@@ -1,9 +1,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
+import { StartError } from './domain/errors/start-error.ts';
+import { hasCode } from './domain/errors/system-errors.ts';
 import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets/secrets.ts';
 import type { Database } from './store/database/database.ts';
-import { StartError } from './store/database/faults.ts';
 import { agreeOn, SECRET_KEY_CHECK } from './store/installation.ts';
 
 /**
@@ -24,7 +25,7 @@ export function findSecretKey(config: Config): SecretKey {
     mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
     return parseSecretKey(readFileSync(file, 'utf8'));
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return makeSecretKey(file);
+    if (hasCode(error, 'ENOENT')) return makeSecretKey(file);
     throw new StartError(`DATA_DIR: can't read ${file}: ${messageOf(error)}`);
   }
 }

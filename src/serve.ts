@@ -2,8 +2,8 @@ import cluster from 'node:cluster';
 import { type DestinationStream, pino } from 'pino';
 import type { App } from './app.ts';
 import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
+import { StartError } from './domain/errors/start-error.ts';
 import { firstCommand } from './pages/first-command.ts';
-import { StartError } from './store/database/faults.ts';
 import { isFurtherWorker, superviseWorkers, workerNumber } from './workers.ts';
 
 const config = settings();

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { StartError } from '../store/database/faults.ts';
+import { StartError } from '../domain/errors/start-error.ts';
 import type { Log } from '../telemetry/log.ts';
 
 /** Reads a certificate and its key. Throws a `StartError` that names the setting whose file can't be used. */

@@ -1,6 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import { networkOf } from '../domain/addresses/client-network.ts';
+import { HOUR_MS } from '../domain/durations.ts';
 import { createWindowCounter } from '../domain/limits/window-counter.ts';
 import { callerIfAny, clientAddressOf } from '../rpc/context.ts';
 import { failed } from '../rpc/errors.ts';
@@ -125,8 +126,6 @@ function fullProject(projectBytes: number) {
 function inMib(bytes: number): number {
   return Math.round(bytes / 1024 ** 2);
 }
-
-const HOUR_MS = 3_600_000;
 
 /** What other processes add is seen by then. */
 const TOTAL_AGE_MS = 10_000;

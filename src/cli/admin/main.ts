@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util';
 import { ConfigError } from '../../config.ts';
+import { StartError } from '../../domain/errors/start-error.ts';
 import type { Admin } from '../../services/admin/admin.ts';
 import { AdminError } from '../../services/admin/context.ts';
-import { DatabaseUnavailable, StartError } from '../../store/database/faults.ts';
+import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { RefusedError, UsageError } from '../errors.ts';
 import { verifyAudit } from './audit.ts';
 import { backUp } from './backup.ts';

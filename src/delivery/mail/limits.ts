@@ -1,6 +1,7 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { mailboxOf } from '../../domain/addresses/mailbox.ts';
 import { REQUESTS_A_DAY, requestAllowances } from '../../domain/delivery/request-allowance.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/durations.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import { SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
 import type { Database } from '../../store/database/database.ts';
@@ -173,8 +174,6 @@ function dropped(error: string): Refusal {
 
 const UNCONFIRMED = 'Waits: the owner has not confirmed the address.';
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-
 /** To one mailbox over the whole service. */
 const NOTICES_A_DAY = 3;
 
@@ -188,7 +187,7 @@ const UNCONFIRMED_A_DAY = 20;
 const SIGN_INS_A_DAY = 10;
 
 /** Whoever asked has gone. */
-const SIGN_IN_WAIT_MS = 60 * 60 * 1000;
+const SIGN_IN_WAIT_MS = HOUR_MS;
 
 /** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */
 const REQUEST_DAYS = 7;

@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../domain/durations.ts';
 import {
   type MailLinkPurpose,
   mailLinkToken,
@@ -102,7 +103,7 @@ function requestWords(kind: RequestKind, mail: MailWords, usesWebhook: boolean):
   }
 }
 
-const LINK_MS = 30 * 24 * 60 * 60 * 1000;
+const LINK_MS = 30 * DAY_MS;
 
 const purposes: Record<RequestKind, MailLinkPurpose> = {
   confirmation: 'confirm-owner',

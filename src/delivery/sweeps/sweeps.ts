@@ -1,4 +1,5 @@
 import { uncalledEntry } from '../../domain/audit/entry.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { sessionEvent } from '../../domain/events/session-event.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
@@ -58,8 +59,6 @@ const BATCH = 100;
 
 /** How long after an upload a submission can still claim it. */
 const UNCLAIMED_SECONDS = 3600;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Stores the events of one batch of sessions that have ended, with their deliveries. True if there may be more. */
 export async function expireSessions(

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DAY_MS } from '../durations.ts';
 import { type SecretKey, signLink, verifyLink } from '../secrets/secrets.ts';
 
 /**
@@ -23,7 +24,7 @@ export function readFileLink(keys: readonly SecretKey[], token: string, now: num
 const PURPOSE = 'file';
 
 /** How long a link works. */
-export const FILE_LINK_MS = 30 * 24 * 60 * 60 * 1000;
+export const FILE_LINK_MS = 30 * DAY_MS;
 
 const claims = z.tuple([z.string(), z.string()]);
 

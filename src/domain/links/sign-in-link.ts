@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { addressKey } from '../addresses/email-address.ts';
+import { DAY_MS } from '../durations.ts';
 import { newToken, type SecretKey, signLink, verifyLink } from '../secrets/secrets.ts';
 
 /**
@@ -49,6 +50,6 @@ export const SIGN_IN_LINK_MS = 15 * 60 * 1000;
 
 const PURPOSE = 'owner-sign-in';
 const DEVICE_PURPOSE = 'owner-device';
-const DEVICE_MS = 365 * 24 * 60 * 60 * 1000;
+const DEVICE_MS = 365 * DAY_MS;
 
 const claims = z.tuple([z.string(), z.string()]);

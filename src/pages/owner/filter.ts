@@ -2,6 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import type { OwnedSubmissionFilterSchema } from '../../../gen/forms/v1/owners_pb.js';
 import { SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import { DAY_MS } from '../../domain/durations.ts';
 import { attributes, type Html, html } from '../../text/html.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { fill } from '../../text/words/language.ts';
@@ -84,8 +85,6 @@ export function nextPageForm(
 function isDay(text: string): boolean {
   return /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** As `SearchOwnedSubmissions` promises. */
 const MAX_SEARCHED = 10_000;

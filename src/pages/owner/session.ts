@@ -1,5 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
+import { DAY_MS, HOUR_MS } from '../../domain/durations.ts';
 import { HttpError } from '../../http/errors.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 
@@ -123,10 +124,10 @@ function decoded(text: string): string | undefined {
 const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
 
 const PAGE_COOKIE = 'owner-page';
-const PAGE_MS = 60 * 60 * 1000;
+const PAGE_MS = HOUR_MS;
 
 /** As long as the token works. */
-const DEVICE_MS = 365 * 24 * 60 * 60 * 1000;
+const DEVICE_MS = 365 * DAY_MS;
 
 export type CookieOptions = {
   /** The public address of the service, without a slash at the end. */

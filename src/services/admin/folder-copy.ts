@@ -1,6 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hasCode, isLinkRefused } from '../../domain/errors/system-errors.ts';
 
 /**
  * Makes what copies a folder again and again: each `update` copies what was written to since the one before, and
@@ -59,7 +60,7 @@ export function createFolderCopy({
       try {
         return await link(source, target);
       } catch (error) {
-        if (!hasCode(error, 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK')) throw error;
+        if (!isLinkRefused(error)) throw error;
       }
     }
     await copyFile(source, target, constants.COPYFILE_FICLONE);
@@ -94,10 +95,6 @@ const PARALLEL = 4;
 function emptyIfMissing(error: unknown): [] {
   if (hasCode(error, 'ENOENT')) return [];
   throw error;
-}
-
-function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
 const NS_PER_MS = 1_000_000n;

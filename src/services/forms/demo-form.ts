@@ -1,4 +1,5 @@
 import { checkDefinition, type FormDefinition } from '../../domain/definition/definition.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { demoFormId } from '../../domain/ids.ts';
 import { hashSecret, newToken } from '../../domain/secrets/secrets.ts';
 import type { Database } from '../../store/database/database.ts';
@@ -68,4 +69,3 @@ function demoDefinition(): FormDefinition {
 
 /** A key of this project, which a `*` key of the default project can make, reads what was sent. */
 const DEMO_PROJECT = 'demo';
-const DAY_MS = 24 * 60 * 60 * 1000;

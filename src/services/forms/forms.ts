@@ -12,6 +12,7 @@ import { answersSchema } from '../../domain/answers/json-schema.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import { missingTranslations } from '../../domain/definition/missing-translations.ts';
 import { translate } from '../../domain/definition/translate.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets/secrets.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
@@ -202,4 +203,3 @@ async function changeFormOwner(
 
 /** How long an activation link works. */
 const ACTIVATION_DAYS = 7;
-const DAY_MS = 24 * 60 * 60 * 1000;

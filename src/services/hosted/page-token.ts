@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { DAY_MS } from '../../domain/durations.ts';
 import { type SecretKey, signLink, verifyLink } from '../../domain/secrets/secrets.ts';
 
 /**
@@ -43,7 +44,7 @@ export function issuedAt(keys: readonly SecretKey[], visit: PageVisit): number |
 const PURPOSE = 'issue';
 
 /** Three times as long as a session lives unless it is extended: a page may stay open in a browser. */
-const MAX_AGE_MS = 90 * 24 * 60 * 60 * 1000;
+const MAX_AGE_MS = 90 * DAY_MS;
 
 /** As much as no two pages of a form share. */
 const NONCE_BYTES = 12;

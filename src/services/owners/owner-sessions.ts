@@ -4,6 +4,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import { networkOf } from '../../domain/addresses/client-network.ts';
 import { addressKey } from '../../domain/addresses/email-address.ts';
+import { HOUR_MS } from '../../domain/durations.ts';
 import { newId } from '../../domain/ids.ts';
 import {
   deviceToken,
@@ -141,7 +142,7 @@ const PURPOSE = 'owner-session';
 const MAX_TOKEN_LENGTH = 256;
 
 /** How long an owner stays signed in. */
-const SESSION_MS = 12 * 60 * 60 * 1000;
+const SESSION_MS = 12 * HOUR_MS;
 
 type AskedMail = {
   email: string;

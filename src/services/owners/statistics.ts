@@ -1,6 +1,7 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { DAY_MS } from '../../domain/durations.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -64,8 +65,6 @@ function countChoice(choice: Choice, { answers }: Submission): void {
 }
 
 const DAYS = 30;
-const DAY_MS = 24 * 60 * 60 * 1000;
-
 /** `YYYY-MM-DD` */
 const DATE_CHARS = 10;
 

@@ -1,3 +1,4 @@
+import { HOUR_MS } from '../../domain/durations.ts';
 import { isUploadStored } from '../../store/uploads.ts';
 import type { ServiceOptions } from '../context.ts';
 
@@ -23,6 +24,6 @@ export async function removeLeftFiles(options: LeftFilesOptions): Promise<void> 
 }
 
 /** No upload pauses for so long. */
-const OTHERS_MS = 60 * 60 * 1000;
+const OTHERS_MS = HOUR_MS;
 
 type LeftFilesOptions = Pick<ServiceOptions, 'database' | 'spool' | 'uploads' | 'now' | 'log'>;

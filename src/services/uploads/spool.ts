@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hasCode } from '../../domain/errors/system-errors.ts';
 import { isId } from '../../domain/ids.ts';
 
 /**
@@ -79,7 +80,7 @@ class SpooledFile implements AsyncDisposable {
 }
 
 function nothingIfMissing(error: unknown): [] {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
+  if (hasCode(error, 'ENOENT')) return [];
   throw error;
 }
 

@@ -1,5 +1,6 @@
 import { copyFile, type FileHandle, link, mkdir, open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { hasCode, isLinkRefused } from '../../domain/errors/system-errors.ts';
 import { isId } from '../../domain/ids.ts';
 
 /**
@@ -51,15 +52,11 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
-    if (!hasCode(error, 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK')) throw error;
+    if (!isLinkRefused(error)) throw error;
     await copyFile(from, `${to}.part`);
     await flush(`${to}.part`);
     await rename(`${to}.part`, to);
   }
-}
-
-function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
 
 /**

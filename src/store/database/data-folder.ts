@@ -2,7 +2,8 @@ import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } f
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StartError } from './faults.ts';
+import { StartError } from '../../domain/errors/start-error.ts';
+import { hasCode } from '../../domain/errors/system-errors.ts';
 
 /**
  * Makes the data folder if need be, readable by its owner alone, and locks it for this process.
@@ -64,7 +65,7 @@ function ownerOf(folder: string): string {
     const [pid, host] = readFileSync(join(folder, OWNER_FILE), 'utf8').split(' ');
     return host === hostname() ? `process ${pid}` : `process ${pid} on ${host}`;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 'another process';
+    if (hasCode(error, 'ENOENT')) return 'another process';
     throw error;
   }
 }

@@ -1,7 +1,4 @@
-/** Why the service can't start, in one line for the person who starts it. */
-export class StartError extends Error {
-  override name = 'StartError';
-}
+import { hasCode } from '../../domain/errors/system-errors.ts';
 
 /** The database can't be reached or doesn't answer in time. Nothing is known to be wrong with the request. */
 export class DatabaseUnavailable extends Error {
@@ -53,8 +50,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /** Whether there was no space left to store something: of the database's disk, or of a file's. */
 export function isDiskFull(error: unknown): boolean {
-  if (sqlState(error) === DISK_FULL) return true;
-  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT');
+  return sqlState(error) === DISK_FULL || hasCode(error, 'ENOSPC', 'EDQUOT');
 }
 
 const DISK_FULL = '53100';

@@ -1,5 +1,5 @@
+import { StartError } from '../../domain/errors/start-error.ts';
 import { migrations } from '../migrations/index.ts';
-import { StartError } from './faults.ts';
 import type { Queries } from './queries.ts';
 
 /** How the tables of a database stand to this version: the names of migrations in the order they run. */

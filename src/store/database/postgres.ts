@@ -1,9 +1,9 @@
 import { defineConfig, MikroORM } from '@mikro-orm/postgresql';
+import { StartError } from '../../domain/errors/start-error.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { type Engine, ormOptions, schemaDifference } from './engine.ts';
 import { entities } from './entities.ts';
-import { StartError } from './faults.ts';
 import { listenOn } from './listener.ts';
 import { migrateServer } from './migrate-server.ts';
 import { ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './retry.ts';

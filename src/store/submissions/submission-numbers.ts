@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../domain/durations.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Queries } from '../database/queries.ts';
 
@@ -45,7 +46,5 @@ function groupsOf(submissions: Numbered[]) {
 
 /** Bounds what one form costs. */
 const MOST = 1000;
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 type Numbered = { formId: string; id: string; createdAt: Date };

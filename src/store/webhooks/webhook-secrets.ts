@@ -1,4 +1,5 @@
 import { LockMode } from '@mikro-orm/core';
+import { DAY_MS } from '../../domain/durations.ts';
 import type { Transaction } from '../database/queries.ts';
 import { updateWebhook, type Webhook, WebhookEntity } from './webhooks.ts';
 
@@ -46,7 +47,7 @@ export function secretsAt(webhook: SigningSecrets, now: Date): SecretsAt {
 }
 
 /** How long receivers may take to change over. */
-const OVERLAP_MS = 24 * 60 * 60 * 1000;
+const OVERLAP_MS = DAY_MS;
 
 /** The sealed secrets that a webhook has. */
 export type SigningSecrets = Pick<

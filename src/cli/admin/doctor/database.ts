@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../../config.ts';
+import { StartError } from '../../../domain/errors/start-error.ts';
 import { SecretBox } from '../../../domain/secrets/secrets.ts';
 import { findSecretKey } from '../../../secret-key.ts';
 import { AdminError } from '../../../services/admin/context.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
 import { type Database, openDatabase } from '../../../store/database/database.ts';
-import { DatabaseUnavailable, StartError } from '../../../store/database/faults.ts';
+import { DatabaseUnavailable } from '../../../store/database/faults.ts';
 import { migrationState } from '../../../store/database/migration-state.ts';
 import { findFact, SECRET_KEY_CHECK } from '../../../store/installation.ts';
 import { hasDatabase, refuseOtherUsers } from '../open.ts';

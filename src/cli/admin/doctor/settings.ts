@@ -3,6 +3,7 @@ import { access, constants, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { Config } from '../../../config.ts';
+import { DAY_MS } from '../../../domain/durations.ts';
 import { measureDisk } from '../../../services/disk-space.ts';
 import { inMib } from '../progress.ts';
 import { type Finding, findingsAbout, reasonOf } from './finding.ts';
@@ -43,8 +44,6 @@ async function checkCertificate(certFile: string, keyFile: string, now: () => nu
     return settings.fail(`TLS_CERT, TLS_KEY: ${reasonOf(error)}. Name files in PEM that belong together.`);
   }
 }
-
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Whether DATA_DIR can be written, and its disk has space. */
 export async function checkDisk({ dataDir, minFreeDiskMib }: Config): Promise<Finding[]> {
