@@ -24,7 +24,7 @@ export function createArrivalWatches({ graceMs, bytesPerSecond }: ArrivalRate): 
 
 /** `graceMs` may pass without a byte, and what came faster earlier makes up for no more than that. */
 export class ArrivalWatch {
-  readonly tooSlow: () => void;
+  tooSlow: () => void;
   /** Whether time counts as the sender's. */
   isWaiting = true;
   readonly #watched: Set<ArrivalWatch>;
@@ -48,10 +48,14 @@ export class ArrivalWatch {
     return this.#credit <= 0;
   }
 
+  /** Lets go of `tooSlow`, too, and so of the body: the request keeps its watch while its call waits. */
   stop(): void {
     this.#watched.delete(this);
+    this.tooSlow = nothing;
   }
 }
+
+function nothing(): void {}
 
 /** Checks while nothing arrives. */
 const TICKS = 20;

@@ -15,10 +15,11 @@ export function countBody(
 ): void {
   const account = budget.open(clientOf);
   request[accountKey] = account;
-  response.once('close', () => account.free());
+  // Both come once. `once` would keep more for each of thousands that wait.
+  response.on('close', () => account.free());
   // Node's own listener would read on without a bound. The response of HTTP/2 finishes only when its stream closes.
   const answer = 'stream' in response ? response.stream : response;
-  answer.prependOnceListener('finish', () => {
+  answer.prependListener('finish', () => {
     if (!request.complete) void discardOrDestroy(request, response);
   });
 }

@@ -71,7 +71,8 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   session.on('remoteSettings', countControlFrame);
   session.on('stream', (stream) => {
     streams.set(stream, { waiting: 0, checks: 0 });
-    stream.once('close', () => streams.delete(stream));
+    // Comes once. `once` would keep more for each of thousands that wait.
+    stream.on('close', () => streams.delete(stream));
   });
 
   function destroy(code: number = constants.NGHTTP2_NO_ERROR): void {

@@ -101,7 +101,8 @@ async function answerWhole(
     if (!answered) caller.abort(new ConnectError('The caller has gone', Code.Canceled));
   };
   request.on('error', gone);
-  response.once('close', gone);
+  // Comes once. `once` would keep more for each of thousands that wait.
+  response.on('close', gone);
   const replied = await handler({
     httpVersion: request.httpVersion,
     method: request.method ?? '',
