@@ -11,7 +11,7 @@ import { requireValidKey } from '../keys/valid-key.ts';
 import { secondsProblems } from '../request-values.ts';
 import { noteSession, ownSession } from './session-access.ts';
 import { sessionToMessage } from './session-message.ts';
-import { createSessionWaits } from './session-waits.ts';
+import { createSessionWaits, type SessionWait } from './session-waits.ts';
 
 /**
  * Makes what waits for the end of a session and returns it as it is then. It returns an open session after the
@@ -30,24 +30,33 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
     return { session: sessionToMessage(context, form, session) };
   }
 
-  /** Resolves with the session once it is to be answered. Thousands may wait here, so it keeps little. */
+  /**
+   * Resolves with the answer once it is time for it. Thousands may wait here, so it keeps little: a `using` would keep
+   * what it disposes of once more, and a function inside all that it refers to.
+   */
   async function wait(sessionId: string, caller: Caller, call: HandlerContext, endsAt: number) {
-    using _ = context.waits.enter(caller);
-    using opened = await waits.open(sessionId);
-    for (;;) {
-      const read = await readOpen();
-      if (typeof read === 'object') return read;
-      await opened.changed(read, call.signal);
-      await requireValidKey(context, call);
+    const entered = context.waits.enter(caller);
+    let opened: SessionWait | undefined;
+    try {
+      opened = await waits.open(sessionId);
+      for (;;) {
+        const read = await readOpen(sessionId, caller, endsAt);
+        if (typeof read === 'object') return answer(call, read);
+        await opened.changed(read, call.signal);
+        await requireValidKey(context, call);
+      }
+    } finally {
+      opened?.[Symbol.dispose]();
+      entered[Symbol.dispose]();
     }
+  }
 
-    /** The session if it is to be answered, else for how long it stays as it is, in milliseconds. */
-    async function readOpen(): Promise<Session | number> {
-      const session = await ownSession(database, caller, sessionId);
-      const leftMs = endsAt - performance.now();
-      if (session.status !== 'open' || leftMs <= 0 || context.stopping.aborted) return session;
-      return Math.min(leftMs, session.expiresAt.getTime() - session.readAt.getTime() + 1);
-    }
+  /** The session if it is to be answered, else for how long it stays as it is, in milliseconds. */
+  async function readOpen(sessionId: string, caller: Caller, endsAt: number): Promise<Session | number> {
+    const session = await ownSession(database, caller, sessionId);
+    const leftMs = endsAt - performance.now();
+    if (session.status !== 'open' || leftMs <= 0 || context.stopping.aborted) return session;
+    return Math.min(leftMs, session.expiresAt.getTime() - session.readAt.getTime() + 1);
   }
 
   return async ({ sessionId, timeout }, call) => {
@@ -59,8 +68,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
     const caller = callerOf(call);
     const session = await ownSession(database, caller, sessionId);
     if (session.status !== 'open') return answer(call, session);
-    const ended = wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs));
-    return ended.then((read) => answer(call, read));
+    return wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs));
   };
 }
 

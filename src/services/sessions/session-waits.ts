@@ -64,13 +64,26 @@ export function createSessionWaits({ events, stopping }: WaitsOptions): SessionW
   };
 }
 
-/** One who waits. Those of the same session are a list: nearly always there is one. */
+/**
+ * One who waits, once at a time. Those of the same session are a list: nearly always there is one. Thousands are kept,
+ * so what a wait needs is in one object rather than in functions of its own.
+ */
 class Wait implements SessionWait {
   readonly sessionId: string;
   next: Wait | undefined;
   readonly #remove: (wait: Wait) => void;
+  /** What ends it, for all that do. */
+  readonly #end = () => {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener('abort', this.#end);
+    this.#hasChanged = false;
+    this.#resolve?.(this.#signal?.aborted ? Promise.reject(this.#signal.reason) : undefined);
+    this.#resolve = undefined;
+  };
   #hasChanged = false;
-  #end: (() => void) | undefined;
+  #resolve: ((changed: Promise<void> | undefined) => void) | undefined;
+  #signal: AbortSignal | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(sessionId: string, next: Wait | undefined, remove: (wait: Wait) => void) {
     this.sessionId = sessionId;
@@ -80,24 +93,17 @@ class Wait implements SessionWait {
 
   wake(): void {
     this.#hasChanged = true;
-    this.#end?.();
+    if (this.#resolve !== undefined) this.#end();
   }
 
   changed(ms: number, signal: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const end = () => {
-        this.#end = undefined;
-        clearTimeout(timer);
-        signal.removeEventListener('abort', end);
-        this.#hasChanged = false;
-        if (signal.aborted) reject(signal.reason);
-        else resolve();
-      };
-      const timer = setTimeout(end, ms);
-      this.#end = end;
-      signal.addEventListener('abort', end);
-      if (this.#hasChanged || signal.aborted) end();
-    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#resolve = resolve;
+    this.#signal = signal;
+    this.#timer = setTimeout(this.#end, ms);
+    signal.addEventListener('abort', this.#end);
+    if (this.#hasChanged || signal.aborted) this.#end();
+    return promise;
   }
 
   [Symbol.dispose](): void {
@@ -110,7 +116,7 @@ export type SessionWaits = {
   open(sessionId: string): Promise<SessionWait>;
 };
 
-type SessionWait = Disposable & {
+export type SessionWait = Disposable & {
   /**
    * Resolves when something became of the session since the last call, or the service stops, at the latest after
    * `ms`. Rejects when the signal is aborted.
