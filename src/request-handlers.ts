@@ -38,6 +38,8 @@ function handleHttp1(config: Config, { api, secrets, accessLog, log }: Parts): R
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
+  // Nothing here has any, and Express would make an object for each request.
+  app.response.locals = Object.freeze({});
   const { version } = manifest;
   const { admit, identify } = api;
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);

@@ -60,8 +60,10 @@ export function createGateway(options: GatewayOptions): Router {
     const entry = router.route(path);
     for (const served of atPath) {
       entry[served.method]((request: Request, response: Response) => {
-        // What Express would keep for a next handler adds up where thousands of requests wait. There is none.
+        // What Express would keep for a next handler adds up where thousands of requests wait. There is none. And its
+        // object of the path's ids takes seven times what a plain one does.
         request.next = noNext;
+        request.params = { ...request.params };
         serve(request, response, served);
       });
     }
@@ -98,12 +100,17 @@ export function createGateway(options: GatewayOptions): Router {
     const handled = isAskedFirst(request, served)
       ? exchange.admit().then(() => served.handle(exchange))
       : served.handle(exchange);
-    handled
-      .catch(async (error: unknown) => refuse(await admitFirst(error, exchange), request, response, served))
-      .catch((error: unknown) => {
-        log.error({ err: error, requestId: requestIdOf(request) }, 'a request could not be answered');
-        response.destroy();
-      });
+    handled.catch((error: unknown) => fail(error, exchange, served));
+  }
+
+  async function fail(error: unknown, exchange: RouteExchange, served: Route): Promise<void> {
+    const { request, response } = exchange;
+    try {
+      await refuse(await admitFirst(error, exchange), request, response, served);
+    } catch (unanswered) {
+      log.error({ err: unanswered, requestId: requestIdOf(request) }, 'a request could not be answered');
+      response.destroy();
+    }
   }
 
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */

@@ -1,3 +1,4 @@
+import type { Response } from 'express';
 import { z } from 'zod';
 import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
 import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
@@ -212,11 +213,17 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
 async function readSession({ call, request, response }: Exchange): Promise<void> {
   const sessionId = idOf(request);
   const { wait } = readQuery(request, sessionQuery);
-  const { session } =
+  const read =
     wait === undefined
-      ? await call(rpcs.getSession, { sessionId })
-      : await call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
-  sendJson(response, 200, { session: sessionOf(session) } satisfies z.input<typeof sessionReply>);
+      ? call(rpcs.getSession, { sessionId })
+      : call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
+  // Not awaited: what waits would keep all that is known here.
+  return read.then(sendSession(response));
+}
+
+function sendSession(response: Response) {
+  return ({ session }: { session?: Session | undefined }) =>
+    sendJson(response, 200, { session: sessionOf(session) } satisfies z.input<typeof sessionReply>);
 }
 
 /** A session as replies have it. */

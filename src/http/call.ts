@@ -28,12 +28,17 @@ export function callsFor(
     options ??= callOptions(request, response, from, credential);
     const headers = continued ? { ...options.headers, ...continuation } : options.headers;
     const signal = waits ? signalOfEnd(response) : undefined;
-    const { contextValues, onHeader } = options;
-    // Not async: calls that wait would keep all of this.
-    return transport.unary(method, signal, undefined, headers, input, contextValues).then((reply) => {
-      onHeader(reply.header);
-      return reply.message;
-    });
+    // Not async, and with a function from elsewhere: calls that wait would keep all of this.
+    const reply = transport.unary(method, signal, undefined, headers, input, options.contextValues);
+    return reply.then(messageFor(response));
+  };
+}
+
+/** Takes the message from a reply, and passes its headers back. */
+function messageFor(response: Response) {
+  return <Message>({ header, message }: { header: Headers; message: Message }) => {
+    passBack(header, response);
+    return message;
   };
 }
 

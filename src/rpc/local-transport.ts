@@ -75,12 +75,21 @@ export function requestOf(
   return {
     service: method.parent,
     requestMethod: 'POST',
-    url: `local:/${method.parent.typeName}/${method.name}`,
+    url: urlOf(method),
     signal: withDeadline(signal, timeoutMs),
     header,
     contextValues,
   };
 }
+
+/** Made once for each method: calls that wait keep it. */
+function urlOf(method: DescMethod): string {
+  const url = urls.get(method) ?? `local:/${method.parent.typeName}/${method.name}`;
+  urls.set(method, url);
+  return url;
+}
+
+const urls = new WeakMap<DescMethod, string>();
 
 /** What the headers of a call in this process say of its client. */
 export function contextOfHeader(header: Headers): ContextValues {
