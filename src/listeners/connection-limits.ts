@@ -13,9 +13,11 @@ import { throttledWarning } from '../telemetry/throttled-warning.ts';
 export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs: number): ConnectionLimits {
   const { maxConnections, maxConnectionsPerClient, clientOf, now, log, metrics } = options;
   const warn = throttledWarning(log, now, WARN_EVERY_MS);
+  const destroyAfterEnd = createLingering(lingerMs);
   const openOf = new Map<string, number>();
 
-  const open = new Set<Socket>();
+  /** For whom each counts. */
+  const open = new Map<Socket, string | undefined>();
 
   function count(client: string | undefined, change: 1 | -1): void {
     if (client === undefined) return;
@@ -42,14 +44,16 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
       );
       return false;
     }
-    open.add(socket);
+    open.set(socket, client);
     count(client, 1);
-    // Comes once. `once` would keep more for each connection.
-    socket.on('close', () => {
-      open.delete(socket);
-      count(client, -1);
-    });
+    // Comes once. `once`, or a function for each, would keep more for each connection.
+    socket.on('close', closed);
     return true;
+  }
+
+  function closed(this: Socket): void {
+    count(open.get(this), -1);
+    open.delete(this);
   }
 
   return {
@@ -59,24 +63,25 @@ export function createConnectionLimits(options: ConnectionLimitOptions, lingerMs
       server.removeAllListeners('connection');
       server.on('connection', (socket: Socket) => {
         if (!admits(socket)) return socket.destroy();
-        destroyAfterEnd(socket, lingerMs);
+        destroyAfterEnd(socket);
         // Whoever reads it hears of its failure, if anybody does; nobody does once it was refused.
         socket.on('error', ignore);
         for (const listener of listeners) Reflect.apply(listener, server, [socket]);
       });
     },
     destroyAll() {
-      for (const socket of open) socket.destroy();
+      for (const socket of open.keys()) socket.destroy();
     },
   };
 }
 
-/** Ends a connection on both sides some time after it was ended on this one. */
-export function destroyAfterEnd(socket: Socket, lingerMs: number): void {
-  socket.on('finish', () => {
-    const linger = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once('close', () => clearTimeout(linger));
-  });
+/** Makes what ends a connection on both sides some time after it was ended on this one. */
+export function createLingering(lingerMs: number): (socket: Socket) => void {
+  function finished(this: Socket): void {
+    const linger = setTimeout(() => this.destroy(), lingerMs);
+    this.once('close', () => clearTimeout(linger));
+  }
+  return (socket) => void socket.on('finish', finished);
 }
 
 function ignore(): void {}

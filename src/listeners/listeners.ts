@@ -7,7 +7,7 @@ import { hasBody } from '../body/has-body.ts';
 import { countBody } from '../body/read-body.ts';
 import { StartError } from '../domain/errors/start-error.ts';
 import { readCertificate, type TlsFiles, watchCertificate } from './certificate.ts';
-import { type ConnectionLimitOptions, createConnectionLimits, destroyAfterEnd } from './connection-limits.ts';
+import { type ConnectionLimitOptions, createConnectionLimits, createLingering } from './connection-limits.ts';
 import { createHttp1Server } from './http1.ts';
 import { createHttp2Server } from './http2.ts';
 import { readPreface } from './preface.ts';
@@ -52,11 +52,12 @@ export async function listen({
     http2: toHttp2,
     undecided: (error: Error, socket: Socket) => void http1.emit('clientError', error, socket),
   };
+  const destroyAfterEnd = createLingering(timeOuts.lingerMs);
   const openTls = (protocols: string[]) => {
     const server = createTlsServer(
       { ...certificate, ALPNProtocols: protocols, handshakeTimeout: timeOuts.headersMs, allowHalfOpen: true },
       (socket) => {
-        destroyAfterEnd(socket, timeOuts.lingerMs);
+        destroyAfterEnd(socket);
         if (socket.alpnProtocol === 'h2') toHttp2(socket);
         else toHttp1(socket);
       },
