@@ -5,7 +5,7 @@ import { createApi } from './api.ts';
 import { BodyBudget, standardLimits } from './body/budget.ts';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliverySettings } from './delivery/index.ts';
-import { SecretBox } from './domain/secrets/secrets.ts';
+import { SecretBox } from './domain/secrets/secret-box.ts';
 import { registerGauges } from './gauges.ts';
 import { listen } from './listeners/listeners.ts';
 import { type MetricsServer, serveMetrics } from './listeners/metrics.ts';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isEmailAddress } from './domain/addresses/email-address.ts';
 import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
-import { parseSecretKey } from './domain/secrets/secrets.ts';
+import { parseSecretKey } from './domain/secrets/secret-key.ts';
 import { nearestName } from './domain/text/nearest-name.ts';
 import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
 

@@ -6,7 +6,7 @@ import manifest from '../package.json' with { type: 'json' };
 import type { Api } from './api.ts';
 import type { Config } from './config.ts';
 import { networkOf } from './domain/addresses/client-network.ts';
-import type { SecretBox } from './domain/secrets/secrets.ts';
+import type { SecretBox } from './domain/secrets/secret-box.ts';
 import { createGateway } from './gateway/router.ts';
 import type { ListenOptions } from './listeners/listeners.ts';
 import { createMcp } from './mcp/router.ts';

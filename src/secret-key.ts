@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import type { Config } from './config.ts';
 import { StartError } from './domain/errors/start-error.ts';
 import { hasCode } from './domain/errors/system-errors.ts';
-import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets/secrets.ts';
+import type { SecretBox } from './domain/secrets/secret-box.ts';
+import { newSecretKey, parseSecretKey, type SecretKey } from './domain/secrets/secret-key.ts';
 import type { Database } from './store/database/database.ts';
 import { agreeOn, SECRET_KEY_CHECK } from './store/installation.ts';
 

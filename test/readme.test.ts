@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
 import { signWebhook } from '../src/domain/delivery/signature.ts';
-import { newWebhookSecret } from '../src/domain/secrets/secrets.ts';
+import { newWebhookSecret } from '../src/domain/secrets/new-secrets.ts';
 import { routes } from '../src/gateway/router.ts';
 import { documents, fencedBlocks, readDocument as read } from './support/documents.ts';
 import { temporaryFolder } from './support/spawn.ts';

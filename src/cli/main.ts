@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { newWebhookSecret } from '../domain/secrets/secrets.ts';
+import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
 import { RefusedError, UsageError } from './errors.ts';
 import { listen } from './listen.ts';
 import { bridgeMcp } from './mcp.ts';

@@ -1,4 +1,5 @@
-import type { SecretBox, SecretKey } from '../domain/secrets/secrets.ts';
+import type { SecretBox } from '../domain/secrets/secret-box.ts';
+import type { SecretKey } from '../domain/secrets/secret-key.ts';
 import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { newApiKey } from '../../src/domain/secrets/secrets.ts';
+import { newApiKey } from '../../src/domain/secrets/new-secrets.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';

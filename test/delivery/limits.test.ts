@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { SecretBox } from '../../src/domain/secrets/secrets.ts';
+import { SecretBox } from '../../src/domain/secrets/secret-box.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';

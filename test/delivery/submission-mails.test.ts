@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { answeredVersion, type Reader, submissionMail } from '../../src/delivery/mail/submission-mails.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { readFileLink } from '../../src/domain/links/file-link.ts';
-import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secrets.ts';
+import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
 import { languages } from '../../src/text/words/language.ts';
 import { chooseMailLanguage } from '../../src/text/words/mails/index.ts';
 import { givenDefinition } from '../domain/given.ts';

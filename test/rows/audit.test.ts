@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { canonicalJson } from '../../src/domain/json/canonical.ts';
 import { signInToken } from '../../src/domain/links/sign-in-link.ts';
-import { parseSecretKey } from '../../src/domain/secrets/secrets.ts';
+import { parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
 import { csrfToken } from '../../src/pages/owner/session.ts';
 import { engines } from '../support/database.ts';
 import { startService, type TestService } from '../support/server.ts';

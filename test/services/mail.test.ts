@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
 import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../src/domain/links/mail-link.ts';
-import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secrets.ts';
+import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail/mail.ts';
 import { engines } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../config.ts';
-import { SecretBox } from '../../domain/secrets/secrets.ts';
+import { SecretBox } from '../../domain/secrets/secret-box.ts';
 import { findSecretKey, verifySecretKey } from '../../secret-key.ts';
 import type { UploadStore } from '../../services/uploads/upload-store.ts';
 import type { Database } from '../../store/database/database.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { mailLinkToken, mailLinkUrl } from '../../domain/links/mail-link.ts';
-import type { SecretKey } from '../../domain/secrets/secrets.ts';
+import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 import { Html, html } from '../../text/html.ts';
 import { oneLine, withoutLinks } from '../../text/untrusted.ts';
 import type { MailLanguage } from '../../text/words/mails/index.ts';

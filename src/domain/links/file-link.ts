@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { DAY_MS } from '../durations.ts';
-import { type SecretKey, signLink, verifyLink } from '../secrets/secrets.ts';
+import type { SecretKey } from '../secrets/secret-key.ts';
+import { signLink, verifyLink } from './signed-link.ts';
 
 /**
  * The address of a submitted file for whoever has it, without a key, for 30 days from `now`, in milliseconds. `baseUrl`

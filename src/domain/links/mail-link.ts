@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type SecretKey, signLink, verifyLink } from '../secrets/secrets.ts';
+import type { SecretKey } from '../secrets/secret-key.ts';
+import { signLink, verifyLink } from './signed-link.ts';
 
 /**
  * Returns the token of a mailed link. It holds what following the link does, for which form and by which address.

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { addressKey } from '../addresses/email-address.ts';
 import { DAY_MS } from '../durations.ts';
-import { newToken, type SecretKey, signLink, verifyLink } from '../secrets/secrets.ts';
+import { newToken } from '../secrets/new-secrets.ts';
+import type { SecretKey } from '../secrets/secret-key.ts';
+import { signLink, verifyLink } from './signed-link.ts';
 
 /**
  * A new token of a mailed link by which an address signs in. `now` is in milliseconds; the token works for 15

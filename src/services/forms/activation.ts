@@ -2,7 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import type { ActivateFormRequest, FormsService } from '../../../gen/forms/v1/forms_pb.js';
 import { isId } from '../../domain/ids.ts';
-import { hashSecret } from '../../domain/secrets/secrets.ts';
+import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
 import { insertEvents, type NewEvent } from '../../store/events.ts';

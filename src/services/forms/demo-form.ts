@@ -1,7 +1,7 @@
 import { checkDefinition, type FormDefinition } from '../../domain/definition/definition.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { demoFormId } from '../../domain/ids.ts';
-import { hashSecret, newToken } from '../../domain/secrets/secrets.ts';
+import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import type { Database } from '../../store/database/database.ts';
 import { findAnyForm, insertForm } from '../../store/forms/forms.ts';
 import { activateForm } from '../../store/forms/versions.ts';

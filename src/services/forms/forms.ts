@@ -14,7 +14,8 @@ import { missingTranslations } from '../../domain/definition/missing-translation
 import { translate } from '../../domain/definition/translate.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { isId, newId } from '../../domain/ids.ts';
-import { hashSecret, newToken, pseudonymOf } from '../../domain/secrets/secrets.ts';
+import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
+import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { DAY_MS } from '../../domain/durations.ts';
-import { type SecretKey, signLink, verifyLink } from '../../domain/secrets/secrets.ts';
+import { signLink, verifyLink } from '../../domain/links/signed-link.ts';
+import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 
 /**
  * The signed time at which a page of a session, or of a form for its visitors, was made, in milliseconds. Not valid

@@ -2,7 +2,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/client-network.ts';
 import { newId } from '../../domain/ids.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
-import { hashSecret } from '../../domain/secrets/secrets.ts';
+import { hashSecret } from '../../domain/secrets/new-secrets.ts';
 import { type Caller, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
 import type { Database, Queries } from '../../store/database/database.ts';

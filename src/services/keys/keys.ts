@@ -14,7 +14,7 @@ import { isId, newId } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/well-formed.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
-import { hashSecret, newApiKey } from '../../domain/secrets/secrets.ts';
+import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';

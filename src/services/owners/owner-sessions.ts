@@ -12,14 +12,10 @@ import {
   readSignInToken,
   SIGN_IN_LINK_MS,
 } from '../../domain/links/sign-in-link.ts';
-import {
-  hashSecret,
-  newToken,
-  pseudonymOf,
-  type SecretKey,
-  signLink,
-  verifyLink,
-} from '../../domain/secrets/secrets.ts';
+import { signLink, verifyLink } from '../../domain/links/signed-link.ts';
+import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
+import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
+import type { SecretKey } from '../../domain/secrets/secret-key.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';

@@ -1,7 +1,8 @@
 import type { Delivery } from '../../domain/definition/definition.ts';
 import { fieldPathOf } from '../../domain/definition/definition-path.ts';
 import { newId } from '../../domain/ids.ts';
-import { newWebhookSecret, type SecretBox } from '../../domain/secrets/secrets.ts';
+import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
+import type { SecretBox } from '../../domain/secrets/secret-box.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';

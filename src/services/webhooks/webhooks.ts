@@ -12,7 +12,7 @@ import type {
 import type { Violation } from '../../domain/errors/violations.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
-import { newWebhookSecret } from '../../domain/secrets/secrets.ts';
+import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { invalid, notFound } from '../../rpc/errors.ts';
 import { dropPendingDeliveries } from '../../store/deliveries/delivery-removal.ts';

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
 import { signWebhook, verifySignature } from '../../../src/domain/delivery/signature.ts';
-import { newWebhookSecret } from '../../../src/domain/secrets/secrets.ts';
+import { newWebhookSecret } from '../../../src/domain/secrets/new-secrets.ts';
 
 const body = '{"event":"submission.created","data":{"answers":{"name":"Jürg 👍"}}}';
 const at = Date.now();

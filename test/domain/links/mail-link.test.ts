@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { mailLinkToken, readMailLink } from '../../../src/domain/links/mail-link.ts';
-import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secrets.ts';
+import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secret-key.ts';
 
 const key = parseSecretKey(newSecretKey());
 const link = { purpose: 'confirm-owner', formId: 'form_1', address: 'ada@example.com' } as const;

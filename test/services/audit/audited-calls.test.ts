@@ -13,7 +13,8 @@ import { WebhookEvent, WebhooksService } from '../../../gen/forms/v1/webhooks_pb
 import { fileLink } from '../../../src/domain/links/file-link.ts';
 import { mailLinkToken } from '../../../src/domain/links/mail-link.ts';
 import { signInToken } from '../../../src/domain/links/sign-in-link.ts';
-import { hashSecret, pseudonymOf } from '../../../src/domain/secrets/secrets.ts';
+import { hashSecret } from '../../../src/domain/secrets/new-secrets.ts';
+import { pseudonymOf } from '../../../src/domain/secrets/pseudonym.ts';
 import { auditedByMethod } from '../../../src/services/audit/audited-methods.ts';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';

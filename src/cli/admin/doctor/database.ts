@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../../../config.ts';
 import { StartError } from '../../../domain/errors/start-error.ts';
-import { SecretBox } from '../../../domain/secrets/secrets.ts';
+import { SecretBox } from '../../../domain/secrets/secret-box.ts';
 import { findSecretKey } from '../../../secret-key.ts';
 import { AdminError } from '../../../services/admin/context.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
