@@ -85,7 +85,6 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
   }
 
   return {
-    admit,
     reserve(projectId, address) {
       let held = 0;
       return {
@@ -141,11 +140,10 @@ type Total = { bytes: number; readAt: number };
 
 export type KeylessStorage = {
   /**
-   * Takes some bytes off what a project and an address have left, or throws RATE_LIMITED; 0 asks whether there
-   * is anything left. Without an address only the project's are counted.
+   * Takes bytes as they come off what a project and an address have left, and gives them back at the end of its scope
+   * unless they are kept. To add some throws RATE_LIMITED when they are too many, and 0 asks whether there is anything
+   * left. Without an address only the project's are counted.
    */
-  admit(projectId: string, address: string | undefined, bytes: number): Promise<void>;
-  /** Takes bytes as they come, and gives them back at the end of its scope unless they are kept. */
   reserve(projectId: string, address: string | undefined): Reservation;
   /** Notes what was stored. */
   record(stored: KeylessBytes): void;

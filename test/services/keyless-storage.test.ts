@@ -117,6 +117,32 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     expect(await submit('second')).not.toEqual(first);
   });
 
+  it('counts no session and no saved answers that are refused', async () => {
+    const settings = { requireApiKey: false };
+    await using services = await startServices(engine, { settings, keylessBytes: { hourly: 60 * KIB } });
+    const { hosted, sessions } = services;
+    const stranger = from('192.0.2.1');
+    const formId = await services.givenFormOf(text);
+    const forgetful = await services.givenFormOf(text, { allowPartial: false });
+    const { session } = await sessions.createSession({ formId: forgetful, prefill: {} }, stranger);
+    const sessionId = session?.id ?? '';
+    const tooLong = { text: 'x'.repeat(30 * KIB) };
+
+    for (let count = 0; count < 3; count += 1) {
+      await expectFailure(sessions.createSession({ formId, prefill: tooLong }, stranger), Reason.INVALID);
+      await expectFailure(sessions.updateSession({ sessionId, prefill: tooLong }, stranger), Reason.INVALID);
+      await hosted.saveHostedAnswers(
+        { sessionId, inputs: [{ name: 'text', values: [tenKib.text] }] },
+        stranger,
+      );
+    }
+
+    for (let count = 0; count < 5; count += 1) {
+      await sessions.createSession({ formId, prefill: tenKib }, stranger);
+    }
+    await expectFailure(sessions.createSession({ formId, prefill: tenKib }, stranger), Reason.RATE_LIMITED);
+  });
+
   it('takes nothing off the hour of an address where the project has no room', async () => {
     const keylessBytes = { hourly: 100 * KIB, project: 60 * KIB };
     await using services = await startServices(engine, { keylessBytes });

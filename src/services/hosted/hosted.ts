@@ -73,11 +73,13 @@ async function saveHostedAnswers(
   refuseIfClosed(form, context.now());
   const given = readInputs(version.definition, inputs, { humanOnly: true });
   checkSize(form, given);
+  using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
   if (form.createdBy === 'public' || session.keylessBytes !== null) {
-    const bytes = Buffer.byteLength(JSON.stringify(given));
-    await context.keylessStorage.admit(form.projectId, clientAddressOf(call), bytes);
+    await room.add(Buffer.byteLength(JSON.stringify(given)));
   }
-  return saveAnswers(context, { session, form, version, given, page });
+  const answer = await saveAnswers(context, { session, form, version, given, page });
+  if (answer.saved) room.keep();
+  return answer;
 }
 
 /**

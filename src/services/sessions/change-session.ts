@@ -9,7 +9,7 @@ import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { admitValues, noteSession, openSession, ownSession, refuseIfEnded } from './session-access.ts';
+import { noteSession, openSession, ownSession, refuseIfEnded, reserveValues } from './session-access.ts';
 import { sessionToMessage } from './session-message.ts';
 import { toSessionChange, type UpdateView } from './session-request.ts';
 
@@ -28,7 +28,7 @@ export async function changeSession(
     context,
     await ownSession(context.database, callerOf(call), request.sessionId),
   );
-  await admitValues(context, form, request, call);
+  using room = await reserveValues(context, form, request, call);
   const prefill = await version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
   const answers = await version.checkAnswers(request.answers ?? {}, { required: false });
   await refuseUnknownFiles(context, version, { prefill, answers });
@@ -47,6 +47,7 @@ export async function changeSession(
     });
     return updateSession(tx, locked.id, change);
   });
+  room?.keep();
   noteSession(context, call, session);
   return { session: sessionToMessage(context, form, session) };
 }

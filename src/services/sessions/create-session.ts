@@ -9,7 +9,7 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { admitValues, noteSession } from './session-access.ts';
+import { noteSession, reserveValues } from './session-access.ts';
 import { sessionToMessage } from './session-message.ts';
 import {
   agentProblems,
@@ -27,7 +27,8 @@ export async function createSession(
   call: HandlerContext,
 ) {
   const form = await publishedForm(context.forms, request.formId, callerOf(call).projectId);
-  await admitValues(context, form, request, call);
+  using room = await reserveValues(context, form, request, call);
+  const id = newSessionId();
   const idempotency = readIdempotency(request.idempotencyKey, {
     expires_in: lifeOf(request),
     prefill: request.prefill ?? {},
@@ -36,12 +37,14 @@ export async function createSession(
   });
   const session = await onceByKey(
     idempotency,
-    () => openNewSession(context, form, request, { idempotency, keyId: callerOf(call).keyId }),
+    () => openNewSession(context, form, request, { id, idempotency, keyId: callerOf(call).keyId }),
     async (key) => {
       const first = await findRepeatedSession(context.database, form.id, key);
       return first && firstOf(first);
     },
   );
+  // Else it was made, and counted, earlier.
+  if (session.id === id) room?.keep();
   noteSession(context, call, session);
   return { session: sessionToMessage(context, form, session) };
 }
@@ -50,7 +53,7 @@ async function openNewSession(
   context: ServiceContext,
   form: PublishedForm,
   request: CreateSessionRequest,
-  { idempotency, keyId }: { idempotency: Idempotency | undefined; keyId: string | undefined },
+  { id, idempotency, keyId }: { id: string; idempotency: Idempotency | undefined; keyId: string | undefined },
 ): Promise<Session> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
@@ -69,7 +72,7 @@ async function openNewSession(
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
   const stored = await insertSession(context.database, {
-    id: newSessionId(),
+    id,
     projectId: form.projectId,
     formId: form.id,
     versionId: form.version.id,

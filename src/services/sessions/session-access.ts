@@ -12,7 +12,7 @@ import { sessionName } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { strangerAddress } from '../keyless-storage.ts';
+import { type Reservation, strangerAddress } from '../keyless-storage.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
 export async function ownSession(db: Queries, caller: Caller, sessionId: string): Promise<Session> {
@@ -67,17 +67,21 @@ export function cancelled() {
   return failed(Reason.CANCELLED, 'This session has been cancelled');
 }
 
-/** Counts what a session is to hold that comes without a key, as it may where keys are not required. */
-export async function admitValues(
+/**
+ * Reserves room for what a session is to hold that comes without a key, as it may where keys are not required;
+ * undefined for a call with one.
+ */
+export async function reserveValues(
   { keylessStorage }: ServiceContext,
   { projectId }: PublishedForm,
   { prefill, metadata, answers }: SessionValues,
   call: HandlerContext,
-): Promise<void> {
+): Promise<Reservation | undefined> {
   const stranger = strangerAddress(call, projectId);
-  if (stranger === undefined) return;
-  const bytes = Buffer.byteLength(JSON.stringify([prefill, metadata, answers]));
-  await keylessStorage.admit(projectId, stranger, bytes);
+  if (stranger === undefined) return undefined;
+  const room = keylessStorage.reserve(projectId, stranger);
+  await room.add(Buffer.byteLength(JSON.stringify([prefill, metadata, answers])));
+  return room;
 }
 
 /** The answers that a submission begins with: what was saved, over the prefill. */
