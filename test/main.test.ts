@@ -141,7 +141,7 @@ describe('npm start --', () => {
   });
 });
 
-describe('a start that can not be', () => {
+describe('a start that can’t be', () => {
   it.concurrent('names each bad setting in one line', async () => {
     using folder = temporaryFolder();
     const bad = { PORT: 'http', WEBHOOK_RETRY_SCHEDULE: 'soon', SECRET_KEY: 'abc' };

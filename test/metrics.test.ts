@@ -130,7 +130,7 @@ describe('the metrics port', () => {
 
     expect((await service.get('/health')).status).toBe(200);
     expect(service.metricsUrl).toBe('');
-    expect(service.logged.join('')).toContain('METRICS_PORT can not be used');
+    expect(service.logged.join('')).toContain("METRICS_PORT can't be used");
   });
 });
 

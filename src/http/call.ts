@@ -55,7 +55,7 @@ export function streamsFor(transport: Transport, request: Request, response: Res
         yield* inputs;
       } catch (error) {
         broken = error;
-        throw new ConnectError('The request can not be read to its end', Code.Canceled);
+        throw new ConnectError("The request can't be read to its end", Code.Canceled);
       }
     }
     try {

@@ -160,7 +160,7 @@ function headersOf(metadata: Headers): Record<string, string> {
   return headers;
 }
 
-const unreadable: BareFailure = { reason: 'bad_request', message: 'The request can not be read' };
+const unreadable: BareFailure = { reason: 'bad_request', message: "The request can't be read" };
 const notAllowed: BareFailure = {
   reason: 'invalid_key',
   message: 'The call is not allowed',

@@ -36,7 +36,7 @@ export function watchCertificate(
     } catch (error) {
       if (whyOf(error) === problem) return;
       problem = whyOf(error);
-      log.warn({ err: error }, 'TLS_CERT and TLS_KEY can not be used now; the former ones stay in use.');
+      log.warn({ err: error }, "TLS_CERT and TLS_KEY can't be used now; the former ones stay in use.");
     }
   }
   const timer = setInterval(() => void read(), CHECK_EVERY_MS);

@@ -23,10 +23,7 @@ export async function serveMetrics(options: MetricsServerOptions): Promise<Metri
   try {
     await once(server, 'listening');
   } catch (error) {
-    log.warn(
-      { err: error, host, port },
-      'METRICS_PORT can not be used; the service goes on without metrics.',
-    );
+    log.warn({ err: error, host, port }, "METRICS_PORT can't be used; the service goes on without metrics.");
     return undefined;
   }
   return {

@@ -58,7 +58,7 @@ export function reasonNameOf(error: ConnectError): string {
 
 /** The bytes are no message of the RPC. */
 export function unreadable(cause?: unknown): ConnectError {
-  return failed(Reason.BAD_REQUEST, 'The message can not be read', { cause });
+  return failed(Reason.BAD_REQUEST, "The message can't be read", { cause });
 }
 
 /** When to try again where nothing more is known. */

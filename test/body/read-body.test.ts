@@ -107,7 +107,7 @@ describe.each([
     expect(bodyOf(connection.text())).toBe('too slow');
   });
 
-  it('can not be read if it is cut off', async () => {
+  it('can’t be read if it is cut off', async () => {
     await using server = await startReading();
     using connection = await begin(server, { bytes: 1, announced: 100, head });
 

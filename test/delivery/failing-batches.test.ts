@@ -19,7 +19,7 @@ import { startMailServer } from '../support/mail-server.ts';
 import { until } from '../support/until.ts';
 
 describe.each(engines)('a batch on %s', (engine) => {
-  it('leaves out the event whose mails can not be made, which its form shows as failed', async () => {
+  it('leaves out the event whose mails can’t be made, which its form shows as failed', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
     const [first, broken, last] = [
@@ -119,7 +119,7 @@ describe.each(engines)('a batch on %s', (engine) => {
     expect(stored.map((each) => each?.attempts[0]?.responseBody)).toEqual(['thanks', null, 'thanks']);
   });
 
-  it('ends a delivery by its schedule that the service itself can not attempt', async () => {
+  it('ends a delivery by its schedule that the service itself can’t attempt', async () => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { secret: 'not a sealed text' });

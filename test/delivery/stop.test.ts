@@ -60,7 +60,7 @@ it('finishes attempts under way while the database is away, and leaves them to b
   expect(receiver.received.map(({ headers }) => headers['webhook-id'])).toEqual([event, event]);
 });
 
-it('releases what it can not finish within the grace of a stop', async () => {
+it('releases what it can’t finish within the grace of a stop', async () => {
   await using database = await openTestDatabase('postgres');
   await using receiver = await startReceiver(() => undefined);
   const form = await givenForm(database, deliveredByWebhook);

@@ -319,7 +319,7 @@ describe('paths', () => {
   });
 
   it.each([['/v1/forms/%ff'], ['/v1/forms/%'], ['/v1/sessions/%zz']])(
-    'answers 400 to %s, which can not be decoded',
+    'answers 400 to %s, which can’t be decoded',
     async (path) => {
       await using gateway = await startGateway();
 

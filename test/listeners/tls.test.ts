@@ -71,7 +71,7 @@ describe('TLS', () => {
     await Promise.all(ended);
   });
 
-  it('says once of files that can not be used why, and again when they can', async () => {
+  it('says once of files that can’t be used why, and again when they can', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     using _ = { [Symbol.dispose]: () => vi.useRealTimers() };
     using later = temporaryFolder();
@@ -90,7 +90,7 @@ describe('TLS', () => {
     await until(() => said.some((text) => text.includes('have changed')));
 
     expect(said).toEqual([
-      'TLS_CERT and TLS_KEY can not be used now; the former ones stay in use.',
+      "TLS_CERT and TLS_KEY can't be used now; the former ones stay in use.",
       'TLS_CERT and TLS_KEY have changed; new connections use them.',
     ]);
   });

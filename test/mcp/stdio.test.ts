@@ -29,7 +29,7 @@ it.each(['auto', 'legacy'] as const)('serves MCP by standard input and output (%
   expect(contents).toHaveLength(1);
 });
 
-it('answers what it can not pass on, and ends with its input', () => {
+it('answers what it can’t pass on, and ends with its input', () => {
   const input = `${JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tools/list' })}\nnonsense\n`;
 
   const ended = spawnSync(process.execPath, ['src/cli/main.ts', 'mcp', '--server', 'http://127.0.0.1:9'], {

@@ -110,7 +110,7 @@ describe('a signed link to a file', () => {
 
     for (const each of wrong) {
       const page = await open(`/files/${each}`);
-      expect([page.status, page.text.includes('This link cannot be used')], each).toEqual([401, true]);
+      expect([page.status, page.text.includes('This link can’t be used')], each).toEqual([401, true]);
       expect(page.text).toContain('href="../owner"');
     }
     expect((await service.call('POST', `/files/${token}`, {})).status).toBe(404);

@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('the activation page', () => {
-  it('asks for an address, publishes by its post, and then can not be used again', async () => {
+  it('asks for an address, publishes by its post, and then can’t be used again', async () => {
     const draft = await service.givenDraft({ name: 'Tom & Jerry' });
 
     const page = await service.get(draft.activate_url, { key: null });
@@ -25,7 +25,7 @@ describe('the activation page', () => {
     expect(page.headers.get('referrer-policy')).toBe('no-referrer');
     expect(unchanged.json.form.status).toBe('draft');
     expect([activated.status, activated.text.includes('The form is active')]).toEqual([200, true]);
-    expect([used.status, used.text.includes('This link cannot be used')]).toEqual([401, true]);
+    expect([used.status, used.text.includes('This link can’t be used')]).toEqual([401, true]);
   });
 
   it('says that answers wait for the confirmation if the form was made without a key, and makes no links of its name', async () => {
@@ -118,7 +118,7 @@ describe('a mailed link', () => {
 
   it('is refused where it is made up: 401', async () => {
     for (const reply of [await service.get('/mail/made-up'), await postForm('/mail/made-up', {})]) {
-      expect([reply.status, reply.text.includes('This link cannot be used')]).toEqual([401, true]);
+      expect([reply.status, reply.text.includes('This link can’t be used')]).toEqual([401, true]);
     }
   });
 });

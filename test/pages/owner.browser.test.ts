@@ -306,7 +306,7 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     return { address, id, uploadId, submissionId, cookie, csrf };
   }
 
-  it('set a cookie that scripts and other sites can not use, and no page is kept', async () => {
+  it('set a cookie that scripts and other sites can’t use, and no page is kept', async () => {
     const link = linkFor('ada@example.com');
     const shown = await send('GET', `/sign-in/${link}`);
     const again = await send('GET', `/sign-in/${link}`);

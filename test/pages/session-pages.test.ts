@@ -308,7 +308,7 @@ describe('the page of a session', () => {
   });
 });
 
-describe('a session that cannot be filled, or not by everybody,', () => {
+describe('a session that can’t be filled, or not by everybody,', () => {
   it('is unknown: 404', async () => {
     const page = await service.get('/f/sess_00000000000000000000000000000000', {
       headers: { 'accept-language': 'de' },

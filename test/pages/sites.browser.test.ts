@@ -59,7 +59,7 @@ describe.skipIf(noBrowser)('somebody else’s site', { timeout: 60_000 }, () => 
     expect(await page.frameLocator('iframe').locator('form').count()).toBe(0);
   });
 
-  it('can not submit a session in a person’s name', async () => {
+  it('can’t submit a session in a person’s name', async () => {
     let sessionId = '';
     await using site = await startSite(
       () => `<!doctype html><title>Thief</title><form method="post" action="${service.url.replace('127.0.0.1', 'localhost')}/f/${sessionId}">

@@ -98,7 +98,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     expect(none).toEqual([]);
   });
 
-  it('makes a change fail that it can not record, and changes nothing', async () => {
+  it('makes a change fail that it can’t record, and changes nothing', async () => {
     const { id } = await service.givenPublishedForm();
     await service.database.execute('alter table audit_entries rename to audit_entries_away');
     try {

@@ -285,7 +285,7 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('a method, over %s', (version) => {
     expect(server.logged).toEqual([]);
   });
 
-  it('whose answer can not be made ends the connection or stream, and the log has the reason', async () => {
+  it('whose answer can’t be made ends the connection or stream, and the log has the reason', async () => {
     await using server = await startRpcServer(
       () => ({}),
       ({ handlers }) => {

@@ -23,7 +23,7 @@ afterAll(() => service[Symbol.asyncDispose]());
 
 describe.each(protocols)('by %s', (protocol) => {
   it.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
-    'numbers that JSON can not hold are refused in all that is kept: %d',
+    'numbers that JSON can’t hold are refused in all that is kept: %d',
     async (number) => {
       const sessions = service.client(SessionsService, protocol);
       const submissions = service.client(SubmissionsService, protocol);
@@ -55,7 +55,7 @@ describe.each(protocols)('by %s', (protocol) => {
     },
   );
 
-  it('numbers that JSON can not hold are refused in definitions, by name', async () => {
+  it('numbers that JSON can’t hold are refused in definitions, by name', async () => {
     const forms = service.client(FormsService, protocol);
     const nan = { kind: { case: 'numberValue' as const, value: Number.NaN } };
     const definition = {
@@ -84,7 +84,7 @@ describe.each(protocols)('by %s', (protocol) => {
     ['in the year 0', -62_135_596_801n],
     ['in the year 10000', 253_402_300_800n],
     ['beyond all time', 1n << 60n],
-  ])('a form can not close %s', async (_, seconds) => {
+  ])('a form can’t close %s', async (_, seconds) => {
     const settings = { closesAt: { seconds, nanos: 0 } };
 
     const call = service.client(FormsService, protocol).createForm({ definition: { ...contact, settings } });
@@ -123,7 +123,7 @@ describe('by REST', () => {
   });
 
   it.each(['0000-12-31T23:59:59Z', '0001-01-01T00:00:00+14:00', '9999-12-31T23:59:59-01:00'])(
-    'a form can not close at %s',
+    'a form can’t close at %s',
     async (closesAt) => {
       const reply = await service.post('/api/forms/create', {
         ...contact,

@@ -87,7 +87,7 @@ describe('A full disk', () => {
     expect(isDiskFull(withCode('ENOENT'))).toBe(false);
   });
 
-  it('is looked at again and again, and counts as having room where it can not be seen', async () => {
+  it('is looked at again and again, and counts as having room where it can’t be seen', async () => {
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     using full = await watchDiskSpace({ folder: '.', floorBytes: Number.POSITIVE_INFINITY, log });
     using roomy = await watchDiskSpace({ folder: '.', floorBytes: 0, log });

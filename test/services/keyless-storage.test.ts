@@ -97,7 +97,7 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
   });
 
-  it('counts once however often it is repeated, and not where it can not be stored', async () => {
+  it('counts once however often it is repeated, and not where it can’t be stored', async () => {
     await using services = await startServices(engine, { keylessBytes: { hourly: 60 * KIB } });
     const { database, hosted, submissions } = services;
     const formId = await services.givenFormOf(text, {}, from('192.0.2.1'));

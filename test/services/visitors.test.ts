@@ -206,7 +206,7 @@ describe.each(engines)('A session of a visitor on %s', (engine) => {
     expect(made.session?.answers).toEqual({});
   });
 
-  it('is not taken for gone where it can not be read', async () => {
+  it('is not taken for gone where it can’t be read', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields, { allowPartial: true });
     const { sessionId } = await services.hosted.openHostedSession({ formId });

@@ -148,7 +148,7 @@ export declare type FormShare = Message<"forms.v1.FormShare"> & {
   submissionsUrl: string;
 
   /**
-   * An HTML form for a website. Empty if such a form can not ask for an answer that is required.
+   * An HTML form for a website. Empty if such a form can't ask for an answer that is required.
    *
    * @generated from field: string html_snippet = 3;
    */

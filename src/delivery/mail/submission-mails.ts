@@ -19,7 +19,7 @@ import { shortenRows } from './shorten.ts';
 /**
  * The mail about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden ones
  * too, long ones cut, files as links. `definition` is the one that was answered; subject and `Reply-To` are as `delivery`
- * has it now. An owner gets a link to the submission; others can not open it.
+ * has it now. An owner gets a link to the submission; others can't open it.
  *
  * Who has confirmed gets all words as they are. Before that no program makes a link of any, and files are names.
  */

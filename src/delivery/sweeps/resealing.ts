@@ -29,7 +29,7 @@ export function createResealing({ database, secrets, log }: ResealingOptions): (
     if (unreadable > 0) {
       log.error(
         { unreadable },
-        'Some stored secrets open with neither SECRET_KEY nor SECRET_KEY_PREVIOUS; their webhooks can not be signed.',
+        "Some stored secrets open with neither SECRET_KEY nor SECRET_KEY_PREVIOUS; their webhooks can't be signed.",
       );
     }
     log.info(

@@ -68,7 +68,7 @@ export const sessionTools: Tool[] = [
   defineTool({
     name: 'cancel_session',
     title: 'Cancel a session',
-    description: 'Ends an open session: its link takes no answers any more. This can not be undone.',
+    description: "Ends an open session: its link takes no answers any more. This can't be undone.",
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false },
     rpcs: [[rpcs.cancelSession]],
     input: z.strictObject({ session_id: sessionId }),

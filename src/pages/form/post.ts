@@ -142,7 +142,7 @@ async function submitPosted(submission: Submission): Promise<void> {
     return sendJson(response, 201, { ok: true, submission_id: submissionId, ...redirect });
   }
   if (ending === undefined) throw new Error('The reply to a submission lacks its ending');
-  // A script that has fetched the page cannot be sent to another site, but the page can.
+  // A script that has fetched the page can't be sent to another site, but the page can.
   if (ending.redirectUrl !== '' && !posted.fetched) {
     response.set('referrer-policy', 'no-referrer');
     return response.redirect(303, ending.redirectUrl);

@@ -57,7 +57,7 @@ export async function openBody(body: Uint8Array, call: UnaryCall): Promise<Uint8
   return body;
 }
 
-/** Throws BAD_REQUEST if the messages in a body of envelopes can not be parsed, as far as they are not compressed. */
+/** Throws BAD_REQUEST if the messages in a body of envelopes can't be parsed, as far as they are not compressed. */
 export function refuseUnreadableIn(body: Uint8Array, { input }: DescMethod, header: Headers): void {
   const isJson = json.test(header.get('content-type') ?? '');
   for (const { compressed, data } of envelopesIn(body)) {
@@ -71,7 +71,7 @@ export function refuseUnreadableIn(body: Uint8Array, { input }: DescMethod, head
   }
 }
 
-/** Throws BAD_REQUEST for messages of a stream that can not be read, which Connect calls an error of the service. */
+/** Throws BAD_REQUEST for messages of a stream that can't be read, which Connect calls an error of the service. */
 export const refuseUnreadableMessages: Interceptor = (next) => (req) =>
   next(req.stream ? { ...req, message: readable(req.message) } : req);
 
@@ -104,7 +104,7 @@ async function gunzip(bytes: Uint8Array, { readMaxBytes }: MessageLimits): Promi
     return await compressionGzip.decompress(bytes, readMaxBytes);
   } catch (error) {
     if (ConnectError.from(error).code === Code.ResourceExhausted) throw tooLarge(readMaxBytes);
-    throw failed(Reason.BAD_REQUEST, 'The message can not be decompressed', { cause: error });
+    throw failed(Reason.BAD_REQUEST, "The message can't be decompressed", { cause: error });
   }
 }
 

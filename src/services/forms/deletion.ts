@@ -18,7 +18,7 @@ export async function deleteForm(
   const { database, uploads, settings, now, audit } = context;
   const { projectId } = callerOf(call);
   if (!isId('form', formId)) throw notFound('form');
-  if (formId === demoFormId) throw failed(Reason.CONFLICT, 'The demo form can not be deleted');
+  if (formId === demoFormId) throw failed(Reason.CONFLICT, "The demo form can't be deleted");
 
   const outcome = await database.transaction(async (tx) => {
     const marked = await markDeleted(tx, projectId, formId);

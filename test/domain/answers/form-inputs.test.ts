@@ -60,7 +60,7 @@ describe('readInputs', () => {
     expect(readInputs(definition, inputs, { humanOnly: true })).toEqual({ a: 'x' });
   });
 
-  it('leaves what it can not read to be named by the check', () => {
+  it('leaves what it can’t read to be named by the check', () => {
     const definition = givenDefinition({ fields: [{ id: 'age', type: 'number' }] });
 
     const answers = readInputs(definition, [{ name: 'age', values: ['old'] }]);

@@ -120,7 +120,7 @@ describe('definition messages', () => {
     if (result.ok) expect(JSON.stringify(definitionToMessage(result.definition))).not.toContain('12345678');
   });
 
-  it('let the check refuse what they can not mean', () => {
+  it('let the check refuse what they can’t mean', () => {
     const message = create(FormDefinitionSchema, {
       ...sentTyped(),
       fields: [

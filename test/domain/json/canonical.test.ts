@@ -9,7 +9,7 @@ describe('canonicalJson', () => {
     );
   });
 
-  it('refuses what JSON can not say', () => {
+  it('refuses what JSON can’t say', () => {
     for (const value of [undefined, Number.NaN, '\ud800', { a: Number.POSITIVE_INFINITY }]) {
       expect(() => canonicalJson(value)).toThrow();
     }

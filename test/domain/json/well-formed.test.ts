@@ -34,7 +34,7 @@ describe('jsonProblems', () => {
     ]);
   });
 
-  it('names each number that JSON can not say', () => {
+  it('names each number that JSON can’t say', () => {
     const value = { a: [Number.NaN, 1], b: Number.POSITIVE_INFINITY };
 
     expect(jsonProblems(value, 'm').map(({ path, code }) => [path, code])).toEqual([

@@ -479,7 +479,7 @@ export declare type GetHostedFormRequest = Message<"forms.internal.v1.GetHostedF
   formId: string;
 
   /**
-   * What the address of the page fills in. What can not be set by it, or does not fit, is left out.
+   * What the address of the page fills in. What can't be set by it, or does not fit, is left out.
    *
    * @generated from field: repeated forms.internal.v1.Input prefill = 2;
    */

@@ -16,7 +16,7 @@ export const en = {
   linkTitle: 'Sign in',
   linkText: 'You sign in as {email}, and stay signed in on this device for 12 hours.',
   linkButton: 'Sign in',
-  linkWrongTitle: 'This link cannot be used',
+  linkWrongTitle: 'This link can’t be used',
   linkWrongText: 'It is wrong, has expired or has been used already.',
   askAgain: 'Ask for another link',
   signedInAs: 'Signed in as {email}',
