@@ -60,7 +60,7 @@ describe.each(engines)('mails on %s', (engine) => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
     const form = await givenForm(database, {
-      name: 'Win now https://evil.example/x at evil.example',
+      name: 'Win now https://scoundrel.example/x at scoundrel.example',
       ownerConfirmedAt: null,
     });
     await givenEvent(database, form, 'form.activated', { address: 'owner@example.com' });
@@ -70,7 +70,7 @@ describe.each(engines)('mails on %s', (engine) => {
 
     expect(mail?.recipients).toEqual(['owner@example.com']);
     expect(mail?.subject).toBe('Confirm your form: Win now […] at […]');
-    expect(mail?.source).not.toContain('evil');
+    expect(mail?.source).not.toContain('scoundrel');
     const [pageLink, ...links] = mail?.text?.match(/https:\S+/g) ?? [];
     expect(pageLink).toBe(`https://forms.example.com/f/${form.id}`);
     expect(links.map(linkIn).map((link) => link?.purpose)).toEqual(['confirm-owner', 'stop']);

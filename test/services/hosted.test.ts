@@ -31,7 +31,10 @@ async function stored({ database }: TestServices) {
 describe.each(engines)('GetHostedSession on %s', (engine) => {
   it('shows only what a person may see', async () => {
     await using services = await startServices(engine);
-    const request = { prefill: { plan: 'pro', email: 'a@example.com' }, metadata: { secret: 'meta' } };
+    const request = {
+      prefill: { plan: 'pro', email: 'a@example.com' },
+      metadata: { secret: 'kept-from-pages' },
+    };
     const { sessionId } = await givenSession(services, { embedOrigins: ['https://shop.example'] }, request);
 
     const { session } = await services.hosted.getHostedSession({ sessionId });
@@ -49,7 +52,7 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
       ['note', undefined],
     ]);
     const seen = JSON.stringify(session, (_, value) => (typeof value === 'bigint' ? `${value}` : value));
-    expect(seen).not.toMatch(/secret|meta|"plan"|"pro"/);
+    expect(seen).not.toMatch(/secret|metadata|kept-from-pages|"plan"|"pro"/);
   });
 
   it('notes the first opening only, and no preview', async () => {

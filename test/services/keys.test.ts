@@ -199,9 +199,9 @@ describe.each(engines)('the first key on %s', (engine) => {
     const starts = [...(await Promise.all([start(), start()])), await start()];
 
     expect(starts).toEqual(Array(3).fill({ isRevoked: false }));
-    expect(await database.select('select name from api_keys order by id')).toEqual([
-      { name: 'first key' },
+    expect(await database.select('select name from api_keys order by name collate "C"')).toEqual([
       { name: 'BOOTSTRAP_API_KEY' },
+      { name: 'first key' },
     ]);
   });
 
