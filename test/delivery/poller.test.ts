@@ -20,7 +20,7 @@ describe.each(engines)('the poller on %s', (engine) => {
     await until(() => counted.queries() > 0 && counted.settled());
     const [begun, before] = [performance.now(), counted.queries()];
 
-    await until(() => counted.queries() === before + 4);
+    await until(() => counted.queries() >= before + 4);
 
     // Four, three seconds apart, and however many more on a machine that is late.
     expect(performance.now() - begun).toBeGreaterThan(2_250);

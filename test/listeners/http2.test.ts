@@ -72,7 +72,7 @@ describe.each(['grpcUrl', 'url'] as const)('a connection over HTTP/2 to the port
 
   it('that never takes an answer loses its stream, and keeps the others', async () => {
     await using listeners = await startListeners({
-      timeOuts: { ...timeOuts, http2IdleMs: 20_000 },
+      timeOuts: { ...timeOuts, http2IdleMs: 20_000, pongMs: 20_000 },
       grpc: (request, response) =>
         void response.end(request.url === '/' ? Buffer.alloc(1024 * 1024) : 'small'),
     });

@@ -28,7 +28,7 @@ export async function startDnsServer(answer: (name: string, before: number) => s
   socket.bind(0, '127.0.0.1');
   await once(socket, 'listening');
 
-  const resolver = new Resolver({ timeout: 1_000, tries: 1 });
+  const resolver = new Resolver({ timeout: 10_000, tries: 1 });
   resolver.setServers([`127.0.0.1:${socket.address().port}`]);
   return {
     resolver,
