@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
@@ -84,27 +85,21 @@ describe('npm start', () => {
     });
 
     it('ends a call under way before it leaves on SIGTERM', async () => {
-      const { promise: body, resolve: sendRest } = Promise.withResolvers<void>();
-      const slowBody = new ReadableStream({
-        async start(controller) {
-          controller.enqueue(Buffer.from(definition.slice(0, 20)));
-          await body;
-          controller.enqueue(Buffer.from(definition.slice(20)));
-          controller.close();
-        },
-      });
-      const call = fetch(`http://127.0.0.1:${env.PORT}/api/forms/create`, {
+      const call = request(`http://127.0.0.1:${env.PORT}/api/forms/create`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: slowBody,
-        duplex: 'half',
-      } as RequestInit);
-      await fetch(`http://127.0.0.1:${env.PORT}/health`);
+        headers: { 'content-type': 'application/json', expect: '100-continue' },
+      });
+      call.flushHeaders();
+      // The answer that its body may come: it is under way.
+      await once(call, 'continue');
+      call.write(definition.slice(0, 20));
 
       const stopping = service.stop('SIGTERM');
-      sendRest();
+      call.end(definition.slice(20));
+      const [reply] = await once(call, 'response');
+      reply.resume();
 
-      expect((await call).status).toBe(201);
+      expect(reply.statusCode).toBe(201);
       expect((await stopping).code).toBe(0);
     });
   });

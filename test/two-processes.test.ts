@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SessionStatus, SessionsService } from '../gen/forms/v1/sessions_pb.js';
 import { createServerDatabase } from './support/database.ts';
 import { type EventSource, openEventSource } from './support/event-source.ts';
+import { metricIn } from './support/metrics.ts';
 import { type Process, startProcess } from './support/processes.ts';
-import { temporaryFolder } from './support/spawn.ts';
+import { freePort, temporaryFolder } from './support/spawn.ts';
 import { until } from './support/until.ts';
 
 describe('two processes on one database', () => {
@@ -14,13 +15,20 @@ describe('two processes on one database', () => {
   let here: Process;
   let there: Process;
   let formId: string;
+  let metricsPorts: { here: number; there: number };
 
   beforeAll(async () => {
     owned = new AsyncDisposableStack();
     const folder = owned.use(temporaryFolder());
     const server = owned.use(await createServerDatabase());
-    const start = (name: string) =>
-      startProcess(owned, { dataDir: join(folder.path, name), databaseUrl: server.databaseUrl, key: KEY });
+    metricsPorts = { here: await freePort(), there: await freePort() };
+    const start = (name: 'here' | 'there') =>
+      startProcess(owned, {
+        dataDir: join(folder.path, name),
+        databaseUrl: server.databaseUrl,
+        key: KEY,
+        env: { METRICS_PORT: String(metricsPorts[name]) },
+      });
     [here, there] = await Promise.all([start('here'), start('there')]);
     formId = await givenForm(there);
   }, 60_000);
@@ -57,11 +65,11 @@ describe('two processes on one database', () => {
   });
 
   it('let a stream go on in the other, and answer those who wait when they stop', async () => {
-    const stream = await watch(here);
+    await using stream = await watch(here);
     const id = await givenSession();
     const byRest = call(here, 'GET', `/v1/sessions/${id}?wait=60`);
     const byRpc = sessionsOf(here).awaitSession({ sessionId: id });
-    await call(here, 'GET', `/v1/sessions/${id}`);
+    await until(async () => (await waitsAt(metricsPorts.here)) === 2);
     const stoppedAt = performance.now();
 
     const stopped = await here.service.stop('SIGTERM');
@@ -76,6 +84,7 @@ describe('two processes on one database', () => {
     expect(took).toBeLessThan(9_000);
     expect((await byRest).session.status).toBe('open');
     expect((await byRpc).session?.status).toBe(SessionStatus.OPEN);
+    await until(() => stream.ended());
     expect(stream.text().endsWith('event: bye\ndata: {}\n\n')).toBe(true);
   });
 
@@ -88,6 +97,12 @@ describe('two processes on one database', () => {
     return openEventSource(`${url}/v1/forms/${formId}/submissions/stream`, { ...authorized, ...headers });
   }
 });
+
+/** The calls that wait for sessions in the process whose metrics are on a port. */
+async function waitsAt(metricsPort: number): Promise<number | undefined> {
+  const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+  return metricIn(await response.text(), 'forms_waits');
+}
 
 async function givenForm(at: Process): Promise<string> {
   const { form } = await call(at, 'POST', '/api/forms/create', {

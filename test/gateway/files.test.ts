@@ -51,7 +51,7 @@ describe('a large file', () => {
       `GET /v1/uploads/${uploadId} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${service.key}\r\n\r\n`,
     );
     await new Promise((resolve) => socket.once('readable', resolve));
-    expect(openFiles()).toHaveLength(1);
+    await until(() => openFiles().length === 1);
     socket.destroy();
 
     await until(() => openFiles().length === 0);

@@ -132,6 +132,8 @@ describe.each(protocols)('health by %s', (protocol) => {
 
 describe('health', () => {
   it('is watched by a hundred of one address', async () => {
+    // Of its own: the watches of other tests may not have ended yet.
+    await using service = await startService();
     const health = service.client(Health, 'grpc', null);
     const stop = new AbortController();
     const watches = Array.from({ length: 100 }, () =>
