@@ -107,12 +107,12 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     expect(new URL(page.url()).pathname).toBe('/owner');
     await see('forms');
     await page.click('text=Job application');
-    expect(await page.locator('tbody tr').count()).toBe(3);
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(3);
     await see('answers');
 
     await page.fill('[name=text]', 'engineer');
     await page.click('.filter button');
-    expect(await page.locator('tbody tr').count()).toBe(1);
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(1);
     expect(page.url()).not.toContain('engineer');
     await see('search');
     await page.fill('[name=text]', '');
@@ -160,7 +160,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await page.click('text=Keep it');
     await page.click('text=Delete this answer');
     await page.click('main .actions button');
-    expect(await page.locator('tbody tr').count()).toBe(2);
+    await expect.poll(() => page.locator('tbody tr').count()).toBe(2);
     const [file] = await Promise.all([page.waitForEvent('download'), page.click('text=CSV')]);
     expect(file.suggestedFilename()).toMatch(/^form_\w+\.csv$/);
 

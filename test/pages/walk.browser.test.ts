@@ -101,13 +101,13 @@ describe.skipIf(noBrowser)('a person without a terminal', { timeout: 120_000 }, 
     await mine.click('.tabs >> text=Charts');
     await see(mine, 'owner-charts');
     await mine.click('.tabs >> text=Answers');
-    expect(await mine.locator('tbody tr').count()).toBe(2);
+    await expect.poll(() => mine.locator('tbody tr').count()).toBe(2);
     await mine.click('tbody tr:first-child a');
     expect(await mine.textContent('main')).toContain('Walter Hahn');
     await mine.click('text=Delete this answer');
     await see(mine, 'owner-delete');
     await mine.click('main .actions button');
-    expect(await mine.locator('tbody tr').count()).toBe(1);
+    await expect.poll(() => mine.locator('tbody tr').count()).toBe(1);
 
     await mine.click('text=Settings');
     await mine.click('text=Close the form');
