@@ -1,21 +1,16 @@
-import { create, type DescMessage, type DescMethod, type Message } from '@bufbuild/protobuf';
+import { create, type DescMethod } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
   type ContextValues,
   createContextValues,
-  type HandlerContext,
-  type Interceptor,
-  type MethodImplSpec,
-  type ServiceImplSpec,
-  type StreamRequest,
   type StreamResponse,
   type Transport,
-  type UnaryRequest,
   type UnaryResponse,
 } from '@connectrpc/connect';
 import { accessLineKey } from '../telemetry/access-log.ts';
 import { clientAddressKey, continuationKey, hostKey } from './context.ts';
+import { type MethodCall, type MethodCalls, normalized } from './method-calls.ts';
 
 /**
  * A transport to services in this process: it runs the interceptors and the method on the message
@@ -24,18 +19,9 @@ import { clientAddressKey, continuationKey, hostKey } from './context.ts';
  * Its callers are the REST gateway and the hosted pages, so the headers `x-forwarded-for`, `host` and `x-continuation`
  * are believed. Messages are not copied: neither side may change one after handing it over.
  */
-export function createLocalTransport(services: ServiceImplSpec[], interceptors: Interceptor[]): Transport {
-  const chains = new Map<DescMethod, Call>();
-  for (const spec of services.flatMap(({ methods }) => Object.values(methods))) {
-    const innermost: Call = (req) => invoke(spec, req);
-    chains.set(
-      spec.method,
-      interceptors.reduceRight<Call>((next, intercept) => intercept(next), innermost),
-    );
-  }
-
-  function callOf(method: DescMethod): Call {
-    const call = chains.get(method);
+export function createLocalTransport(calls: MethodCalls): Transport {
+  function callOf(method: DescMethod): MethodCall {
+    const call = calls.get(method);
     if (call === undefined) throw new ConnectError(`${method.name} is not served`, Code.Unimplemented);
     return call;
   }
@@ -108,115 +94,3 @@ function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undef
   if (only === undefined) return new AbortController().signal;
   return signals.length === 1 ? only : AbortSignal.any(signals);
 }
-
-function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest): ReturnType<Call> {
-  const context = new LocalContext(req);
-  if (spec.kind !== 'unary' || req.stream) return invokeStream(spec, req, context);
-  const answer = (output: MessageInit) => {
-    const message = create(spec.method.output, output);
-    return { ...context.answer(), stream: false as const, method: spec.method, message };
-  };
-  // Not async: calls that wait would keep all of this.
-  try {
-    const output = spec.impl(req.message, context);
-    return output instanceof Promise ? output.then(answer) : Promise.resolve(answer(output));
-  } catch (error) {
-    return Promise.reject(error);
-  }
-}
-
-async function invokeStream(spec: MethodImplSpec, req: UnaryRequest | StreamRequest, context: LocalContext) {
-  if (spec.kind === 'client_streaming' && req.stream) {
-    const output = create(spec.method.output, await spec.impl(req.message, context));
-    return { ...context.answer(), stream: true as const, method: spec.method, message: single(output) };
-  }
-  if (spec.kind === 'server_streaming' && req.stream) {
-    const input = await only(req.message);
-    const message = normalized(spec.method.output, spec.impl(input, context));
-    return {
-      ...context.answer(),
-      stream: true as const,
-      method: spec.method,
-      message: endOnAbort(message, req.signal),
-    };
-  }
-  throw new ConnectError(`${spec.method.name} can't be called like this`, Code.Unimplemented);
-}
-
-/** The context that a method gets. What it may set is made on demand: most methods set nothing, and some wait long. */
-class LocalContext implements HandlerContext {
-  readonly #request: UnaryRequest | StreamRequest;
-  readonly protocolName = 'local';
-  #header: Headers | undefined;
-  #trailer: Headers | undefined;
-
-  constructor(request: UnaryRequest | StreamRequest) {
-    this.#request = request;
-  }
-
-  get method() {
-    return this.#request.method;
-  }
-  get service() {
-    return this.#request.service;
-  }
-  get signal() {
-    return this.#request.signal;
-  }
-  get requestMethod() {
-    return this.#request.requestMethod;
-  }
-  get requestHeader() {
-    return this.#request.header;
-  }
-  get values() {
-    return this.#request.contextValues;
-  }
-  get url() {
-    return this.#request.url;
-  }
-  get responseHeader() {
-    this.#header ??= new Headers();
-    return this.#header;
-  }
-  get responseTrailer() {
-    this.#trailer ??= new Headers();
-    return this.#trailer;
-  }
-  timeoutMs(): undefined {
-    return undefined;
-  }
-
-  /** What every answer has beside its message. */
-  answer() {
-    return { service: this.service, header: this.responseHeader, trailer: this.responseTrailer };
-  }
-}
-
-async function* normalized(
-  schema: DescMessage,
-  messages: AsyncIterable<MessageInit>,
-): AsyncGenerator<Message> {
-  for await (const message of messages) yield create(schema, message);
-}
-
-async function* single(message: Message): AsyncGenerator<Message> {
-  yield message;
-}
-
-/** Ends the method's work when the caller goes away, which only the signal shows. */
-async function* endOnAbort<T>(messages: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
-  for await (const message of messages) {
-    signal.throwIfAborted();
-    yield message;
-    signal.throwIfAborted();
-  }
-}
-
-async function only<T>(messages: AsyncIterable<T>): Promise<T> {
-  for await (const message of messages) return message;
-  throw new ConnectError('The request message is missing', Code.InvalidArgument);
-}
-
-type Call = ReturnType<Interceptor>;
-type MessageInit = Record<string, unknown>;

@@ -22,10 +22,11 @@ import {
 } from './authentication.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { createCallLog } from './logging.ts';
+import { createMethodCalls } from './method-calls.ts';
 import { callLimits, maxTimeoutMs, type ServingOptions } from './network/limits.ts';
 import { checkedGzip, refuseUnreadableMessages } from './network/message-check.ts';
 import { createRequestGate } from './network/request-gate.ts';
-import { answerUnaryGrpc } from './network/unary-grpc.ts';
+import { answerUnary } from './network/unary.ts';
 import { createOwnCallersCheck, type OwnCallersOptions } from './own-callers.ts';
 import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
 
@@ -61,14 +62,15 @@ export function createRpc(options: RpcOptions): Rpc {
   const specs = services.map(({ descriptor, implementation }) =>
     createServiceImplSpec(descriptor, implementation),
   );
+  const calls = createMethodCalls(specs, interceptors);
   return {
     routes(router) {
       for (const { method, impl } of specs.flatMap(({ methods }) => Object.values(methods))) {
         router.rpc(method, impl, optionsOf(method));
       }
-      answerUnaryGrpc(router, specs, optionsOf);
+      answerUnary(router, calls, optionsOf);
     },
-    transport: () => createLocalTransport(specs, interceptors),
+    transport: () => createLocalTransport(calls),
     admit: createAdmission(interceptors),
     identify: createIdentification(authentication),
   };

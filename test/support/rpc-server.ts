@@ -8,19 +8,20 @@ import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { limitsOf } from '../../src/domain/limits/message-limits.ts';
+import { createMethodCalls } from '../../src/rpc/method-calls.ts';
 import { callLimits, maxTimeoutMs } from '../../src/rpc/network/limits.ts';
 import { createRpcHandler } from '../../src/rpc/network/server.ts';
-import { answerUnaryGrpc } from '../../src/rpc/network/unary-grpc.ts';
+import { answerUnary } from '../../src/rpc/network/unary.ts';
 import { startListeners } from './listeners.ts';
 
 /**
  * Serves a Health service of the test's own on HTTP/1.1 and HTTP/2, without the interceptors of the
- * real services; `change` may do more to the router. With `unaryGrpcByConnect` all is left to Connect's handlers.
+ * real services; `change` may do more to the router. With `unaryByConnect` all is left to Connect's handlers.
  */
 export async function startRpcServer(
   check: Check,
   change: (router: ConnectRouter) => void = () => undefined,
-  { unaryGrpcByConnect = false } = {},
+  { unaryByConnect = false } = {},
 ) {
   const logged: string[] = [];
   const log = pino({}, { write: (line) => logged.push(line) });
@@ -34,7 +35,7 @@ export async function startRpcServer(
         ...ungated,
       };
       router.service(Health, { check }, options);
-      if (!unaryGrpcByConnect) answerUnaryGrpc(router, [spec], () => options);
+      if (!unaryByConnect) answerUnary(router, createMethodCalls([spec], []), () => options);
       change(router);
     },
     contextValues: createContextValues,

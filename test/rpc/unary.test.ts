@@ -268,8 +268,9 @@ describe('a method', () => {
 // But for the details of failures that Connect finds by itself, which have none there.
 describe('every answer', () => {
   const message = envelope(nothing);
-  const service = (name: string) =>
-    envelope(toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service: name })));
+  const health = (name: string) =>
+    toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema, { service: name }));
+  const service = (name: string) => envelope(health(name));
   const calls: [string, Uint8Array[], Record<string, string>][] = [
     ['a message', [message], {}],
     ['JSON', [envelope(Buffer.from('{"service":""}'))], { 'content-type': 'application/grpc+json' }],
@@ -290,39 +291,74 @@ describe('every answer', () => {
     return [`${what} by gRPC-Web`, frames, { ...headers, 'content-type': webType }] as (typeof calls)[number];
   });
 
-  it.each([...calls, ...byWeb])('is what Connect’s own handler gives: %s', async (_what, frames, headers) => {
-    const answering: Parameters<typeof startRpcServer>[0] = (
-      request,
-      { responseHeader, responseTrailer },
-    ) => {
-      const metadata = { 'x-after': 'failure' };
-      if (request.service === 'refused')
-        throw new ConnectError('Ünknown', Code.NotFound, metadata, [
-          { desc: FailureSchema, value: { reason: 1 } },
-        ]);
-      responseHeader.set('x-before', request.service);
-      responseTrailer.set('x-after', 'b');
-      return { status: Status.SERVING };
-    };
-    await using ours = await startRpcServer(answering);
-    await using theirs = await startRpcServer(answering, undefined, { unaryGrpcByConnect: true });
-    using toOurs = openHttp2(ours.grpcUrl);
-    using toTheirs = openHttp2(theirs.grpcUrl);
+  const proto = { 'content-type': 'application/proto' };
+  const json = { 'content-type': 'application/json' };
+  const byConnect = (
+    [
+      ['a message', [nothing], proto],
+      ['JSON', [Buffer.from('{"service":""}')], json],
+      [
+        'JSON with its charset',
+        [Buffer.from('{"service":""}')],
+        { 'content-type': 'Application/JSON; charset=utf-8' },
+      ],
+      ['JSON with an unknown field', [Buffer.from('{"other":1}')], json],
+      ['what is no JSON', [Buffer.from('{"service":')], json],
+      ['what is no message', [Uint8Array.of(0xff, 0xff)], proto],
+      ['a compressed message', [gzipSync(health('zip'))], { ...proto, 'content-encoding': 'gzip' }],
+      ['a message that is no gzip', [Uint8Array.of(1, 2)], { ...proto, 'content-encoding': 'gzip' }],
+      ['an unknown compression', [nothing], { ...proto, 'content-encoding': 'zstd' }],
+      ['a caller who reads gzip', [nothing], { ...proto, 'accept-encoding': 'br, gzip' }],
+      ['a long failure for who reads gzip', [health('long')], { ...proto, 'accept-encoding': 'gzip' }],
+      ['a time-out', [nothing], { ...proto, 'connect-timeout-ms': '5000' }],
+      ['a time-out that is too long', [nothing], { ...proto, 'connect-timeout-ms': '9999999999' }],
+      ['a time-out that is no number', [nothing], { ...proto, 'connect-timeout-ms': '5s' }],
+      ['a failure of the method', [health('refused')], proto],
+      ['a failure that was not meant for callers', [health('broken')], proto],
+      ['headers and trailers', [health('headers')], proto],
+      ['a stream of one message', [message], { 'content-type': 'application/connect+proto' }],
+      ['another type of content', [nothing], { 'content-type': 'application/xml' }],
+    ] satisfies typeof calls
+  ).map(([what, frames, headers]): (typeof calls)[number] => [`${what} by Connect`, frames, headers]);
 
-    const { headers: ourHeaders, ...answer } = await check(
-      frames,
-      { 'x-request-id': 'same', ...headers },
-      toOurs,
-    );
-    const { headers: theirHeaders, ...expected } = await check(
-      frames,
-      { 'x-request-id': 'same', ...headers },
-      toTheirs,
-    );
+  it.each([...calls, ...byWeb, ...byConnect])(
+    'is what Connect’s own handler gives: %s',
+    async (_what, frames, headers) => {
+      const answering: Parameters<typeof startRpcServer>[0] = (
+        request,
+        { responseHeader, responseTrailer },
+      ) => {
+        const metadata = { 'x-after': 'failure' };
+        if (request.service === 'refused')
+          throw new ConnectError('Ünknown', Code.NotFound, metadata, [
+            { desc: FailureSchema, value: { reason: 1 } },
+          ]);
+        if (request.service === 'long') throw new ConnectError('long '.repeat(500), Code.NotFound, metadata);
+        if (request.service === 'broken') throw new Error('the password is swordfish');
+        responseHeader.set('x-before', request.service);
+        responseTrailer.set('x-after', 'b');
+        return { status: Status.SERVING };
+      };
+      await using ours = await startRpcServer(answering);
+      await using theirs = await startRpcServer(answering, undefined, { unaryByConnect: true });
+      using toOurs = openHttp2(ours.grpcUrl);
+      using toTheirs = openHttp2(theirs.grpcUrl);
 
-    expect(answer).toEqual(expected);
-    expect({ ...ourHeaders, date: '' }).toEqual({ ...theirHeaders, date: '' });
-  });
+      const { headers: ourHeaders, ...answer } = await check(
+        frames,
+        { 'x-request-id': 'same', ...headers },
+        toOurs,
+      );
+      const { headers: theirHeaders, ...expected } = await check(
+        frames,
+        { 'x-request-id': 'same', ...headers },
+        toTheirs,
+      );
+
+      expect(answer).toEqual(expected);
+      expect({ ...ourHeaders, date: '' }).toEqual({ ...theirHeaders, date: '' });
+    },
+  );
 });
 
 const grpc = { 'content-type': 'application/grpc' };
