@@ -3,13 +3,12 @@ import {
   Code,
   ConnectError,
   type ContextValues,
-  createContextValues,
   type StreamResponse,
   type Transport,
   type UnaryResponse,
 } from '@connectrpc/connect';
 import { accessLineKey } from '../telemetry/access-log.ts';
-import { clientAddressKey, continuationKey, hostKey } from './context.ts';
+import { CallValues, clientAddressKey, continuationKey, hostKey } from './context.ts';
 import { type MethodCall, type MethodCalls, normalized } from './method-calls.ts';
 
 /**
@@ -79,7 +78,7 @@ const urls = new WeakMap<DescMethod, string>();
 
 /** What the headers of a call in this process say of its client. */
 export function contextOfHeader(header: Headers): ContextValues {
-  const contextValues = createContextValues();
+  const contextValues = new CallValues();
   const clientAddress = header.get('x-forwarded-for');
   if (clientAddress !== null) contextValues.set(clientAddressKey, clientAddress);
   contextValues.set(hostKey, header.get('host') ?? undefined);
