@@ -50,18 +50,20 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
   }
 
   return {
-    interceptor: (next) => async (req) => {
+    // Not async: calls that wait would keep its frame.
+    interceptor: (next) => (req) => {
       const startedAt = now();
-      try {
-        const response = await next(req);
+      const succeeded = (response: Response) => {
         if (response.stream) return { ...response, message: watched(response.message, req, startedAt) };
         if (log.isLevelEnabled?.('debug') ?? true) end(req, startedAt);
         return response;
-      } catch (error) {
+      };
+      const failed = (error: unknown) => {
         const failure = fail(req, startedAt, error);
         if (!req.stream) addReceived(failure, req.method.input, req.message);
         throw failure;
-      }
+      };
+      return next(req).then(succeeded, failed);
     },
     fail: (call, error) => fail(call, now(), error),
   };
@@ -106,6 +108,8 @@ export type CallLog = {
   /** Logs a call that fails before it comes to the interceptors, and returns what its caller gets. */
   fail(call: Call, error: unknown): ConnectError;
 };
+
+type Response = Awaited<ReturnType<ReturnType<Interceptor>>>;
 
 type Call = { method: DescMethod; header: Headers; contextValues: ContextValues; signal: AbortSignal };
 
