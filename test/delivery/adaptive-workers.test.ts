@@ -17,8 +17,9 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('sends less at once while the event loop is slow, and all again two seconds after', () => {
+it('sends less at once while the event loop is slow, and all again two seconds after', async () => {
   const workers = createAdaptiveWorkers(64);
+  await workers.measure(async () => undefined);
   const atRest = workers.current();
 
   for (let ticks = 0; ticks < 10; ticks += 1) pass({ lateMs: 60 });
@@ -46,6 +47,25 @@ it('sends less at once while the database is slow, and never nothing', async () 
   for (let ticks = 0; ticks < 20; ticks += 1) await tickWith(40);
 
   expect([least, workers.current()]).toEqual([1, 4]);
+  workers.stop();
+});
+
+it('ticks only while there is something to deliver', async () => {
+  const workers = createAdaptiveWorkers(64);
+  const atRest = vi.getTimerCount();
+
+  await workers.measure(async () => undefined);
+  pass();
+  const inUse = vi.getTimerCount();
+  for (let ticks = 0; ticks < 60; ticks += 1) pass();
+  const unused = vi.getTimerCount();
+  // Time without a tick is not lateness.
+  nowMs += 60_000;
+  await workers.measure(async () => undefined);
+  pass();
+
+  expect([atRest, inUse, unused, vi.getTimerCount()]).toEqual([0, 1, 0, 1]);
+  expect(workers.current()).toBe(64);
   workers.stop();
 });
 

@@ -10,19 +10,36 @@ export function createAdaptiveWorkers(max: number): AdaptiveWorkers {
   const min = Math.max(1, Math.floor(max / 8));
   let limit = max;
   let databaseMs = 0;
-  let expectedAt = performance.now() + TICK_MS;
-  const timer = setInterval(() => {
-    const lateMs = performance.now() - expectedAt;
-    expectedAt = performance.now() + TICK_MS;
-    const slow = lateMs > SLOW_LOOP_MS || databaseMs > SLOW_DATABASE_MS;
+  let expectedAt = 0;
+  let usedAt = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  function tick(): void {
+    const at = performance.now();
+    const slow = at - expectedAt > SLOW_LOOP_MS || databaseMs > SLOW_DATABASE_MS;
+    expectedAt = at + TICK_MS;
     databaseMs = 0;
     limit = slow ? Math.max(min, limit * DECREASE) : Math.min(max, limit + max / INCREASES);
-  }, TICK_MS);
-  timer.unref();
+    if (limit === max && at - usedAt > UNUSED_MS) stop();
+  }
+
+  /** An idle process has nothing to measure. */
+  function keepTicking(): void {
+    usedAt = performance.now();
+    if (timer !== undefined) return;
+    expectedAt = usedAt + TICK_MS;
+    timer = setInterval(tick, TICK_MS).unref();
+  }
+
+  function stop(): void {
+    clearInterval(timer);
+    timer = undefined;
+  }
 
   return {
     current: () => Math.floor(limit),
     async measure(work) {
+      keepTicking();
       const begun = performance.now();
       try {
         return await work();
@@ -30,11 +47,14 @@ export function createAdaptiveWorkers(max: number): AdaptiveWorkers {
         databaseMs = Math.max(databaseMs, performance.now() - begun);
       }
     },
-    stop: () => clearInterval(timer),
+    stop,
   };
 }
 
 const TICK_MS = 100;
+
+/** Longer than any pause of a loop that has something to deliver. */
+const UNUSED_MS = 5_000;
 
 /** A turn of the event loop that serves some hundred requests. */
 const SLOW_LOOP_MS = 40;
