@@ -82,7 +82,7 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
        where place <= coalesce(r.free, "perReceiver")
      ),
      picked as materialized (
-       select d.id, fitting.place, fitting.due_at
+       select ${pickedColumns}, fitting.place, fitting.due_at
        from fitting cross join places join delivery_queue d on d.id = fitting.id
          left join free_shares s on s.share = fitting.share
        where ${fitsShare} and ${isFree} and d.due_at <= now()
@@ -155,7 +155,7 @@ export async function claimInTurn(
          ) as due
      ),
      picked as materialized (
-       select d.id, share_place from (
+       select ${pickedColumns}, share_place from (
          select found.*, row_number() over (partition by share order by due_at) as share_place,
            row_number() over (partition by share, is_unknown order by due_at) as unknown_place
          from found
@@ -204,34 +204,38 @@ const isFull = '(s.free <= 0 or s.unknown <= 0)';
 const fitsShare = `share_place <= coalesce(s.free, "perShare")
   and (not is_unknown or unknown_place <= coalesce(s.unknown, "perShareUnknown"))`;
 
+/** Of the rows `d`: what they are measured by. */
+const pickedColumns = 'd.id, d.event_id, d.channel, d.mail';
+
 /**
  * Takes the first of the `picked` ones, as many as have no more bytes together than there is room for, and at
- * least one. By an array, since a join is planned as a scan of the whole table while that is small.
+ * least one.
  */
 function takenInOrderOf(order: string): string {
   return `taken as materialized (
-  select id from places, (
-    select p.id, row_number() over in_order as number,
-      sum(coalesce(octet_length(e.body), octet_length(q.mail::text), 0)) over in_order as total_bytes
-    from picked p join delivery_queue q on q.id = p.id
-      left join events e on e.id = q.event_id and q.channel = 'webhook'
+  select id, body, traceparent from places, (
+    select p.id, e.traceparent, case when p.channel = 'webhook' then e.body end as body,
+      row_number() over in_order as number,
+      sum(coalesce(octet_length(case when p.channel = 'webhook' then e.body else p.mail::text end), 0)) over in_order
+        as total_bytes
+    from picked p left join events e on e.id = p.event_id
     window in_order as (order by ${order}, p.id)
   ) as sized
   where number = 1 or total_bytes <= places.bytes
 ), claimed as (
   update delivery_queue d
   set leased_until = now() + $4 * interval '1 second'
-  where d.id = any (array(select id from taken))
-  returning d.*
+  from taken t
+  where d.id = t.id
+  returning d.*, t.body, t.traceparent
 )`;
 }
 
-const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.webhook_id, c.share, c.channel, c.kind, c.receiver,
+const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
   c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
-  case when c.channel = 'webhook' then e.body end as body, e.traceparent, ${webhookColumns}`;
+  c.body, c.traceparent, ${webhookColumns}`;
 
-const claimJoins = `left join events e on e.id = c.event_id
-  left join webhooks w on w.id = c.webhook_id
+const claimJoins = `left join webhooks w on w.id = c.webhook_id
     and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))`;
 
 function claimsOf(rows: Row[]): Claim[] {

@@ -12,98 +12,7 @@ import { shareOf } from './delivery-queue-table.ts';
  * Returns what has changed for webhooks.
  */
 export async function settleDeliveries(db: Queries, results: DeliveryResult[]): Promise<HealthChange[]> {
-  const rows = await db.execute(
-    `with result as materialized (
-       select * from json_to_recordset($1::json) as r(
-         id text, lease timestamptz, status text, delay_ms double precision, tried boolean, advances boolean,
-         attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
-     ),
-     finished as (
-       delete from delivery_queue q using result r
-       where q.id = any(array(select id from result)) and ${isOfResult} and r.status <> 'pending'
-       returning q.*, r.status, r.tried, r.error as result_error
-     ),
-     logged as (
-       insert into deliveries
-         (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status, attempt_count,
-          created_at, last_attempt_at, delivered_at, response_status, error, attempt_id, duration_ms, response_body)
-       select f.id, f.project_id, f.form_id, f.event_id, f.webhook_id, f.channel, f.kind, f.receiver, f.url, f.status,
-         f.attempt_count + f.tried::int, f.created_at,
-         case when f.tried then r.started_at else f.last_attempt_at end,
-         case when f.status = 'delivered' then now() end,
-         case when f.tried then r.response_status else f.response_status end, f.result_error,
-         case when f.status = 'delivered' then r.attempt_id end,
-         case when f.status = 'delivered' then r.duration_ms end,
-         case when f.status = 'delivered' then r.response_body end
-       from finished f join result r on r.id = f.id
-       where f.kind <> 'sign_in' or r.tried
-     ),
-     untried as materialized (
-       select r.id, w.open_until from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
-       where r.status = 'pending' and not r.tried and w.open_until > now()
-     ),
-     postponed as (
-       update delivery_queue q set
-         due_at = ${toMillisecond(
-           `case when u.id is null then now() + r.delay_ms * interval '1 millisecond' else ${postponedTo('u.open_until')} end`,
-         )},
-         postponed = q.postponed or u.id is not null,
-         first_lease_until = null,
-         leased_until = null,
-         attempt_count = q.attempt_count + r.tried::int,
-         step = q.step + r.advances::int,
-         last_attempt_at = case when r.tried then r.started_at else q.last_attempt_at end,
-         response_status = case when r.tried then r.response_status else q.response_status end,
-         error = case when u.id is null then r.error else '${POSTPONED_ERROR}' end
-       from result r left join untried u on u.id = r.id
-       where q.id = any(array(select id from result)) and ${isOfResult} and r.status = 'pending'
-       returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried
-     ),
-     settled as (
-       select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried from finished
-       union all
-       select id, attempt_count, webhook_id, status, tried from postponed
-     ),
-     failures as (
-       insert into attempts
-         (id, delivery_id, number, status, response_status, error, response_body, duration_ms, started_at)
-       select r.attempt_id, r.id, s.attempt_count, 'failed', r.response_status, r.error, r.response_body,
-         r.duration_ms, r.started_at
-       from settled s join result r on r.id = s.id where r.tried and s.status <> 'delivered'
-     ),
-     tried as (
-       select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries
-       from settled where tried and webhook_id is not null group by webhook_id
-     ),
-     health as (
-       select tried.*, w.open_until as was_open_until,
-         not works and not w.keyless and w.failures_in_row + tries >= ${FAILURES_TO_OPEN}
-           and coalesce(w.open_until <= now(), true) as opens
-       from tried join webhooks w on w.id = tried.webhook_id
-     )
-     update webhooks w set
-       last_success_at = case when h.works then now() else w.last_success_at end,
-       failing_since = case when h.works then null else coalesce(w.failing_since, now()) end,
-       failures_before_success = w.failures_before_success
-         + case when h.works or w.last_success_at is not null then 0 else h.tries end,
-       failures_in_row = case when h.works then 0 else w.failures_in_row + h.tries end,
-       open_until = case when h.works then null when h.opens then ${opensUntil} else w.open_until end
-     from health h
-     where w.id = h.webhook_id and (
-       not h.works
-       or w.failing_since is not null
-       or w.last_success_at is null
-       or w.last_success_at < now() - interval '1 minute'
-     )
-     returning w.id, ${shareOf('w.project_id', 'w.keyless')} as share,
-       w.active and not h.works and w.failing_since <= now() - ${TOO_LONG} as too_long,
-       w.active and w.keyless and w.last_success_at is null
-         and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
-       case when h.opens then w.open_until end as opened_until,
-       h.works and h.was_open_until is not null as closed`,
-    [JSON.stringify(results.map(columnsOf))],
-    { prepared: true },
-  );
+  const rows = await db.execute(SETTLE, [JSON.stringify(results.map(columnsOf))], { prepared: true });
   return rows.flatMap((row): HealthChange[] => {
     const id = String(row.id);
     const openUntil = timeOrNull(row.opened_until);
@@ -133,6 +42,96 @@ const opensUntil = toMillisecond(
 
 /** How often the webhook of a form made without a key may fail before it has ever worked. */
 const KEYLESS_FAILURES = 10;
+
+/** Made once: a text of this length takes a while to make, and to be found among those that are prepared. */
+const SETTLE = `with result as materialized (
+  select * from json_to_recordset($1::json) as r(
+    id text, lease timestamptz, status text, delay_ms double precision, tried boolean, advances boolean,
+    attempt_id text, started_at timestamptz, duration_ms int, response_status int, error text, response_body text)
+),
+finished as (
+  delete from delivery_queue q using result r
+  where ${isOfResult} and r.status in ('delivered', 'failed')
+  returning q.*, r.status, r.tried, r.error as result_error
+),
+logged as (
+  insert into deliveries
+    (id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, status, attempt_count,
+     created_at, last_attempt_at, delivered_at, response_status, error, attempt_id, duration_ms, response_body)
+  select f.id, f.project_id, f.form_id, f.event_id, f.webhook_id, f.channel, f.kind, f.receiver, f.url, f.status,
+    f.attempt_count + f.tried::int, f.created_at,
+    case when f.tried then r.started_at else f.last_attempt_at end,
+    case when f.status = 'delivered' then now() end,
+    case when f.tried then r.response_status else f.response_status end, f.result_error,
+    case when f.status = 'delivered' then r.attempt_id end,
+    case when f.status = 'delivered' then r.duration_ms end,
+    case when f.status = 'delivered' then r.response_body end
+  from finished f join result r on r.id = f.id
+  where f.kind <> 'sign_in' or r.tried
+),
+untried as materialized (
+  select r.id, w.open_until from result r join delivery_queue q on q.id = r.id join webhooks w on w.id = q.webhook_id
+  where r.status = 'pending' and not r.tried and w.open_until > now()
+),
+postponed as (
+  update delivery_queue q set
+    due_at = ${toMillisecond(
+      `case when u.id is null then now() + r.delay_ms * interval '1 millisecond' else ${postponedTo('u.open_until')} end`,
+    )},
+    postponed = q.postponed or u.id is not null,
+    first_lease_until = null,
+    leased_until = null,
+    attempt_count = q.attempt_count + r.tried::int,
+    step = q.step + r.advances::int,
+    last_attempt_at = case when r.tried then r.started_at else q.last_attempt_at end,
+    response_status = case when r.tried then r.response_status else q.response_status end,
+    error = case when u.id is null then r.error else '${POSTPONED_ERROR}' end
+  from result r left join untried u on u.id = r.id
+  where ${isOfResult} and r.status = 'pending'
+  returning q.id, q.attempt_count, q.webhook_id, r.status, r.tried
+),
+settled as (
+  select id, attempt_count + tried::int as attempt_count, webhook_id, status, tried from finished
+  union all
+  select id, attempt_count, webhook_id, status, tried from postponed
+),
+failures as (
+  insert into attempts
+    (id, delivery_id, number, status, response_status, error, response_body, duration_ms, started_at)
+  select r.attempt_id, r.id, s.attempt_count, 'failed', r.response_status, r.error, r.response_body,
+    r.duration_ms, r.started_at
+  from settled s join result r on r.id = s.id where r.tried and s.status <> 'delivered'
+),
+tried as (
+  select webhook_id, bool_or(status = 'delivered') as works, count(*) as tries
+  from settled where tried and webhook_id is not null group by webhook_id
+),
+health as (
+  select tried.*, w.open_until as was_open_until,
+    not works and not w.keyless and w.failures_in_row + tries >= ${FAILURES_TO_OPEN}
+      and coalesce(w.open_until <= now(), true) as opens
+  from tried join webhooks w on w.id = tried.webhook_id
+)
+update webhooks w set
+  last_success_at = case when h.works then now() else w.last_success_at end,
+  failing_since = case when h.works then null else coalesce(w.failing_since, now()) end,
+  failures_before_success = w.failures_before_success
+    + case when h.works or w.last_success_at is not null then 0 else h.tries end,
+  failures_in_row = case when h.works then 0 else w.failures_in_row + h.tries end,
+  open_until = case when h.works then null when h.opens then ${opensUntil} else w.open_until end
+from health h
+where w.id = h.webhook_id and (
+  not h.works
+  or w.failing_since is not null
+  or w.last_success_at is null
+  or w.last_success_at < now() - interval '1 minute'
+)
+returning w.id, ${shareOf('w.project_id', 'w.keyless')} as share,
+  w.active and not h.works and w.failing_since <= now() - ${TOO_LONG} as too_long,
+  w.active and w.keyless and w.last_success_at is null
+    and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
+  case when h.opens then w.open_until end as opened_until,
+  h.works and h.was_open_until is not null as closed`;
 
 function columnsOf(result: DeliveryResult) {
   const { id, lease, status, delayMs, error, attempt, advances = attempt !== undefined } = result;
