@@ -18,8 +18,8 @@ import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc
 import { type AccessLog, countBytes } from './telemetry/access-log.ts';
 
 /**
- * What the listeners do with requests: `http` answers those of HTTP/1.1, RPCs, pages and REST alike, and `grpc` those of
- * HTTP/2, which are RPCs. The others tell whose connections and bodies are counted together.
+ * What the listeners do with requests: `http` answers those of HTTP/1.1, RPCs, pages and REST alike, and `grpc` those
+ * of HTTP/2, which are RPCs. The others tell whose connections and bodies are counted together.
  */
 export function createRequestHandlers(config: Config, parts: Parts): RequestHandlers {
   return {

@@ -37,7 +37,9 @@ export async function sendPieces(
   }
 }
 
-/** Sends the bytes in the messages that an RPC answers with, of which the first was taken already; then ends the call. */
+/**
+ * Sends the bytes in the messages that an RPC answers with, of which the first was taken already; then ends the call.
+ */
 export async function sendMessages<T>(
   response: Response,
   first: IteratorResult<T>,

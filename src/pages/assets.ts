@@ -72,7 +72,10 @@ function read(path: string): string {
   return readFileSync(new URL(path, import.meta.url), 'utf8');
 }
 
-/** `./browser/page.ts` → `pages/browser/page.js`, `../domain/conditions/condition.ts` → `domain/conditions/condition.js`. */
+/**
+ * `./browser/page.ts` → `pages/browser/page.js`, `../domain/conditions/condition.ts` →
+ * `domain/conditions/condition.js`.
+ */
 function scriptPath(module: string): string {
   return module
     .replace(/^\.\.\//, '')

@@ -84,7 +84,10 @@ export type PageExchange = {
   response: Response;
   /** The address of the pages, without a slash at the end. */
   hostedUrl: string;
-  /** The session, or the form for its visitors, that the page belongs to, once it is known: error pages look like its form. */
+  /**
+   * The session, or the form for its visitors, that the page belongs to, once it is known: error pages look like its
+   * form.
+   */
   session: HostedSession | undefined;
 };
 

@@ -5,7 +5,9 @@ import { firstCommand } from './first-command.ts';
 import type { HandlePage } from './handler.ts';
 import { renderPage, rootOf } from './layout.ts';
 
-/** Answers GET on the service's address: what this is, and where to go. In English, as the documents that it leads to. */
+/**
+ * Answers GET on the service's address: what this is, and where to go. In English, as the documents that it leads to.
+ */
 export function showHome({ baseUrl, allowPublicCreate }: HomeOptions): HandlePage {
   const command = firstCommand(baseUrl, allowPublicCreate ? undefined : 'hfs_…');
   return async ({ request, response }) => {

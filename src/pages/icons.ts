@@ -1,6 +1,8 @@
 import { Html } from '../text/html.ts';
 
-/** A picture above the title of a page that says how something stands. Readers of the page get the same from its words. */
+/**
+ * A picture above the title of a page that says how something stands. Readers of the page get the same from its words.
+ */
 export function icon(name: IconName): Html {
   const marks: Record<IconName, string> = {
     done: '<path d="M15 24.5l6.5 6.5L33.5 18"/>',

@@ -82,7 +82,9 @@ export async function findKeyByHash(db: Queries, secretHash: string): Promise<Ke
   return db.read((em) => em.findOne(KeyEntity, valid));
 }
 
-/** Makes a look-up of whether there is a key with this SHA-256 (hex), expired or not: one query each tenth of a second. */
+/**
+ * Makes a look-up of whether there is a key with this SHA-256 (hex), expired or not: one query each tenth of a second.
+ */
 export function createKeyCheck(db: Queries): (secretHash: string) => Promise<boolean> {
   const loader = new DataLoader<string, boolean>(
     async (hashes) => {

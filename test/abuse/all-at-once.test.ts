@@ -76,7 +76,9 @@ async function givenTargets(service: AttackedService, formId: string, silentUrl:
   return { url: service.url, grpcUrl: service.grpcUrl, formId, uploadForm, silentUrl };
 }
 
-/** A process of its own, after everything else by the scheduler's priority: it is to harm the service by what it asks. */
+/**
+ * A process of its own, after everything else by the scheduler's priority: it is to harm the service by what it asks.
+ */
 function startAttackers(targets: Targets): ChildProcess {
   const script = join(import.meta.dirname, 'attackers-process.ts');
   return spawn('nice', ['-n', '5', process.execPath, script, JSON.stringify(targets)], {

@@ -214,7 +214,9 @@ async function primaryOf(nodes: Node[]): Promise<Node | undefined> {
   return undefined;
 }
 
-/** Whether both standbys follow the primary, and one of them, if it is to be so, has each commit before it is answered. */
+/**
+ * Whether both standbys follow the primary, and one of them, if it is to be so, has each commit before it is answered.
+ */
 async function isWhole(nodes: Node[], synchronous: boolean): Promise<boolean> {
   const primary = await primaryOf(nodes);
   const replication = primary && (await jsonOf(`${urlOf(primary.restPort)}/patroni`))?.replication;

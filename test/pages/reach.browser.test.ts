@@ -128,7 +128,9 @@ const moving = `[...document.querySelectorAll('*')].filter((element) => {
   return longest > 0.02 || (animationName !== 'none' && parseFloat(animationDuration) > 0.02);
 }).map(({ tagName, className }) => tagName + ' ' + className + ' moves').slice(0, 5)`;
 
-/** Goes through the page by the Tab key; gives the stops that do not show that they have the focus, or are not in view. */
+/**
+ * Goes through the page by the Tab key; gives the stops that do not show that they have the focus, or are not in view.
+ */
 async function stopsWithoutRing(page: Page): Promise<string[]> {
   const problems: string[] = [];
   await page.evaluate('document.activeElement?.blur()');

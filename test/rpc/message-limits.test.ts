@@ -42,7 +42,9 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]();
 });
 
-/** Sends one message, to CreateSubmission without a key, in a protocol, and tells the code of the answer; 0 is success. */
+/**
+ * Sends one message, to CreateSubmission without a key, in a protocol, and tells the code of the answer; 0 is success.
+ */
 const protocols: [string, (message: MessageBytes, to?: Target) => Promise<number>][] = [
   ['Connect', ({ bytes, json, gzip }, to) => connectCode(json ? 'json' : 'proto', bytes, gzip, to)],
   ['gRPC', ({ bytes, json, gzip }, to) => grpcCode('grpc', json, bytes, gzip, to)],

@@ -15,7 +15,9 @@ import { until } from '../support/until.ts';
 const TABLES =
   'submissions|events|deliveries|attempts|delivery_queue|sessions|uploads|forms|form_versions|form_counters|webhooks';
 
-/** What restricts a reference to rows of one project: its id, or one that begins with its time or belongs to one form. */
+/**
+ * What restricts a reference to rows of one project: its id, or one that begins with its time or belongs to one form.
+ */
 const RESTRICTING = 'id|project_id|form_id|webhook_id|event_id|session_id|submission_id|delivery_id';
 
 /** What may look at rows of all projects, as docs/scaling.md lists it: each process looks for work. */

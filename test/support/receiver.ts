@@ -5,8 +5,8 @@ import { text } from 'node:stream/consumers';
 import { until } from './until.ts';
 
 /**
- * Starts a receiver of webhooks on 127.0.0.1, on a free port if none is given. It keeps what arrives, whole and in order,
- * and answers as told: by default 204.
+ * Starts a receiver of webhooks on 127.0.0.1, on a free port if none is given. It keeps what arrives, whole and in
+ * order, and answers as told: by default 204.
  */
 export async function startReceiver(
   answer: Answerer = (_, response) => void response.writeHead(204).end(),

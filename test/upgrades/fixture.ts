@@ -18,7 +18,9 @@ export function writeFixture({ rows, ...head }: Fixture): void {
   writeFileSync(fileOf(head.migration), `${about}\n-- ${JSON.stringify(head)}\n\n${rows}`);
 }
 
-/** Reads what versions ask of the database while they serve, each statement with the last migration of the newest one. */
+/**
+ * Reads what versions ask of the database while they serve, each statement with the last migration of the newest one.
+ */
 export function readStatements(): Statement[] {
   if (!existsSync(STATEMENTS)) return [];
   const lines = readFileSync(STATEMENTS, 'utf8').trimEnd().split('\n');

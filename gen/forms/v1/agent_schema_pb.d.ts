@@ -62,7 +62,8 @@ export declare type AgentSchema = Message<"forms.v1.AgentSchema"> & {
   jsonSchema?: JsonObject | undefined;
 
   /**
-   * Made-up answers of that shape, the least that must be given; what nothing can be made up for, such as a file, is left out.
+   * Made-up answers of that shape, the least that must be given, without what nothing can be made up for, such as a
+   * file.
    *
    * @generated from field: google.protobuf.Struct example = 7;
    */

@@ -955,8 +955,8 @@ export declare const GetAgentSchemaRequestSchema: GenMessage<GetAgentSchemaReque
  */
 export declare type GetAgentSchemaResponse = Message<"forms.v1.GetAgentSchemaResponse"> & {
   /**
-   * With `include_definition`: the form, with its definition. Callers without a key, where none is required, get its id, name,
-   * slug and version, and the definition without its delivery.
+   * With `include_definition`: the form, with its definition. Callers without a key, where none is required, get its
+   * id, name, slug and version, and the definition without its delivery.
    *
    * @generated from field: forms.v1.Form form = 1;
    */

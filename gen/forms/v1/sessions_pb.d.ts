@@ -652,11 +652,11 @@ export declare const SessionsService: GenService<{
   /**
    * Opens a session of a published form. Scope `sessions:write`.
    *
-   * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields, for answers that do not
-   * fit or that only a person may give, and for required ones of agents that are missing; with `NOT_FOUND` if there is no such published form, and with `FAILED_PRECONDITION` if it
-   * takes no more submissions. Repeating a call with the same `idempotency_key` returns the session
-   * of the first call, as it is now; using the key for another request of the form fails with
-   * `ALREADY_EXISTS`.
+   * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields, for answers that do not fit or that only a
+   * person may give, and for required ones of agents that are missing; with `NOT_FOUND` if there is no such published
+   * form, and with `FAILED_PRECONDITION` if it takes no more submissions. Repeating a call with the same
+   * `idempotency_key` returns the session of the first call, as it is now; using the key for another request of the
+   * form fails with `ALREADY_EXISTS`.
    *
    * @generated from rpc forms.v1.SessionsService.CreateSession
    */

@@ -22,7 +22,7 @@ export async function writeArchive(
     await pipeline(
       packTar(sources, { filter: isWanted }),
       counting(onBytes),
-      // Files of a database shrink to a fraction at every level, and the first takes a third of the time of the usual one.
+      // Files of a database shrink to a fraction at every level, and the first takes a third of the usual one's time.
       createGzip({ level: 1 }),
       createWriteStream(partial, { mode: 0o600, flags: 'w' }),
     );

@@ -128,8 +128,8 @@ function signatureSchema(field: Field): JsonObject {
 }
 
 /**
- * The least that is to be answered, or all if nothing must be. Conditions name earlier fields only, so one pass in order
- * knows all that they ask about.
+ * The least that is to be answered, or all if nothing must be. Conditions name earlier fields only, so one pass in
+ * order knows all that they ask about.
  */
 function exampleOf(fields: Field[], samples: Answers): Answers {
   const example: Answers = {};

@@ -6,9 +6,9 @@ import type { JsonObject } from '../json/json.ts';
 /**
  * The JSON Schema (2020-12) of the answers to a form, for agents and their tools.
  *
- * As strict as `checkAnswers` where JSON Schema can say it. It can't say: which fields are visible
- * (such fields are never `required` here), which fields only a person may answer (they are `readOnly`), which days a month has, bounds of times, the finer
- * points of URLs, and patterns that only RE2 knows. An empty text or list as "no answer" is left
+ * As strict as `checkAnswers` where JSON Schema can say it. It can't say: which fields are visible (such fields are
+ * never `required` here), which fields only a person may answer (they are `readOnly`), which days a month has, bounds
+ * of times, the finer points of URLs, and patterns that only RE2 knows. An empty text or list as "no answer" is left
  * out; null says the same.
  */
 export function answersSchema(definition: FormDefinition): JsonObject {

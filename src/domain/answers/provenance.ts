@@ -5,7 +5,9 @@ import { canonicalJson } from '../json/canonical.ts';
 import { isObject, isScalar, type Json } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 
-/** How an answer came: from the hosted page, by a call or an HTML form, as it was prefilled, or as the field's default. */
+/**
+ * How an answer came: from the hosted page, by a call or an HTML form, as it was prefilled, or as the field's default.
+ */
 export const answerChannels = ['human', 'api', 'prefill', 'default'] as const;
 
 /**
@@ -38,8 +40,8 @@ export function originsOf(submission: Submitted, held?: Held): StoredOrigin[] {
 }
 
 /**
- * The origin of an answer that a page posted: its own if it is what the page began with, undefined if that is not known,
- * else the person.
+ * The origin of an answer that a page posted: its own if it is what the page began with, undefined if that is not
+ * known, else the person.
  */
 export function originOnPage(field: Field, answer: Json, held: Held, at: string): Origin | undefined {
   const { id, defaultValue } = field;
@@ -107,8 +109,8 @@ function sameAnswer({ type }: Pick<Field, 'type'>, left: Json, right: Json): boo
 }
 
 /**
- * The origin of each answer by field id, in their order, of those that are known. `at` is when the submission or the session was made.
- * Fields with the same origin share one object.
+ * The origin of each answer by field id, in their order, of those that are known. `at` is when the submission or the
+ * session was made. Fields with the same origin share one object.
  */
 export function expand(stored: readonly StoredOrigin[], ids: readonly string[], at: string): Provenance {
   const named = new Map<string, Origin>();

@@ -1,9 +1,8 @@
 import { mailboxOf } from '../addresses/mailbox.ts';
 
 /**
- * What a mail that asks an address to confirm something about a form counts against, in the order in which
- * allowances are taken. What strangers ask in the name of forms made without a key doesn't use up what owners with a key
- * may ask.
+ * What a mail that asks an address to confirm something about a form counts against, in the order in which allowances
+ * are taken. What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask.
  */
 export function requestAllowances({ createdBy, createdFrom }: Origin, address: string): RequestAllowance[] {
   const kind = createdBy === 'public' ? 'request_keyless' : 'request';

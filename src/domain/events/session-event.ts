@@ -4,7 +4,10 @@ import type { JsonObject } from '../json/json.ts';
 import type { SessionFacts } from './bodies.ts';
 import { eventTypes } from './index.ts';
 
-/** The event that tells of a session's end without a submission, to be stored in the same commit. `at` is in milliseconds. */
+/**
+ * The event that tells of a session's end without a submission, to be stored in the same commit. `at` is in
+ * milliseconds.
+ */
 export function sessionEvent(
   type: 'session.expired' | 'session.cancelled',
   session: EndedSession,

@@ -81,7 +81,9 @@ export const phone: FieldTypeRules<TextField> = {
   sample: () => '+1 555 0100',
 };
 
-/** Reads the last of the values of an input, as of the usual pair of a hidden and a ticked one; line breaks become LF. */
+/**
+ * Reads the last of the values of an input, as of the usual pair of a hidden and a ticked one; line breaks become LF.
+ */
 export function readText(values: readonly string[]): string {
   return (values.at(-1) ?? '').replace(/\r\n?/g, '\n');
 }

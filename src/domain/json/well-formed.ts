@@ -12,8 +12,8 @@ export function textProblem(text: string): string | undefined {
 }
 
 /**
- * What is wrong with the texts, numbers, keys and depth of any JSON value; `path` is put before each place. JSON can
- * not say NaN, and what it says of a number can be too large for one.
+ * What is wrong with the texts, numbers, keys and depth of any JSON value; `path` is put before each place. JSON can't
+ * say NaN, and what it says of a number can be too large for one.
  *
  * Never throws: it does not recurse, calls no method of the value, stops at what is too deep (and so at
  * circles), and returns a hundred problems at most.

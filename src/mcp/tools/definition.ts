@@ -4,7 +4,10 @@ import { contentError } from '../../http/errors.ts';
 import type { Exchange } from '../exchange.ts';
 import { jsonObject } from '../tool.ts';
 
-/** The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the resource. */
+/**
+ * The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the
+ * resource.
+ */
 export const definition = jsonObject
   .meta({
     required: ['name', 'slug', 'fields', 'delivery'],

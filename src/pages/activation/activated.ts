@@ -9,8 +9,8 @@ import { languageOf, renderMessage } from '../messages.ts';
 import { renderShare } from '../share.ts';
 
 /**
- * The page after an activation, which says how to share the form. `webhookSecret` is empty unless one was made; if `answersWait`, answers are
- * mailed once the address has confirmed.
+ * The page after an activation, which says how to share the form. `webhookSecret` is empty unless one was made; if
+ * `answersWait`, answers are mailed once the address has confirmed.
  */
 export function renderActivated(activated: Activated, request: IncomingMessage): Page {
   const language = languageOf(request);

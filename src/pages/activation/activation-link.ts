@@ -33,7 +33,9 @@ function renderUsedLink(request: IncomingMessage): Page {
   return renderMessage({ request, language, icon: 'problem', title, text });
 }
 
-/** The page that asks for the address; `refused`, where an address came that is none: then the form's name is not known. */
+/**
+ * The page that asks for the address; `refused`, where an address came that is none: then the form's name is not known.
+ */
 export function renderActivation(request: IncomingMessage, { formName }: { formName?: string }): Page {
   const language = languageOf(request);
   const { words } = language;

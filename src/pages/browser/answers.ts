@@ -52,7 +52,10 @@ function inputsIn(field: Element, id: string): Input[] {
   });
 }
 
-/** The texts of inputs as the answer they stand for, as the server reads them; of several parts only whether there is one. */
+/**
+ * The texts of inputs as the answer they stand for, as the server reads them; of several parts only whether there is
+ * one.
+ */
 function typed(type: string, id: string, inputs: Input[]): unknown {
   const values = inputs.filter(({ name }) => name === id).map(({ value }) => value);
   const others = inputs.filter(({ name }) => name !== id).map(({ value }) => value.trim());

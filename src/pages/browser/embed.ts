@@ -1,7 +1,8 @@
 /*
- * Puts a form in the place of its own tag: <script src="…/embed.js" data-form="form_…"></script>, or a session of one by
- * data-session. With data-popup="Words" there is a button with these words, which opens the form in a dialog.
- * data-query="source=shop" fills in fields by id, data-title names the frame, data-close the button that closes the dialog.
+ * Puts a form in the place of its own tag: <script src="…/embed.js" data-form="form_…"></script>, or a session of one
+ * by data-session. With data-popup="Words" there is a button with these words, which opens the form in a dialog.
+ * data-query="source=shop" fills in fields by id, data-title names the frame, data-close the button that closes the
+ * dialog.
  *
  * The frame is as high as the form. The form's `embedOrigins` must name the page's origin.
  */

@@ -192,7 +192,9 @@ function textsOf(data: FormData): [string, string][] {
   return [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
 }
 
-/** Reports the page's height and the key that closes dialogs, and nothing of the answers, to the page that frames it. */
+/**
+ * Reports the page's height and the key that closes dialogs, and nothing of the answers, to the page that frames it.
+ */
 function tellHeight(): void {
   if (window.parent === window) return;
   document.documentElement.classList.add('embedded');

@@ -1,4 +1,6 @@
-/** Lets a person order the options of rankings without a reload: with the buttons, or by dragging an option by its grip. */
+/**
+ * Lets a person order the options of rankings without a reload: with the buttons, or by dragging an option by its grip.
+ */
 export function prepareRankings(root: Element, changed: () => void): void {
   for (const list of root.querySelectorAll<HTMLElement>('ol[data-ranking]')) {
     list.onclick = (event) => {

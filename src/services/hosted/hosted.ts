@@ -30,7 +30,9 @@ import { repeatedSubmission } from './repeated-submission.ts';
 import { saveAnswers } from './saving.ts';
 import { visitorMethods } from './visitors.ts';
 
-/** Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts. */
+/**
+ * Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts.
+ */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
     getHostedSession: (request, call) => getHostedSession(context, request, call),

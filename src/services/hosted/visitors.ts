@@ -33,7 +33,10 @@ import { issueToken, isTooQuick, nonceOf } from './page-token.ts';
 import { saveAnswers } from './saving.ts';
 import { formOfPage, readPrefill, sessionOfVisitor, visitWith } from './visit.ts';
 
-/** The RPCs for whoever visits a form's own page: they show and take, and store a session when there is something to keep. */
+/**
+ * The RPCs for whoever visits a form's own page: they show and take, and store a session when there is something to
+ * keep.
+ */
 export function visitorMethods(context: ServiceContext): VisitorMethods {
   return {
     getHostedForm: (request, call) => getHostedForm(context, request, call),

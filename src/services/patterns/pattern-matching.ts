@@ -5,8 +5,8 @@ import { createPatternThreads, type PatternTask, type ThreadOptions } from './pa
 /**
  * Runs checks that match patterns of forms: at once as long as that is cheap, else in worker threads.
  *
- * A cheap match takes less than handing it to a thread and back would. What all cheap matches of a check take together is
- * limited, too, so that no check blocks the process for more than some milliseconds.
+ * A cheap match takes less than handing it to a thread and back would. What all cheap matches of a check take together
+ * is limited, too, so that no check blocks the process for more than some milliseconds.
  */
 export function createPatternMatching(options: ThreadOptions): PatternMatching {
   const matcher = createMatcher(KEPT_BYTES);

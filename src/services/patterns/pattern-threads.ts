@@ -127,7 +127,9 @@ function unavailable(message: string) {
 /** The event loop keeps a core of its own; more than two threads would only serve attackers. */
 const MAX_THREADS = Math.min(2, Math.max(1, availableParallelism() - 1));
 
-/** One and a half times what the most expensive form takes that is accepted, on a machine such as it was measured on. */
+/**
+ * One and a half times what the most expensive form takes that is accepted, on a machine such as it was measured on.
+ */
 const TIME_LIMIT_MS = 3_000;
 
 /** A thread starts within 0.2 s on an idle machine. */

@@ -8,10 +8,10 @@ import { translate } from '../../domain/definition/translate.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 
 /**
- * What a person sees after submitting: the texts of the definition that they filled, in their language if it has it, and a copy of
- * their answers without hidden ones. They are sent to `redirectUrl`, if there is one; or to the session's
- * `returnUrl` in its place, at once or by a link if the form has a message to show. Where the form has no
- * language of its own, the copy is in the one that the request's `Accept-Language` prefers.
+ * What a person sees after submitting: the texts of the definition that they filled, in their language if it has it,
+ * and a copy of their answers without hidden ones. They are sent to `redirectUrl`, if there is one; or to the session's
+ * `returnUrl` in its place, at once or by a link if the form has a message to show. Where the form has no language of
+ * its own, the copy is in the one that the request's `Accept-Language` prefers.
  */
 export function completionOf(original: FormDefinition, answers: Answers, to: Reader): Completion {
   const { redirectUrl, returnUrl = null } = to;

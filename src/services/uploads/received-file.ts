@@ -82,7 +82,9 @@ const SAMPLE = 64 * 1024;
 /** At four bytes a character, still below the 255 bytes (less a folder's own marks) that disks take. */
 const MAX_CHARACTERS = 150;
 
-/** Controls, invisible and direction-changing characters, the replacement character, and what disks or shells reserve. */
+/**
+ * Controls, invisible and direction-changing characters, the replacement character, and what disks or shells reserve.
+ */
 const unsafe = /[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\uFFFD<>:"|?*]/gu;
 
 const windowsDevice = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;

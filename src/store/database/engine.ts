@@ -42,7 +42,9 @@ export type Engine = {
 /** The files of an embedded database, to be copied. */
 export type DatabaseFiles = {
   folder: string;
-  /** Writes what is in memory to the files. `firstSegment` names the oldest file of the log that is needed from now on. */
+  /**
+   * Writes what is in memory to the files. `firstSegment` names the oldest file of the log that is needed from now on.
+   */
   checkpoint(): Promise<{ waitedMs: number; firstSegment: string }>;
   /** Runs `work` while all statements wait, so that no file changes. `lastSegment` names the log's newest file. */
   hold<T>(work: (lastSegment: string) => Promise<T>): Promise<T>;

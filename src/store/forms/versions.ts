@@ -65,7 +65,8 @@ export async function listVersions(
 
 /**
  * Lists the fields that a form's versions ask, each with the type that it has in the newest version with it: those of
- * the newest version in its order, then those that only older ones have. Definitions are read a few at a time: a form can have any number.
+ * the newest version in its order, then those that only older ones have. Definitions are read a few at a time: a form
+ * can have any number.
  */
 export async function listAskedFields(db: Queries, formId: string): Promise<AskedField[]> {
   const types = new Map<string, string>();

@@ -133,7 +133,9 @@ const ORIGIN_BYTES = 200;
 /** A request of the largest size, with the metadata of its session. */
 const MAX_SUBMISSION_BYTES = 288 * 1024;
 
-/** What is read at once, if the answers are as large as those before: some ten milliseconds of the embedded database. */
+/**
+ * What is read at once, if the answers are as large as those before: some ten milliseconds of the embedded database.
+ */
 const GROUP_BYTES = 512 * 1024;
 
 /** Bounds what is read at once if they are larger: 6 MiB. */
