@@ -17,9 +17,8 @@ import { watchDiskSpace } from './services/disk-space.ts';
 import { createEventFeed } from './services/events/event-feed.ts';
 import { createKeylessStorage } from './services/keyless-storage.ts';
 import { createPatternMatching } from './services/patterns/pattern-matching.ts';
-import { s3UploadStore } from './services/uploads/s3-upload-store.ts';
+import { openUploadStore } from './services/uploads/open-upload-store.ts';
 import { createSpool } from './services/uploads/spool.ts';
-import { localUploadStore, type UploadStore } from './services/uploads/upload-store.ts';
 import { createAuditWriter } from './store/audit/audit-writer.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
 import { createSubmissionWriter } from './store/submissions/submission-writer.ts';
@@ -53,7 +52,7 @@ export async function startApp(
   const floorBytes = floorMib === undefined ? undefined : floorMib * MIB;
   const disk = started.use(await watchDiskSpace({ folder: config.dataDir, floorBytes, log }));
 
-  const uploads = uploadStore(config, now);
+  const uploads = openUploadStore(config, now);
   const removeUpload = (id: string) => uploads.remove(id);
   const settings = deliverySettings(config);
   const events = started.adopt(createEventFeed({ database, now, log }), (feed) => feed.close());
@@ -209,10 +208,6 @@ function openConfigured(config: Config, log: Logger): Promise<Database> {
     process.exit(1);
   };
   return openDatabase({ dataDir: `${dataDir}/database`, migrate, onLockLost, log });
-}
-
-function uploadStore({ uploads, dataDir }: Config, now: () => number): UploadStore {
-  return uploads === undefined ? localUploadStore(`${dataDir}/uploads`) : s3UploadStore(uploads, now);
 }
 
 function deliverySettings(config: Config): DeliverySettings {

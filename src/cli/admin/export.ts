@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../config.ts';
 import type { Admin } from '../../services/admin/admin.ts';
+import { openUploadStore } from '../../services/uploads/open-upload-store.ts';
 import { type ExportName, exportNames } from '../../store/projects/project-export.ts';
 import { RefusedError } from '../errors.ts';
-import { uploadsOf } from './open.ts';
 import { createProgress } from './progress.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -25,7 +25,7 @@ export async function exportProject(
   const { note, now, env } = terminal;
   await makeFolder(folder);
   const progress = createProgress(note, now);
-  const store = uploadsOf(readConfig(env), now);
+  const store = openUploadStore(readConfig(env), now);
   await admin.noteExport({ project });
   const facts: string[] = [];
   for (const name of exportNames) {

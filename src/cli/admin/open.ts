@@ -4,8 +4,8 @@ import { type Config, readConfig } from '../../config.ts';
 import { type Admin, createAdmin, systemUser } from '../../services/admin/admin.ts';
 import { AdminError } from '../../services/admin/context.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
-import { s3UploadStore } from '../../services/uploads/s3-upload-store.ts';
-import { localUploadStore, type UploadStore } from '../../services/uploads/upload-store.ts';
+import { openUploadStore } from '../../services/uploads/open-upload-store.ts';
+import type { UploadStore } from '../../services/uploads/upload-store.ts';
 import { createAuditWriter } from '../../store/audit/audit-writer.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
@@ -19,7 +19,7 @@ import { migrationState, refuseNewerTables } from '../../store/database/migratio
 export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAdmin> {
   const config = readConfig(env);
   const { databaseUrl, dataDir } = config;
-  const direct = { config, uploads: uploadsOf(config, now), now };
+  const direct = { config, uploads: openUploadStore(config, now), now };
   if (databaseUrl !== undefined) {
     return onDatabase(await openDatabase({ databaseUrl, ...opening }), direct);
   }
@@ -30,11 +30,6 @@ export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAd
   refuseOtherUsers(folder);
   note(`Opening the embedded database in ${dataDir}: no service runs on it.`);
   return onDatabase(await openDatabase({ dataDir: folder, ...opening }), direct);
-}
-
-/** Where the files of uploads lie. */
-export function uploadsOf({ uploads, dataDir }: Config, now: () => number): UploadStore {
-  return uploads === undefined ? localUploadStore(join(dataDir, 'uploads')) : s3UploadStore(uploads, now);
 }
 
 /** Whether there is an embedded database in a data folder. */

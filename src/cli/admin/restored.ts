@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import type { Config } from '../../config.ts';
 import { SecretBox } from '../../domain/secrets/secret-box.ts';
 import { findSecretKey, verifySecretKey } from '../../secret-key.ts';
+import { openUploadStore } from '../../services/uploads/open-upload-store.ts';
 import type { UploadStore } from '../../services/uploads/upload-store.ts';
 import type { Database } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
 import { readEveryRow } from '../../store/database/verification.ts';
 import { listUploads } from '../../store/uploads.ts';
 import { RefusedError } from '../errors.ts';
-import { uploadsOf } from './open.ts';
 import { inMib, type Progress } from './progress.ts';
 
 /**
@@ -42,7 +42,7 @@ export async function checkRestored(restored: Restored): Promise<void> {
     note('The start of the service will bring the tables up to date.');
 
   async function checkUploads({ database: db }: Restored): Promise<number> {
-    const store = uploadsOf(config, now);
+    const store = openUploadStore(config, now);
     let checked = 0;
     for (let after = ''; ; ) {
       const page = await listUploads(db, { after, limit: 100 });
