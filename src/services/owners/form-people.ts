@@ -60,7 +60,7 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       const form = await confirmedForm(database, owner, formId);
       requireEmail(email);
       await database.transaction(async (tx) => {
-        if (!(await proposeOwner(tx, form.projectId, formId, email))) throw notFound('form');
+        if (!(await proposeOwner(tx, form.projectId, formId, email, form.ownerEmail))) throw notFound('form');
         await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
         await audit.change(tx, call, { projectId: form.projectId, formId });
       });

@@ -3,14 +3,23 @@ import { textOrNull, timeOf, timeOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
 import { type Form, FormEntity } from '../forms/forms.ts';
 
-/** Notes who shall own the form once the address confirms, and says whether there is such a form. */
+/**
+ * Notes who shall own the form once the address confirms, and says whether there is such a form. With `owner`, the
+ * address of whoever offers it, only while it is still theirs.
+ */
 export async function proposeOwner(
   db: Queries,
   projectId: string,
   formId: string,
   email: string,
+  owner?: string,
 ): Promise<boolean> {
-  const where = { id: formId, projectId, deletedAt: null };
+  const where = {
+    id: formId,
+    projectId,
+    deletedAt: null,
+    ...(owner !== undefined && { ownerEmail: owner }),
+  };
   const change = { pendingOwnerEmail: email, updatedAt: raw('now()') };
   return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
 }

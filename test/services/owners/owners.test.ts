@@ -19,6 +19,7 @@ import { engines } from '../../support/database.ts';
 import { failureOf } from '../../support/failures.ts';
 import { forged } from '../../support/forged.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
+import { until } from '../../support/until.ts';
 
 describe.each(engines)('OwnersService on %s', (engine) => {
   let rpc: TestServices;
@@ -386,6 +387,30 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect((await taken.getOwnedForm({ formId })).form).toMatchObject({ confirmed: true, offeredTo: '' });
     });
 
+    it('are not offered on by an owner from whom somebody takes the form over at that moment', async () => {
+      const { formId, owner } = await givenOwner();
+      const next = `${crypto.randomUUID()}@example.com`;
+      await owner.offerOwnedForm({ formId, email: next });
+      const begun = Promise.withResolvers<void>();
+      const asked = Promise.withResolvers<void>();
+      const taking = rpc.database.transaction(async (tx) => {
+        await confirmOwner(tx, formId, next);
+        begun.resolve();
+        await asked.promise;
+      });
+      await begun.promise;
+
+      const offer = failureOf(owner.offerOwnedForm({ formId, email: 'other@example.com' }));
+      // The embedded database reads nothing, either, while a transaction goes on.
+      if (engine === 'postgres') await until(async () => (await waitingForLocks(rpc)) > 0);
+      asked.resolve();
+      await taking;
+
+      expect(await offer).toMatchObject({ reason: 'NOT_FOUND' });
+      const taken = await signedIn(next);
+      expect((await taken.getOwnedForm({ formId })).form).toMatchObject({ confirmed: true, offeredTo: '' });
+    });
+
     it('are listed newest first, by status, time and page, with words instead of values', async () => {
       const { formId, owner } = await givenOwner();
       const started = rpc.clock.ms;
@@ -564,4 +589,13 @@ function isStream(answer: unknown): answer is AsyncIterable<unknown> {
 
 async function readAll(messages: AsyncIterable<unknown>): Promise<void> {
   for await (const _ of messages);
+}
+
+/** How many statements of the test's own database wait for what another transaction holds. */
+async function waitingForLocks({ database }: TestServices): Promise<number> {
+  const [row] = await database.select(
+    `select count(*)::int as waiting from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`,
+  );
+  return Number(row?.waiting);
 }
