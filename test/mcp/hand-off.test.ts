@@ -125,6 +125,24 @@ describe.each(engines)('ask_person on %s', (engine) => {
     expect(service.logged).toEqual([]);
   });
 
+  it('tells that the answers were deleted that a session ended with', async () => {
+    await using agent = await startAgent(service);
+
+    const { session_id } = (await agent.use('ask_person', args())).facts;
+    await submit(session_id);
+    const { submission_id } = (await agent.use('get_session', { session_id })).facts;
+    await service.call('DELETE', `/v1/submissions/${submission_id}`);
+
+    for (const tool of ['get_session', 'wait_for_session']) {
+      const { facts } = await agent.use(tool, { session_id });
+      expect(facts).toMatchObject({
+        status: 'submitted',
+        submission_id,
+        next: expect.stringContaining('deleted'),
+      });
+    }
+  });
+
   it('tells what a session ended with only to keys that may read answers', async () => {
     const key = await service.givenKey(['sessions:write', 'sessions:read']);
     await using agent = await startAgent(service, { key });

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
 import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
 import { waitSeconds } from '../../domain/limits/limits.ts';
+import { httpErrorOf } from '../../http/errors.ts';
 import { durationOf, present } from '../../http/values.ts';
 import type { Exchange } from '../exchange.ts';
 import { defineTool, jsonObject, type Outcome, type Tool } from '../tool.ts';
@@ -112,6 +113,15 @@ export async function outcomeOf(session: Session, { call, mayCall }: Exchange): 
       next: ['It is submitted. This key may not read the answers: that needs the scope submissions:read.'],
     };
   }
-  const { submission } = await call(getSubmission, { submissionId: session.submissionId });
-  return { facts: { ...facts, ...answersOf(present(submission)) }, untrusted: ['answers'] };
+  const submission = await call(getSubmission, { submissionId: session.submissionId }).catch(noneIfDeleted);
+  if (submission === undefined) {
+    return { facts, next: ['It was submitted, and its answers have been deleted since.'] };
+  }
+  return { facts: { ...facts, ...answersOf(present(submission.submission)) }, untrusted: ['answers'] };
+}
+
+/** A session is kept for longer than a submission that somebody deletes. */
+function noneIfDeleted(error: unknown): undefined {
+  if (httpErrorOf(error).reason !== 'not_found') throw error;
+  return undefined;
 }
