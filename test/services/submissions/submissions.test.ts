@@ -1,12 +1,12 @@
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
-import { SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
-import { demoFormId, newId } from '../../src/domain/ids.ts';
-import { engines } from '../support/database.ts';
-import { definitionOf } from '../support/definitions.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason, ViolationCode } from '../../../gen/forms/v1/errors_pb.js';
+import { SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import { demoFormId, newId } from '../../../src/domain/ids.ts';
+import { engines } from '../../support/database.ts';
+import { definitionOf } from '../../support/definitions.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const answers = { email: 'ann@example.com' };
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
-import { issuedAt, issueToken, nonceOf } from '../../src/services/hosted/page-token.ts';
+import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secret-key.ts';
+import { issuedAt, issueToken, nonceOf } from '../../../src/services/hosted/page-token.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 

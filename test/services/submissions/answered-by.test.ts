@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
-import type { JsonObject } from '../../src/domain/json/json.ts';
-import { engines } from '../support/database.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason, ViolationCode } from '../../../gen/forms/v1/errors_pb.js';
+import type { JsonObject } from '../../../src/domain/json/json.ts';
+import { engines } from '../../support/database.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 /** An agent fills `case`, either fills `note`, and a person agrees. */
 const fields = [

@@ -1,18 +1,18 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { WebhookEvent } from '../../gen/forms/v1/webhooks_pb.js';
-import { removeOld } from '../../src/delivery/sweeps/sweeps.ts';
-import { newId } from '../../src/domain/ids.ts';
-import { createAdmin } from '../../src/services/admin/admin.ts';
-import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
-import { fanOutEvents } from '../../src/store/deliveries/delivery-inserts.ts';
-import { engines } from '../support/database.ts';
-import { definitionOf } from '../support/definitions.ts';
-import { startDelivery } from '../support/delivery.ts';
-import { startReceiver } from '../support/receiver.ts';
-import { startServices, type TestServices } from '../support/services.ts';
-import { until } from '../support/until.ts';
+import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { removeOld } from '../../../src/delivery/sweeps/sweeps.ts';
+import { newId } from '../../../src/domain/ids.ts';
+import { createAdmin } from '../../../src/services/admin/admin.ts';
+import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
+import { fanOutEvents } from '../../../src/store/deliveries/delivery-inserts.ts';
+import { engines } from '../../support/database.ts';
+import { definitionOf } from '../../support/definitions.ts';
+import { startDelivery } from '../../support/delivery.ts';
+import { startReceiver } from '../../support/receiver.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
+import { until } from '../../support/until.ts';
 
 describe.each(engines)('what is left of answers on %s', (engine) => {
   let services: TestServices;

@@ -1,12 +1,12 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { ExportFormat, SubmissionStatus } from '../../gen/forms/v1/submissions_pb.js';
-import { newId } from '../../src/domain/ids.ts';
-import { engines } from '../support/database.ts';
-import { definitionOf } from '../support/definitions.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { ExportFormat, SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import { newId } from '../../../src/domain/ids.ts';
+import { engines } from '../../support/database.ts';
+import { definitionOf } from '../../support/definitions.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [{ id: 'n', type: 'text' }];
 

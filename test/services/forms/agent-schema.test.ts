@@ -3,8 +3,8 @@ import ajvFormats from 'ajv-formats';
 import { Tiktoken } from 'js-tiktoken/lite';
 import ranks from 'js-tiktoken/ranks/o200k_base';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { engines } from '../support/database.ts';
-import { startService, type TestService } from '../support/server.ts';
+import { engines } from '../../support/database.ts';
+import { startService, type TestService } from '../../support/server.ts';
 
 const tokens = new Tiktoken(ranks);
 

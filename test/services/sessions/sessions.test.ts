@@ -1,13 +1,13 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { SessionStatus } from '../../gen/forms/v1/sessions_pb.js';
-import { newSessionId } from '../../src/domain/ids.ts';
-import { engines } from '../support/database.ts';
-import { definitionOf } from '../support/definitions.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { SessionStatus } from '../../../gen/forms/v1/sessions_pb.js';
+import { newSessionId } from '../../../src/domain/ids.ts';
+import { engines } from '../../support/database.ts';
+import { definitionOf } from '../../support/definitions.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
   { id: 'email', type: 'email', required: true },

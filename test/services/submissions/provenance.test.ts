@@ -1,9 +1,9 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { AnswerChannel, type AnswerOrigin, ExportFormat } from '../../gen/forms/v1/submissions_pb.js';
-import { sentBody } from '../../src/domain/events/bodies.ts';
-import { engines } from '../support/database.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { AnswerChannel, type AnswerOrigin, ExportFormat } from '../../../gen/forms/v1/submissions_pb.js';
+import { sentBody } from '../../../src/domain/events/bodies.ts';
+import { engines } from '../../support/database.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
   { id: 'name', type: 'text' },

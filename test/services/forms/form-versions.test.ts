@@ -1,10 +1,10 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { engines } from '../support/database.ts';
-import { definitionMessage } from '../support/definitions.ts';
-import { failureOf } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { engines } from '../../support/database.ts';
+import { definitionMessage } from '../../support/definitions.ts';
+import { failureOf } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 describe.each(engines)('versions of a form on %s', (engine) => {
   let services: TestServices;

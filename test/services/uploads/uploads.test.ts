@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { newId, newSessionId } from '../../src/domain/ids.ts';
-import { engines } from '../support/database.ts';
-import { emailField } from '../support/definitions.ts';
-import { expectFailure } from '../support/failures.ts';
-import { fileOf } from '../support/files.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { newId, newSessionId } from '../../../src/domain/ids.ts';
+import { engines } from '../../support/database.ts';
+import { emailField } from '../../support/definitions.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { fileOf } from '../../support/files.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
   { id: 'cv', type: 'file', accept: ['application/pdf'], maxBytes: 100 },

@@ -1,9 +1,9 @@
 import PostalMime from 'postal-mime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { type FieldCase, fieldCases, refusedFields } from '../support/field-cases.ts';
-import { startService, type TestService } from '../support/server.ts';
-import { until } from '../support/until.ts';
+import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { type FieldCase, fieldCases, refusedFields } from '../../support/field-cases.ts';
+import { startService, type TestService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 describe('every type of field', () => {
   let service: TestService;

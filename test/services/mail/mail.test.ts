@@ -1,13 +1,13 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { MailLinkPurpose, MailService, StopScope } from '../../gen/forms/v1/mail_pb.js';
-import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../src/domain/links/mail-link.ts';
-import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
-import { isMailStopped, listConfirmedRecipients } from '../../src/store/mail/mail.ts';
-import { engines } from '../support/database.ts';
-import { failureOf } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { MailLinkPurpose, MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
+import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../../src/domain/links/mail-link.ts';
+import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secret-key.ts';
+import { isMailStopped, listConfirmedRecipients } from '../../../src/store/mail/mail.ts';
+import { engines } from '../../support/database.ts';
+import { failureOf } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 describe.each(engines)('MailService on %s', (engine) => {
   let rpc: TestServices;

@@ -1,15 +1,15 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { HostedState } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { AnswerChannel } from '../../gen/forms/v1/submissions_pb.js';
-import { expireSessions } from '../../src/delivery/sweeps/sweeps.ts';
-import { sumKeylessBytes } from '../../src/store/keyless-storage.ts';
-import { removeVisitorsSessions } from '../../src/store/sessions/sessions.ts';
-import { engines } from '../support/database.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
-import { until } from '../support/until.ts';
+import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { AnswerChannel } from '../../../gen/forms/v1/submissions_pb.js';
+import { expireSessions } from '../../../src/delivery/sweeps/sweeps.ts';
+import { sumKeylessBytes } from '../../../src/store/keyless-storage.ts';
+import { removeVisitorsSessions } from '../../../src/store/sessions/sessions.ts';
+import { engines } from '../../support/database.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
+import { until } from '../../support/until.ts';
 
 const fields = [
   { id: 'utm_source', type: 'hidden' },

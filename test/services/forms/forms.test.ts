@@ -1,12 +1,12 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { CreatorType, FormStatus, FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
-import { engines } from '../support/database.ts';
-import { definitionMessage } from '../support/definitions.ts';
-import { failureOf } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
+import { CreatorType, FormStatus, FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
+import { engines } from '../../support/database.ts';
+import { definitionMessage } from '../../support/definitions.ts';
+import { failureOf } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const unknownForm = 'form_00000000000000000000000000';
 

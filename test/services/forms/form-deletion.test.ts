@@ -1,16 +1,16 @@
 import { createClient } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
-import { removeOld, type SweepOptions } from '../../src/delivery/sweeps/sweeps.ts';
-import { demoFormId } from '../../src/domain/ids.ts';
-import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
-import { engines } from '../support/database.ts';
-import { failureOf } from '../support/failures.ts';
-import { fileOf } from '../support/files.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { WebhookEvent, WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
+import { removeOld, type SweepOptions } from '../../../src/delivery/sweeps/sweeps.ts';
+import { demoFormId } from '../../../src/domain/ids.ts';
+import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
+import { engines } from '../../support/database.ts';
+import { failureOf } from '../../support/failures.ts';
+import { fileOf } from '../../support/files.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 describe.each(engines)('DeleteForm on %s', (engine) => {
   let services: TestServices;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { engines } from '../support/database.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { engines } from '../../support/database.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
   { id: 'email', type: 'email' },

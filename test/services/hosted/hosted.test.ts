@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { HostedState } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { newSessionId } from '../../src/domain/ids.ts';
-import { engines } from '../support/database.ts';
-import { definitionOf } from '../support/definitions.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { newSessionId } from '../../../src/domain/ids.ts';
+import { engines } from '../../support/database.ts';
+import { definitionOf } from '../../support/definitions.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
   { id: 'plan', type: 'hidden', defaultValue: 'free' },

@@ -6,13 +6,13 @@ import {
   EventType,
   WebhookEvent,
   WebhooksService,
-} from '../../gen/forms/v1/webhooks_pb.js';
-import { newId } from '../../src/domain/ids.ts';
-import { insertTestDelivery } from '../../src/store/deliveries/delivery-replay.ts';
-import { engines } from '../support/database.ts';
-import { endDelivery } from '../support/delivery.ts';
-import { failureOf } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+} from '../../../gen/forms/v1/webhooks_pb.js';
+import { newId } from '../../../src/domain/ids.ts';
+import { insertTestDelivery } from '../../../src/store/deliveries/delivery-replay.ts';
+import { engines } from '../../support/database.ts';
+import { endDelivery } from '../../support/delivery.ts';
+import { failureOf } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const url = 'https://example.com/hook';
 const events = [WebhookEvent.SUBMISSION_CREATED];
