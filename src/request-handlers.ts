@@ -84,7 +84,7 @@ function handleRpcs(config: Config, { api, accessLog, log, fallback }: RpcParts)
     routes: (router) => api.routes(router),
     contextValues: (request) => {
       const { ':authority': authority = request.headers.host } = request.headers;
-      return contextOfClient(proxyAddr(request as IncomingMessage, trusted), authority?.toString());
+      return contextOfClient(addressesOf(request, trusted).at(-1) ?? '', authority?.toString());
     },
     fallback,
     allowedOrigins: config.rpcAllowedOrigins,
@@ -114,11 +114,21 @@ function clientsBehind(isTrusted: IsTrusted): Pick<ListenOptions, 'clientOf' | '
   return {
     clientOf: (address) => clientAt(address, 0),
     clientOfRequest(request) {
-      const chain = proxyAddr.all(request as IncomingMessage, isTrusted);
+      const chain = addressesOf(request, isTrusted);
       return clientAt(chain.at(-1) ?? '', chain.length - 1);
     },
   };
 }
+
+/** The address that connects, and those before it as far as proxies are believed: the client is last. */
+function addressesOf(request: ClientRequest, isTrusted: IsTrusted): string[] {
+  const { remoteAddress = '' } = request.socket;
+  // The header is not even read where nobody is believed to have written it.
+  if (!isTrusted(remoteAddress, 0)) return [remoteAddress];
+  return proxyAddr.all(request as IncomingMessage, isTrusted);
+}
+
+type ClientRequest = Parameters<RpcHandler>[0];
 
 type IsTrusted = (address: string, index: number) => boolean;
 

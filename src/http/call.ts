@@ -121,7 +121,8 @@ export function callOptions(
   // Services tell a body without a media type by an empty one.
   if (from === 'management' && hasBody(request)) headers['content-type'] ??= '';
   // The one address that Express found behind the trusted proxies, never the header as it came.
-  if (request.ip !== undefined) headers['x-forwarded-for'] = request.ip;
+  const { ip } = request;
+  if (ip !== undefined) headers['x-forwarded-for'] = ip;
   const contextValues = accessValuesOf(request);
   return {
     headers,
