@@ -12,14 +12,17 @@ import { readAll, WholeBody } from './whole-body.ts';
  */
 export function correctRefusals({ handlers }: ConnectRouter): void {
   for (const [index, handler] of handlers.entries()) {
-    const answer: UniversalHandlerFn = async (request) => corrected(await handler(request));
+    const answer: UniversalHandlerFn = async (request) => {
+      const response = await handler(request);
+      return response.status < 400 ? response : corrected(response);
+    };
     handlers[index] = Object.assign(answer, handler);
   }
 }
 
 async function corrected(response: UniversalServerResponse): Promise<UniversalServerResponse> {
   const { status, body } = response;
-  if (status < 400 || !body) return response;
+  if (!body) return response;
   const header = new Headers(response.header);
   if (header.has('content-encoding')) return response;
   const said = Symbol.asyncIterator in body ? await readAll(body) : body;

@@ -44,24 +44,23 @@ export async function openBody(body: Uint8Array, call: UnaryCall): Promise<Uint8
     checkMessage(method, message, codec, limits);
     return message;
   }
-  const envelopes = [...envelopesIn(body)];
-  const [only] = envelopes;
-  if (envelopes.length === 1 && only?.compressed && header.get('grpc-encoding') === 'gzip') {
-    const message = await gunzip(only.data, limits);
+  const first = envelopeAt(body, 0);
+  const isOnly = first !== undefined && envelopeAt(body, first.end) === undefined;
+  if (isOnly && first.compressed && header.get('grpc-encoding') === 'gzip') {
+    const message = await gunzip(first.data, limits);
     checkMessage(method, message, codec, limits);
     const head = Buffer.alloc(ENVELOPE_HEAD);
     head.writeUInt32BE(message.length, 1);
     return Buffer.concat([head, message]);
   }
-  for (const { compressed, data } of envelopes) if (!compressed) checkMessage(method, data, codec, limits);
+  for (const data of plainMessagesIn(body)) checkMessage(method, data, codec, limits);
   return body;
 }
 
 /** Throws BAD_REQUEST if the messages in a body of envelopes can't be parsed, as far as they are not compressed. */
 export function refuseUnreadableIn(body: Uint8Array, { input }: DescMethod, header: Headers): void {
   const isJson = json.test(header.get('content-type') ?? '');
-  for (const { compressed, data } of envelopesIn(body)) {
-    if (compressed) continue;
+  for (const data of plainMessagesIn(body)) {
     try {
       if (isJson) fromJsonString(input, new TextDecoder().decode(data), { ignoreUnknownFields: true });
       else fromBinary(input, data);
@@ -86,15 +85,20 @@ async function* readable<T>(messages: AsyncIterable<T>): AsyncGenerator<T> {
 const enveloped = /^application\/(grpc|connect\+)/i;
 const json = /[/+]json\b/i;
 
-/** The envelopes in a body: a byte of flags, four of length, the message. The last one may be cut off. */
-function* envelopesIn(body: Uint8Array): Iterable<{ compressed: boolean; data: Uint8Array }> {
-  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
-  for (let at = 0; at + ENVELOPE_HEAD <= body.length; ) {
-    const end = at + ENVELOPE_HEAD + view.getUint32(at + 1);
-    const compressed = (view.getUint8(at) & COMPRESSED_FLAG) !== 0;
-    yield { compressed, data: body.subarray(at + ENVELOPE_HEAD, end) };
-    at = end;
+/** The messages in a body that are not compressed. */
+function* plainMessagesIn(body: Uint8Array): Iterable<Uint8Array> {
+  for (let next = envelopeAt(body, 0); next !== undefined; next = envelopeAt(body, next.end)) {
+    if (!next.compressed) yield next.data;
   }
+}
+
+/** The envelope that begins there in a body: a byte of flags, four of length, the message, which may be cut off. */
+function envelopeAt(body: Uint8Array, at: number): Envelope | undefined {
+  if (at + ENVELOPE_HEAD > body.length) return undefined;
+  const view = new DataView(body.buffer, body.byteOffset + at, ENVELOPE_HEAD);
+  const end = at + ENVELOPE_HEAD + view.getUint32(1);
+  const compressed = (view.getUint8(0) & COMPRESSED_FLAG) !== 0;
+  return { compressed, data: body.subarray(at + ENVELOPE_HEAD, end), end };
 }
 
 const COMPRESSED_FLAG = 1;
@@ -134,6 +138,8 @@ const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
 export function tooLarge(limit: number): ConnectError {
   return failed(Reason.TOO_LARGE, `The message is larger than ${limit} bytes`);
 }
+
+type Envelope = { compressed: boolean; data: Uint8Array; end: number };
 
 type Codec = 'json' | 'binary';
 
