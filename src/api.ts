@@ -1,7 +1,7 @@
 import { createRpc, type Rpc } from './rpc/registry.ts';
 import type { ServiceOptions } from './services/context.ts';
-import { refuseWhileLow } from './services/disk-space.ts';
 import { createServices, type Services } from './services/index.ts';
+import { refuseWhileLow } from './services/limits/disk-space.ts';
 import { DatabaseUnavailable, isDiskFull, Overloaded } from './store/database/faults.ts';
 import { countCall } from './store/rate-limits.ts';
 

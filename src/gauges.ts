@@ -2,7 +2,7 @@ import type { Api } from './api.ts';
 import type { BodyBudget } from './body/budget.ts';
 import type { Config } from './config.ts';
 import type { Listeners } from './listeners/listeners.ts';
-import type { DiskSpaceWatch } from './services/disk-space.ts';
+import type { DiskSpaceWatch } from './services/limits/disk-space.ts';
 import type { Database } from './store/database/database.ts';
 import { type QueueState, readQueueState } from './store/deliveries/queue-state.ts';
 import type { SubmissionWriter } from './store/submissions/submission-writer.ts';

@@ -11,7 +11,7 @@ import { clientAddressOf } from '../rpc/context.ts';
 import { failed, notFound } from '../rpc/errors.ts';
 import type { ServiceContext } from './context.ts';
 import { createFreshCache } from './fresh-cache.ts';
-import { OpenCounts } from './open-counts.ts';
+import { OpenCounts } from './limits/open-counts.ts';
 
 /**
  * The health protocol of gRPC: the service serves while its database answers, it can store what comes, and it is not

@@ -16,7 +16,6 @@ import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflec
 import { createAudit } from './audit/audit.ts';
 import { auditService } from './audit/audit-entries.ts';
 import { auditedAs } from './audit/audited-methods.ts';
-import { type Concurrency, limitConcurrency } from './concurrency.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
 import { createFormReader } from './forms/form-reader.ts';
@@ -25,6 +24,7 @@ import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
 import { keysService, makeFirstKey, registerBootstrapKey } from './keys/keys.ts';
+import { type Concurrency, limitConcurrency } from './limits/concurrency.ts';
 import { mailService } from './mail/mail.ts';
 import { createOwnerReader, type OwnerReader } from './owners/owner-sessions.ts';
 import { ownersService } from './owners/owners.ts';

@@ -21,7 +21,7 @@ import { contextOfClient } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/network/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
 import { createEventFeed } from '../../src/services/events/event-feed.ts';
-import { createKeylessStorage } from '../../src/services/keyless-storage.ts';
+import { createKeylessStorage } from '../../src/services/limits/keyless-storage.ts';
 import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';

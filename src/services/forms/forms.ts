@@ -24,9 +24,9 @@ import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/
 import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { strangerAddress } from '../keyless-storage.ts';
+import { makeOnce, secretInContent } from '../idempotency/make-once.ts';
 import { projectNamed } from '../keys/key-reader.ts';
-import { makeOnce, secretInContent } from '../make-once.ts';
+import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { agentSchemaToMessage } from './agent-schema-message.ts';

@@ -12,7 +12,7 @@ import { insertEvents } from '../../store/events.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { findVersion, publishVersion, type Version } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { makeOnce, secretInContent } from '../make-once.ts';
+import { makeOnce, secretInContent } from '../idempotency/make-once.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';

@@ -17,7 +17,7 @@ import { insertSession, type NewSession } from '../../store/sessions/sessions.ts
 import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { availabilityOf, type PublishedForm, refuseIfClosed } from '../forms/form-access.ts';
-import { type Idempotency, onceByKey, readIdempotency } from '../idempotency.ts';
+import { type Idempotency, onceByKey, readIdempotency } from '../idempotency/idempotency.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { completionOf } from '../submissions/completion.ts';
 import { describeUnclaimed } from '../uploads/upload-claims.ts';

@@ -29,7 +29,7 @@ import {
   registerKey,
 } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
-import { makeOnce } from '../make-once.ts';
+import { makeOnce } from '../idempotency/make-once.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 

@@ -14,6 +14,7 @@ import { listSubmissions, type SubmissionFilter } from '../../store/submissions/
 import { findAnySubmission, type Submission } from '../../store/submissions/submissions.ts';
 import { findAnyUpload, listSubmissionUploads } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
+import { limitCallsAtOnce } from '../limits/owner-calls.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { deleteStored } from '../submissions/deletion.ts';
 import { exportForm } from '../submissions/export.ts';
@@ -21,7 +22,6 @@ import { submissionToMessage } from '../submissions/submission-message.ts';
 import { submissionStatusOf } from '../submissions/watch.ts';
 import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
 import { deliveryToMessage } from '../webhooks/webhook-message.ts';
-import { limitCallsAtOnce } from './calls-at-once.ts';
 import { confirmedForm, requireConfirmed } from './owned-form.ts';
 import type { Scan } from './scan.ts';
 import { searchSubmissions } from './search.ts';

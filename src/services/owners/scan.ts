@@ -3,7 +3,7 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type { Database } from '../../store/database/database.ts';
 import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
-import { limitCallsAtOnce } from './calls-at-once.ts';
+import { limitCallsAtOnce } from '../limits/owner-calls.ts';
 
 /**
  * Goes through the newest submissions of a form that fit a filter, newest first, until `visit` returns false or as

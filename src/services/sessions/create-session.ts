@@ -7,7 +7,13 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSession, insertSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
-import { type First, type Idempotency, onceByKey, readIdempotency, sameRequest } from '../idempotency.ts';
+import {
+  type First,
+  type Idempotency,
+  onceByKey,
+  readIdempotency,
+  sameRequest,
+} from '../idempotency/idempotency.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { noteSession, reserveValues } from './session-access.ts';
 import { sessionToMessage } from './session-message.ts';

@@ -12,7 +12,7 @@ import { sessionName } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { type Reservation, strangerAddress } from '../keyless-storage.ts';
+import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
 export async function ownSession(db: Queries, caller: Caller, sessionId: string): Promise<Session> {

@@ -15,8 +15,8 @@ import type { NewSubmission } from '../../store/submissions/submission-insert.ts
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { type Idempotency, sameRequest } from '../idempotency.ts';
-import { strangerAddress } from '../keyless-storage.ts';
+import { type Idempotency, sameRequest } from '../idempotency/idempotency.ts';
+import { strangerAddress } from '../limits/keyless-storage.ts';
 import {
   alreadySubmitted,
   cancelled,

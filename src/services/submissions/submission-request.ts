@@ -6,7 +6,7 @@ import { invalid } from '../../rpc/errors.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
-import { type Idempotency, onceByKey, readIdempotency } from '../idempotency.ts';
+import { type Idempotency, onceByKey, readIdempotency } from '../idempotency/idempotency.ts';
 import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
 
 /**

@@ -26,7 +26,7 @@ import {
 } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { ownForm } from '../forms/form-access.ts';
-import { makeOnce, secretInContent } from '../make-once.ts';
+import { makeOnce, secretInContent } from '../idempotency/make-once.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';

@@ -4,7 +4,7 @@ import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import type { Config } from '../../../config.ts';
 import { DAY_MS } from '../../../domain/durations.ts';
-import { measureDisk } from '../../../services/disk-space.ts';
+import { measureDisk } from '../../../services/limits/disk-space.ts';
 import { inMib } from '../progress.ts';
 import { type Finding, findingsAbout, reasonOf } from './finding.ts';
 

@@ -1,13 +1,13 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { networkOf } from '../domain/addresses/client-network.ts';
-import { HOUR_MS } from '../domain/durations.ts';
-import { createWindowCounter } from '../domain/limits/window-counter.ts';
-import { callerIfAny, clientAddressOf } from '../rpc/context.ts';
-import { failed } from '../rpc/errors.ts';
-import type { Database } from '../store/database/database.ts';
-import { addKeylessBytes, type KeylessBytes, sumKeylessBytes } from '../store/keyless-storage.ts';
-import type { Log } from '../telemetry/log.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { networkOf } from '../../domain/addresses/client-network.ts';
+import { HOUR_MS } from '../../domain/durations.ts';
+import { createWindowCounter } from '../../domain/limits/window-counter.ts';
+import { callerIfAny, clientAddressOf } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
+import type { Database } from '../../store/database/database.ts';
+import { addKeylessBytes, type KeylessBytes, sumKeylessBytes } from '../../store/keyless-storage.ts';
+import type { Log } from '../../telemetry/log.ts';
 
 /**
  * Bounds what is stored for callers without a key: `hourlyBytes` of each client address, by this process, and

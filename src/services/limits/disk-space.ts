@@ -2,21 +2,21 @@ import { statfs } from 'node:fs/promises';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import type { Interceptor } from '@connectrpc/connect';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
-import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
-import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
-import { failed } from '../rpc/errors.ts';
-import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import { HostedService } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { KeysService } from '../../../gen/forms/v1/keys_pb.js';
+import { MailService } from '../../../gen/forms/v1/mail_pb.js';
+import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
+import { WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
+import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
+import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { failed } from '../../rpc/errors.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 
 /**
  * Watches how much of the disk with `folder` is free, once a second. Less than `floorBytes` is too little; if that

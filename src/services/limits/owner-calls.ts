@@ -3,7 +3,7 @@ import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/client-network.ts';
 import { clientAddressOf, ownerOf } from '../../rpc/context.ts';
 import { failed } from '../../rpc/errors.ts';
-import { OpenCounts } from '../open-counts.ts';
+import { OpenCounts } from './open-counts.ts';
 
 /**
  * Bounds how many calls of a kind go on at once in this process: those of an owner, those of a client's network, since

@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { removeUnactivatedForms } from '../../src/store/forms/forms.ts';
-import { sumKeylessBytes } from '../../src/store/keyless-storage.ts';
-import { removeSubmission } from '../../src/store/submissions/submission-removal.ts';
-import { removeUnclaimedUploads } from '../../src/store/uploads.ts';
-import { engines } from '../support/database.ts';
-import { expectFailure } from '../support/failures.ts';
-import { servicesOn, startServices, type TestServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { removeUnactivatedForms } from '../../../src/store/forms/forms.ts';
+import { sumKeylessBytes } from '../../../src/store/keyless-storage.ts';
+import { removeSubmission } from '../../../src/store/submissions/submission-removal.ts';
+import { removeUnclaimedUploads } from '../../../src/store/uploads.ts';
+import { engines } from '../../support/database.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { servicesOn, startServices, type TestServices } from '../../support/services.ts';
 
 const KIB = 1024;
 const fields = [{ id: 'cv', type: 'file' }];

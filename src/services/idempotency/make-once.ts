@@ -1,11 +1,11 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { networkOf } from '../domain/addresses/client-network.ts';
-import { fingerprint } from '../domain/json/canonical.ts';
-import { pseudonymOf } from '../domain/secrets/pseudonym.ts';
-import { callerIfAny, clientAddressOf } from '../rpc/context.ts';
-import type { Transaction } from '../store/database/database.ts';
-import { findIdempotencyKey, insertIdempotencyKey } from '../store/idempotency-keys.ts';
-import type { ServiceContext } from './context.ts';
+import { networkOf } from '../../domain/addresses/client-network.ts';
+import { fingerprint } from '../../domain/json/canonical.ts';
+import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
+import { callerIfAny, clientAddressOf } from '../../rpc/context.ts';
+import type { Transaction } from '../../store/database/database.ts';
+import { findIdempotencyKey, insertIdempotencyKey } from '../../store/idempotency-keys.ts';
+import type { ServiceContext } from '../context.ts';
 import { type Idempotency, readIdempotency, sameRequest } from './idempotency.ts';
 
 /**

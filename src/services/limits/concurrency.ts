@@ -1,7 +1,7 @@
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import type { Caller } from '../rpc/context.ts';
-import { failed } from '../rpc/errors.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { Caller } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
+import type { Metrics } from '../../telemetry/metrics.ts';
 import { OpenCounts } from './open-counts.ts';
 
 /**

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { Health } from '../../gen/grpc/health/v1/health_pb.js';
-import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
-import { createAdmission } from '../../src/rpc/admission.ts';
-import { refuseWhileLow, watchDiskSpace } from '../../src/services/disk-space.ts';
-import { isDiskFull } from '../../src/store/database/faults.ts';
-import { engines } from '../support/database.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startService } from '../support/server.ts';
-import { startServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { Health } from '../../../gen/grpc/health/v1/health_pb.js';
+import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
+import { createAdmission } from '../../../src/rpc/admission.ts';
+import { refuseWhileLow, watchDiskSpace } from '../../../src/services/limits/disk-space.ts';
+import { isDiskFull } from '../../../src/store/database/faults.ts';
+import { engines } from '../../support/database.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startService } from '../../support/server.ts';
+import { startServices } from '../../support/services.ts';
 
 const answers = { email: 'ada@example.com' };
 

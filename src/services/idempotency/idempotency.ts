@@ -1,10 +1,10 @@
 import { Code, ConnectError } from '@connectrpc/connect';
-import { NextCall, Reason } from '../../gen/forms/v1/errors_pb.js';
-import { canonicalJson, fingerprint } from '../domain/json/canonical.ts';
-import { jsonProblems, textProblem } from '../domain/json/well-formed.ts';
-import { idempotencyKeyLength } from '../domain/limits/limits.ts';
-import { failed, invalid } from '../rpc/errors.ts';
-import { badParameter } from './request-values.ts';
+import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { canonicalJson, fingerprint } from '../../domain/json/canonical.ts';
+import { jsonProblems, textProblem } from '../../domain/json/well-formed.ts';
+import { idempotencyKeyLength } from '../../domain/limits/limits.ts';
+import { failed, invalid } from '../../rpc/errors.ts';
+import { badParameter } from '../request-values.ts';
 
 /**
  * The idempotency key of a request, with a digest of `content`, which is what makes two requests the

@@ -1,13 +1,13 @@
 import { readdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { WebhookEvent } from '../../gen/forms/v1/webhooks_pb.js';
-import { fingerprint } from '../../src/domain/json/canonical.ts';
-import { purgeIdempotencyKeys } from '../../src/store/idempotency-keys.ts';
-import { engines } from '../support/database.ts';
-import { definitionMessage, definitionOf } from '../support/definitions.ts';
-import { expectFailure } from '../support/failures.ts';
-import { startServices, type TestServices } from '../support/services.ts';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { fingerprint } from '../../../src/domain/json/canonical.ts';
+import { purgeIdempotencyKeys } from '../../../src/store/idempotency-keys.ts';
+import { engines } from '../../support/database.ts';
+import { definitionMessage, definitionOf } from '../../support/definitions.ts';
+import { expectFailure } from '../../support/failures.ts';
+import { startServices, type TestServices } from '../../support/services.ts';
 
 const hook = { url: 'https://example.com/hook', events: [WebhookEvent.SUBMISSION_CREATED] };
 const cvField = [{ id: 'cv', type: 'file' }];
