@@ -42,18 +42,20 @@ function walk(progress: Progress, parts: Parts, end: number, depth: number): voi
     if (wireType === WireType.StartGroup) groups += 1;
     if (wireType === WireType.EndGroup) groups -= 1;
     if (wireType === WireType.StartGroup || wireType === WireType.EndGroup) continue;
-    const part = groups === 0 && wireType === WireType.LengthDelimited ? parts.get(number) : undefined;
-    if (part === undefined) {
+    if (wireType !== WireType.LengthDelimited) {
       reader.skip(wireType, number);
       continue;
     }
-    progress[part.counts] += 1;
     const endOfContent = reader.uint32() + reader.pos;
-    const inside = depth + part.levels;
-    if (inside > progress.deepest) progress.deepest = inside;
-    if (part.inside !== undefined && inside <= limits.maxDepth) {
-      walk(progress, part.inside(), Math.min(endOfContent, end), inside);
+    const part = groups === 0 ? parts.get(number) : undefined;
+    if (part !== undefined) {
+      progress[part.counts] += 1;
+      const inside = depth + part.levels;
+      if (inside > progress.deepest) progress.deepest = inside;
+      if (part.inside !== undefined && inside <= limits.maxDepth)
+        walk(progress, part.inside(), Math.min(endOfContent, end), inside);
     }
+    // Not by `skip`, which makes an array of what it skips.
     reader.pos = endOfContent;
   }
 }
