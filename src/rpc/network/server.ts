@@ -47,7 +47,7 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     request.headers['x-request-id'] = requestId;
     response.setHeader('x-request-id', requestId);
     const line = accessLog?.(request, response, requestId);
-    const path = request.url?.split('?', 1).join() ?? '';
+    const path = pathOf(request);
     const handler = handlers.get(path);
     if (handler === undefined && !services.has(path.split('/', 2)[1] ?? ''))
       return fallback(request, response);
@@ -71,6 +71,11 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
       log.error(facts, 'A call could not be answered');
     });
   };
+}
+
+function pathOf({ url = '' }: Request): string {
+  const end = url.indexOf('?');
+  return end === -1 ? url : url.slice(0, end);
 }
 
 /** Answers a call of a method that its service does not have. */
