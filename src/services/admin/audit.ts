@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { type ChainedEntry, firstHashOf, hashOf, INSTALLATION } from '../../domain/audit/entry.ts';
-import { type Chain, findChain, findNextChain, readChain } from '../../store/audit/audit-log.ts';
+import { findChain, findNextChain, readChain } from '../../store/audit/audit-log.ts';
+import type { Chain } from '../../store/audit/audit-table.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { findProject } from '../../store/projects/projects.ts';
 import { type AdminContext, adminEntry } from './context.ts';

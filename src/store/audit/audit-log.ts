@@ -1,45 +1,7 @@
-import { defineEntity, p } from '@mikro-orm/core';
 import { type ChainedEntry, firstHashOf, hashOf, type NewEntry } from '../../domain/audit/entry.ts';
-import { id, text, textOrNull, time, timeOf } from '../database/columns.ts';
-import type { Queries, Row, Transaction } from '../database/queries.ts';
-
-/** Where the chain of a project ends, and where it was cut because of the age of what is before. */
-export const AuditChainEntity = defineEntity({
-  name: 'AuditChain',
-  tableName: 'audit_chains',
-  properties: {
-    /** Empty: the chain of what belongs to no project. */
-    projectId: id().primary(),
-    /** The last entry's. */
-    sequence: p.bigint('number').default(0),
-    hash: text(),
-    /** Those of the last entry that was removed. */
-    cutSequence: p.bigint('number').default(0),
-    cutHash: text(),
-  },
-});
-
-/** Who did what. Rows are never changed; those that are too old go, from the first on. */
-export const AuditEntryEntity = defineEntity({
-  name: 'AuditEntry',
-  tableName: 'audit_entries',
-  properties: {
-    projectId: id().primary(),
-    sequence: p.bigint('number').primary(),
-    createdAt: time(),
-    actor: text(),
-    action: text(),
-    resource: text().strictNullable(),
-    formId: id().strictNullable(),
-    detail: text().strictNullable(),
-    count: p.integer(),
-    clientAddress: text().strictNullable(),
-    requestId: text().strictNullable(),
-    previousHash: text(),
-    hash: text(),
-  },
-  indexes: [{ name: 'audit_entries_by_time', properties: ['projectId', 'createdAt', 'sequence'] }],
-});
+import { textOrNull, timeOf } from '../database/columns.ts';
+import type { Queries, Transaction } from '../database/queries.ts';
+import { type Chain, entryColumns, toChain, toEntry, toRow } from './audit-table.ts';
 
 /**
  * Puts entries at the ends of the chains of their projects, which stay locked until the transaction ends: to be
@@ -61,8 +23,8 @@ export async function appendEntries(tx: Transaction, entries: readonly NewEntry[
     const last = chained.at(-1);
     await tx.execute(
       `with added as (
-         insert into audit_entries (${columns})
-         select ${columns} from json_to_recordset($1::json) as r(project_id text, sequence bigint,
+         insert into audit_entries (${entryColumns})
+         select ${entryColumns} from json_to_recordset($1::json) as r(project_id text, sequence bigint,
            created_at timestamptz, actor text, action text, resource text, form_id text, detail text, count int,
            client_address text, request_id text, previous_hash text, hash text)
        )
@@ -85,7 +47,7 @@ export async function listEntries(
   const place = cursor ?? { createdAt: filter.before?.toISOString() ?? 'infinity', sequence: 0 };
   const range = [projectId, filter.after?.toISOString() ?? '-infinity', place.createdAt, place.sequence];
   const rows = await db.select(
-    `select ${columns} from (${scannedRows}) scanned
+    `select ${entryColumns} from (${scannedRows}) scanned
      where ($5::text is null or actor = $5) and ($6::text is null or action = $6 or starts_with(action, $7))
        and ($8::text is null or resource = $8 or form_id = $8)
      order by created_at desc, sequence desc limit $9`,
@@ -109,7 +71,7 @@ export async function readChain(
   { after, limit }: { after: number; limit: number },
 ): Promise<ChainedEntry[]> {
   const rows = await db.select(
-    `select ${columns} from audit_entries where project_id = $1 and sequence > $2 order by sequence limit $3`,
+    `select ${entryColumns} from audit_entries where project_id = $1 and sequence > $2 order by sequence limit $3`,
     [projectId, after, limit],
   );
   return rows.map(toEntry);
@@ -174,9 +136,6 @@ export async function removeEntriesBefore(db: Queries, before: Date, limit: numb
 /** A page looks at no more rows: some ten milliseconds. */
 const SCANNED = 5_000;
 
-const columns =
-  'project_id, sequence, created_at, actor, action, resource, form_id, detail, count, client_address, request_id, previous_hash, hash';
-
 const scannedRows = `select * from audit_entries
   where project_id = $1 and created_at >= $2::timestamptz and (created_at, sequence) < ($3::timestamptz, $4::bigint)
   order by created_at desc, sequence desc limit ${SCANNED}`;
@@ -199,61 +158,6 @@ function chainOf(entries: readonly NewEntry[], end: { sequence: number; hash: st
 function placeOf(entry: ChainedEntry | undefined): EntryPlace | null {
   return entry === undefined ? null : { createdAt: entry.createdAt.toISOString(), sequence: entry.sequence };
 }
-
-function toRow(entry: ChainedEntry): Row {
-  return {
-    project_id: entry.projectId,
-    sequence: entry.sequence,
-    created_at: entry.createdAt.toISOString(),
-    actor: entry.actor,
-    action: entry.action,
-    resource: entry.resource,
-    form_id: entry.formId,
-    detail: entry.detail,
-    count: entry.count,
-    client_address: entry.clientAddress,
-    request_id: entry.requestId,
-    previous_hash: entry.previousHash,
-    hash: entry.hash,
-  };
-}
-
-function toEntry(row: Row): ChainedEntry {
-  return {
-    projectId: String(row.project_id),
-    sequence: Number(row.sequence),
-    createdAt: timeOf(row.created_at),
-    actor: String(row.actor),
-    action: String(row.action),
-    resource: textOrNull(row.resource),
-    formId: textOrNull(row.form_id),
-    detail: textOrNull(row.detail),
-    count: Number(row.count),
-    clientAddress: textOrNull(row.client_address),
-    requestId: textOrNull(row.request_id),
-    previousHash: String(row.previous_hash),
-    hash: String(row.hash),
-  };
-}
-
-function toChain(row: Row): Chain {
-  return {
-    projectId: String(row.project_id),
-    sequence: Number(row.sequence),
-    hash: String(row.hash),
-    cutSequence: Number(row.cut_sequence),
-    cutHash: String(row.cut_hash),
-  };
-}
-
-/** The ends of a project's chain: of the last entry, and of the last one that was removed. */
-export type Chain = {
-  projectId: string;
-  sequence: number;
-  hash: string;
-  cutSequence: number;
-  cutHash: string;
-};
 
 /** What an entry must be. An `action` that ends in `.` is all of a kind. */
 export type EntryFilter = {

@@ -1,4 +1,4 @@
-import { AuditChainEntity, AuditEntryEntity } from '../audit/audit-log.ts';
+import { AuditChainEntity, AuditEntryEntity } from '../audit/audit-table.ts';
 import { AttemptEntity, DeliveryEntity } from '../deliveries/deliveries.ts';
 import { QueuedDeliveryEntity } from '../deliveries/delivery-queue-table.ts';
 import { EventEntity } from '../events.ts';
