@@ -50,8 +50,10 @@ export function isDeviceOf(
 /** How long a link works. */
 export const SIGN_IN_LINK_MS = 15 * 60 * 1000;
 
+/** How long a device token works. */
+export const DEVICE_MS = 365 * DAY_MS;
+
 const PURPOSE = 'owner-sign-in';
 const DEVICE_PURPOSE = 'owner-device';
-const DEVICE_MS = 365 * DAY_MS;
 
 const claims = z.tuple([z.string(), z.string()]);

@@ -1,6 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { DAY_MS, HOUR_MS } from '../../domain/durations.ts';
+import { HOUR_MS } from '../../domain/durations.ts';
+import { DEVICE_MS } from '../../domain/links/sign-in-link.ts';
 import { HttpError } from '../../http/errors.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 
@@ -125,9 +126,6 @@ const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
 
 const PAGE_COOKIE = 'owner-page';
 const PAGE_MS = HOUR_MS;
-
-/** As long as the token works. */
-const DEVICE_MS = 365 * DAY_MS;
 
 export type CookieOptions = {
   /** The public address of the service, without a slash at the end. */
