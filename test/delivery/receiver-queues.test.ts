@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createReceiverQueues } from '../../src/delivery/worker/receiver-queues.ts';
-import type { Claim } from '../../src/store/deliveries/delivery-queue.ts';
+import type { Claim } from '../../src/store/deliveries/claim.ts';
 
 describe('the queues of receivers', () => {
   it('give a share more places for receivers that are not known while those answer quickly, and fewer once one does not', () => {

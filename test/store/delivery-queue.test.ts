@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import type { Queries, Transaction } from '../../src/store/database/queries.ts';
+import type { Claim } from '../../src/store/deliveries/claim.ts';
 import { findDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
 import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
-import { type Claim, claimDue, claimInTurn } from '../../src/store/deliveries/delivery-queue.ts';
+import { claimDue, claimInTurn } from '../../src/store/deliveries/delivery-queue.ts';
 import { replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
 import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';

@@ -1,13 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Database } from '../../src/store/database/database.ts';
+import type { Claim } from '../../src/store/deliveries/claim.ts';
 import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
-import {
-  type Claim,
-  claimDue,
-  findDueWork,
-  releaseAbandoned,
-} from '../../src/store/deliveries/delivery-queue.ts';
+import { claimDue } from '../../src/store/deliveries/delivery-queue.ts';
 import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
+import { findDueWork, releaseAbandoned } from '../../src/store/deliveries/due-work.ts';
 import type { LeasePlaces } from '../../src/store/deliveries/webhook-deliveries.ts';
 import { type Commit, createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { engines, openTestDatabase } from '../support/database.ts';

@@ -5,7 +5,7 @@ import { DAY_MS, HOUR_MS } from '../../domain/durations.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import { SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
 import type { Database } from '../../store/database/database.ts';
-import type { Claim } from '../../store/deliveries/delivery-queue.ts';
+import type { Claim } from '../../store/deliveries/claim.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../store/mail/mail.ts';
 import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';

@@ -1,6 +1,6 @@
 import { isEmailAddress } from '../../domain/addresses/email-address.ts';
 import { mailLinkUrl } from '../../domain/links/mail-link.ts';
-import type { Claim } from '../../store/deliveries/delivery-queue.ts';
+import type { Claim } from '../../store/deliveries/claim.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { type DeferredMailOptions, readMail } from './deferred-mails.ts';

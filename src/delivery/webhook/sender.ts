@@ -2,7 +2,7 @@ import { checkWebhookUrl } from '../../domain/addresses/public-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
-import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/delivery-queue.ts';
+import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/claim.ts';
 import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhooks/webhook-secrets.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';

@@ -1,7 +1,7 @@
 import { longestTotal, nextAttempt } from '../../domain/delivery/retry.ts';
 import { newId } from '../../domain/ids.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
-import type { Claim, WebhookContent } from '../../store/deliveries/delivery-queue.ts';
+import type { Claim, WebhookContent } from '../../store/deliveries/claim.ts';
 import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
 import type { AttemptOutcome } from '../../telemetry/metrics.ts';
 import { runWith } from '../../telemetry/trace-context.ts';

@@ -1,4 +1,4 @@
-import type { Claim } from '../../store/deliveries/delivery-queue.ts';
+import type { Claim } from '../../store/deliveries/claim.ts';
 import { type FreePlaces, LEASE_SECONDS } from '../../store/deliveries/delivery-queue-table.ts';
 import { createConcurrency } from './concurrency.ts';
 

@@ -1,5 +1,6 @@
 import type { Database } from '../../store/database/database.ts';
-import { type Claim, claimDue, claimInTurn, type Turn } from '../../store/deliveries/delivery-queue.ts';
+import type { Claim } from '../../store/deliveries/claim.ts';
+import { claimDue, claimInTurn, type Turn } from '../../store/deliveries/delivery-queue.ts';
 import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
 import { type LeasePlaces, NO_PLACES } from '../../store/deliveries/webhook-deliveries.ts';
 import type { Log } from '../../telemetry/log.ts';

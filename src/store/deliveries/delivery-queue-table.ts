@@ -84,6 +84,9 @@ export function pendingWhere(condition: string, columns = 'id'): string {
     union all select ${columns} from delivery_queue where first_lease_until is not null and ${condition}`;
 }
 
+/** SQL: pending and not leased. */
+export const isFree = `first_lease_until is null and (leased_until is null or leased_until <= now())`;
+
 /** SQL of the share that a delivery belongs to. */
 export function shareOf(projectId: string, keyless: string): string {
   return `${projectId} || case when ${keyless} then ' keyless' else '' end`;

@@ -1,55 +1,7 @@
-import { textOrNull, timeOf, timeOrNull } from '../database/columns.ts';
-import type { Queries, Row } from '../database/queries.ts';
-import type { SigningSecrets } from '../webhooks/webhook-secrets.ts';
-import type { Webhook } from '../webhooks/webhooks.ts';
-import { type FreePlaces, LEASE_SECONDS, placesIn } from './delivery-queue-table.ts';
-
-/**
- * Reads whether there is work: events to fan out, due deliveries, deliveries of a process that died, expired
- * sessions to announce. One cheap statement, which an idle service runs each second.
- *
- * Ignores events before the id, deliveries due before the time and first leases that ended before the time in
- * `since`. `at` is the database's clock.
- */
-export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWork> {
-  const [row] = await db.select(
-    `select now() as at,
-       exists (select from events where fanned_out_at is null and id >= $1) as events,
-       (
-         select due_at from delivery_queue where ${isFree} and due_at between $2 and now() order by due_at limit 1
-       ) as due_at,
-       exists (select from delivery_queue where first_lease_until between $3 and now()) as abandoned,
-       exists (
-         select from sessions
-         where submitted_at is null and expiry_announced_at is null and expires_at <= now()
-       ) as sessions`,
-    [since.event, since.due.toISOString(), since.lease.toISOString()],
-  );
-  return {
-    at: timeOf(row?.at),
-    events: row?.events === true,
-    dueAt: timeOrNull(row?.due_at),
-    abandoned: row?.abandoned === true,
-    sessions: row?.sessions === true,
-  };
-}
-
-/**
- * Makes up to `limit` deliveries due whose first lease is over, since the process that stored them died.
- * Returns how many.
- */
-export async function releaseAbandoned(db: Queries, limit: number): Promise<number> {
-  const rows = await db.execute(
-    `update delivery_queue set first_lease_until = null, due_at = now()
-     where id = any (array(
-       select id from delivery_queue where first_lease_until <= now()
-       order by first_lease_until limit $1 for update skip locked
-     )) and first_lease_until <= now()
-     returning id`,
-    [limit],
-  );
-  return rows.length;
-}
+import { timeOf } from '../database/columns.ts';
+import type { Queries } from '../database/queries.ts';
+import { type Claim, claimColumns, claimJoins, claimsOf } from './claim.ts';
+import { type FreePlaces, isFree, LEASE_SECONDS, placesIn } from './delivery-queue-table.ts';
 
 /**
  * Claims due deliveries, oldest first, at most as many for each receiver and each share, and as many bytes, as
@@ -189,13 +141,6 @@ export async function claimInTurn(
 /** One or two milliseconds of index probes. */
 const RECEIVERS_A_TURN = 100;
 
-/** Pending and not leased. */
-const isFree = `first_lease_until is null and (leased_until is null or leased_until <= now())`;
-
-/** The columns of a webhook that a claim needs, of the table `w`. */
-export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
-  w.previous_secret, w.previous_secret_until, w.sends_traceparent`;
-
 const freePlaces = placesIn('$2');
 
 /** A share that may have no more claims for receivers that are not named. */
@@ -231,104 +176,9 @@ function takenInOrderOf(order: string): string {
 )`;
 }
 
-const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
-  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
-  c.body, c.traceparent, ${webhookColumns}`;
-
-const claimJoins = `left join webhooks w on w.id = c.webhook_id
-    and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))`;
-
-function claimsOf(rows: Row[]): Claim[] {
-  return rows.flatMap((row) => {
-    if (typeof row.id !== 'string') return [];
-    return {
-      id: row.id,
-      lease: String(row.leased_until),
-      projectId: String(row.project_id),
-      share: String(row.share),
-      formId: String(row.form_id),
-      kind: String(row.kind),
-      receiver: String(row.receiver),
-      step: Number(row.step),
-      postponedFrom: timeOrNull(row.postponed_from),
-      traceparent: textOrNull(row.traceparent),
-      content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
-    };
-  });
-}
-
-function webhookContent(row: Row): WebhookContent {
-  return {
-    channel: 'webhook',
-    url: String(row.url),
-    eventId: String(row.event_id),
-    body: textOrNull(row.body),
-    webhook: claimedWebhook(row),
-  };
-}
-
-/** The webhook in a row with `webhookColumns`; null if it was deleted. */
-export function claimedWebhook(row: Row): ClaimedWebhook | null {
-  if (typeof row.found_webhook !== 'string') return null;
-  return {
-    id: row.found_webhook,
-    active: row.active === true,
-    keyless: row.keyless === true,
-    secret: String(row.secret),
-    nextSecret: textOrNull(row.next_secret),
-    nextSecretAt: timeOrNull(row.next_secret_at),
-    previousSecret: textOrNull(row.previous_secret),
-    previousSecretUntil: timeOrNull(row.previous_secret_until),
-    sendsTraceparent: row.sends_traceparent === true,
-  };
-}
-
-/** `dueAt` is when the first of the due deliveries was due; null if there is none. */
-export type DueWork = {
-  at: Date;
-  events: boolean;
-  dueAt: Date | null;
-  abandoned: boolean;
-  sessions: boolean;
-};
-
-export type WorkSince = { event: string; due: Date; lease: Date };
-
 export type ClaimOptions = { since: Date; places: FreePlaces; limit: number };
 
 /** `more`: of the page not all was claimed, for want of places, or for the limit. */
 export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean; more: boolean };
 export type ClaimedTurn = { claims: Claim[]; last: Turn | null };
 export type Turn = { share: string; receiver: string };
-
-/** A delivery to make. */
-export type Claim = {
-  id: string;
-  /** Distinguishes this claim from a later one, for `settleDeliveries`. */
-  lease: string;
-  projectId: string;
-  /** Whose part of the places it uses. */
-  share: string;
-  formId: string;
-  kind: string;
-  receiver: string;
-  /** Attempts since it was made or replayed. */
-  step: number;
-  /** When it was made or last replayed, if its webhook's circuit breaker has put it off since; else null. */
-  postponedFrom: Date | null;
-  /** The trace of the request that caused it; null if none is recorded. */
-  traceparent: string | null;
-  content: WebhookContent | { channel: 'mail'; mail: unknown };
-};
-
-export type WebhookContent = {
-  channel: 'webhook';
-  url: string;
-  eventId: string;
-  /** Null if the event is gone. */
-  body: string | null;
-  /** Null if it was deleted. Secrets are sealed. */
-  webhook: ClaimedWebhook | null;
-};
-
-export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent'> & SigningSecrets;

@@ -2,7 +2,7 @@ import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
 import { isDataError } from '../database/faults.ts';
 import type { Queries, Row } from '../database/queries.ts';
-import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/delivery-queue.ts';
+import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claim.ts';
 import { type LeasePlaces, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
 import type { Submission } from './submissions.ts';
 import { findOutcomes, STORED, type WriteOutcome } from './write-outcomes.ts';

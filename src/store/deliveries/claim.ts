@@ -1,0 +1,95 @@
+import { textOrNull, timeOrNull } from '../database/columns.ts';
+import type { Row } from '../database/queries.ts';
+import type { SigningSecrets } from '../webhooks/webhook-secrets.ts';
+import type { Webhook } from '../webhooks/webhooks.ts';
+
+/** The columns of a webhook that a claim needs, of the table `w`. */
+export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
+  w.previous_secret, w.previous_secret_until, w.sends_traceparent`;
+
+/** What `claimsOf` reads, of a queued delivery `c` with the `body` and `traceparent` of its event. */
+export const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
+  c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
+  c.body, c.traceparent, ${webhookColumns}`;
+
+/** The joins of `claimColumns`. */
+export const claimJoins = `left join webhooks w on w.id = c.webhook_id
+    and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))`;
+
+/** Of rows with `claimColumns`. A row without a claim is passed over. */
+export function claimsOf(rows: Row[]): Claim[] {
+  return rows.flatMap((row) => {
+    if (typeof row.id !== 'string') return [];
+    return {
+      id: row.id,
+      lease: String(row.leased_until),
+      projectId: String(row.project_id),
+      share: String(row.share),
+      formId: String(row.form_id),
+      kind: String(row.kind),
+      receiver: String(row.receiver),
+      step: Number(row.step),
+      postponedFrom: timeOrNull(row.postponed_from),
+      traceparent: textOrNull(row.traceparent),
+      content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
+    };
+  });
+}
+
+function webhookContent(row: Row): WebhookContent {
+  return {
+    channel: 'webhook',
+    url: String(row.url),
+    eventId: String(row.event_id),
+    body: textOrNull(row.body),
+    webhook: claimedWebhook(row),
+  };
+}
+
+/** The webhook in a row with `webhookColumns`; null if it was deleted. */
+export function claimedWebhook(row: Row): ClaimedWebhook | null {
+  if (typeof row.found_webhook !== 'string') return null;
+  return {
+    id: row.found_webhook,
+    active: row.active === true,
+    keyless: row.keyless === true,
+    secret: String(row.secret),
+    nextSecret: textOrNull(row.next_secret),
+    nextSecretAt: timeOrNull(row.next_secret_at),
+    previousSecret: textOrNull(row.previous_secret),
+    previousSecretUntil: timeOrNull(row.previous_secret_until),
+    sendsTraceparent: row.sends_traceparent === true,
+  };
+}
+
+/** A delivery to make. */
+export type Claim = {
+  id: string;
+  /** Distinguishes this claim from a later one, for `settleDeliveries`. */
+  lease: string;
+  projectId: string;
+  /** Whose part of the places it uses. */
+  share: string;
+  formId: string;
+  kind: string;
+  receiver: string;
+  /** Attempts since it was made or replayed. */
+  step: number;
+  /** When it was made or last replayed, if its webhook's circuit breaker has put it off since; else null. */
+  postponedFrom: Date | null;
+  /** The trace of the request that caused it; null if none is recorded. */
+  traceparent: string | null;
+  content: WebhookContent | { channel: 'mail'; mail: unknown };
+};
+
+export type WebhookContent = {
+  channel: 'webhook';
+  url: string;
+  eventId: string;
+  /** Null if the event is gone. */
+  body: string | null;
+  /** Null if it was deleted. Secrets are sealed. */
+  webhook: ClaimedWebhook | null;
+};
+
+export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent'> & SigningSecrets;
