@@ -85,7 +85,7 @@ async function lagsBeside(
     const [event = ''] = await givenSubmissions(database, form, [{}], n % 2 === 0 ? delivery : {});
     if (n % 2 === 1) delivery.notify();
     sentAt.set(event, at);
-    await sleep(50);
+    await sleep(25);
   }
   await receiver.expectRequests(EVENTS, 20_000);
   void delivery.stop(0);
