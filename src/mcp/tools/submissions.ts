@@ -42,7 +42,10 @@ export const submissionTools: Tool[] = [
       session_id: sessionId.exactOptional().describe('Instead of form_id: the session to end.'),
       answers: jsonObject.describe('By field id.'),
       source: z.string().max(200).default('mcp').describe('Where they come from; not with session_id.'),
-      idempotency_key: idempotencyKey,
+      idempotency_key: idempotencyKey.describe(
+        'Any text of your own: repeated with it, the same call gives the first result again. Not with session_id: a ' +
+          'session is submitted once, and a repeat is told which submission that was.',
+      ),
     }),
     output: z.looseObject({ submission_id: z.string() }),
     async run({ form_id, session_id, answers, source, idempotency_key = '' }, { call }) {
