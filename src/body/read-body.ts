@@ -19,9 +19,12 @@ export function countBody(
   response.on('close', () => account.free());
   // Node's own listener would read on without a bound. The response of HTTP/2 finishes only when its stream closes.
   const answer = 'stream' in response ? response.stream : response;
-  answer.prependListener('finish', () => {
+  const finished = () => {
+    // What a stream of HTTP/2 holds lives on until the next full collection, as Node's own handle of it does.
+    answer.off('finish', finished);
     if (!request.complete) void discardOrDestroy(request, response);
-  });
+  };
+  answer.prependListener('finish', finished);
 }
 
 async function discardOrDestroy(request: Request, response: Response): Promise<void> {
@@ -124,11 +127,11 @@ export async function readBody(request: Request, limit: number): Promise<Buffer 
 
   request
     .on('data', take)
-    .once('end', end)
-    .once('error', cutOff)
+    .on('end', end)
+    .on('error', cutOff)
     // HTTP/2 ends a stream that was cut off like a complete one, but emits `aborted` before.
-    .once('aborted', cutOff)
-    .once('close', cutOff);
+    .on('aborted', cutOff)
+    .on('close', cutOff);
   return promise;
 }
 

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Http2ServerRequest, Http2ServerResponse, Http2Stream } from 'node:http2';
 import { describe, expect, it } from 'vitest';
 import { BodyBudget, type BodyLimits } from '../../src/body/budget.ts';
 import { readBody, readParts, setKnownCaller, UnreadError } from '../../src/body/read-body.ts';
+import { collectGarbage } from '../support/garbage.ts';
 import { startListeners } from '../support/listeners.ts';
 import { until } from '../support/until.ts';
 import { http2Acknowledgement, http2Part, http2Reset, openHttp2, openSocket } from '../support/wire.ts';
@@ -133,6 +134,26 @@ it('watches a body no longer than until its answer, however little of it was rea
 
   expect([answer, watchedWhileRead]).toEqual(['enough', 1]);
   await until(() => bodies.arrivals.count() === 0);
+});
+
+it('lets go of a request of HTTP/2 when it is answered, though its stream is still held', async () => {
+  const calls: { stream: Http2Stream; request: WeakRef<Request> }[] = [];
+  async function answer(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
+    calls.push({ stream: response.stream, request: new WeakRef(request) });
+    response.end(await wholeOf(request));
+  }
+  await using server = await startListeners({
+    grpc: (request, response) => void answer(request, response),
+  });
+  using client = openHttp2(server.grpcUrl);
+
+  for (let count = 0; count < 10; count += 1) await client.call('/', [Buffer.alloc(KIB)]);
+
+  await until(() => {
+    collectGarbage();
+    return calls.every(({ request }) => request.deref() === undefined);
+  });
+  expect(calls.map(({ stream }) => stream.closed)).toEqual(calls.map(() => true));
 });
 
 it('drops what is left of a body after its answer, and ends a connection that sends without end', async () => {

@@ -1,9 +1,7 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
+import { collectGarbage } from '../support/garbage.ts';
 
 /** What is alive in this process, with the services that tests have started in it, in MiB. */
 export function heapMib(): number {
-  setFlagsFromString('--expose-gc');
-  runInNewContext('gc')();
+  collectGarbage();
   return Math.round(process.memoryUsage().heapUsed / 1024 ** 2);
 }
