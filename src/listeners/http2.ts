@@ -51,7 +51,8 @@ export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Se
 function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: TimeOuts): SessionWatch {
   const checksIn = (ms: number) => Math.ceil(ms / timeOuts.checkEveryMs);
   const streamCheck = checksIn(timeOuts.stalledMs / STREAM_CHECKS);
-  const streams = new Map<ServerHttp2Stream, { waiting: number; checks: number }>();
+  const streams = new Set<ServerHttp2Stream>();
+  const stalled = new Map<ServerHttp2Stream, { bytes: number; checks: number }>();
   const [age, idle, silent] = [{ checks: 0 }, { checks: 0 }, { checks: 0 }];
   let settingsOwed = 2;
   let bytesRead = 0;
@@ -70,10 +71,15 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   session.on('ping', countControlFrame);
   session.on('remoteSettings', countControlFrame);
   session.on('stream', (stream) => {
-    streams.set(stream, { waiting: 0, checks: 0 });
-    // Comes once. `once` would keep more for each of thousands that wait.
-    stream.on('close', () => streams.delete(stream));
+    streams.add(stream);
+    // Comes once. `once`, or a function of its own, would keep more for each of thousands that wait.
+    stream.on('close', forget);
   });
+
+  function forget(this: ServerHttp2Stream): void {
+    streams.delete(this);
+    stalled.delete(this);
+  }
 
   function destroy(code: number = constants.NGHTTP2_NO_ERROR): void {
     session.destroy(undefined, code);
@@ -97,11 +103,13 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
   }
 
   function checkStreams(): void {
-    for (const [stream, stalled] of streams) {
-      const waiting = stream.bufferSize;
-      stalled.checks = waiting > 0 && waiting === stalled.waiting ? stalled.checks + streamCheck : 0;
-      stalled.waiting = waiting;
-      if (stalled.checks > checksIn(timeOuts.stalledMs)) stream.close(constants.NGHTTP2_CANCEL);
+    for (const stream of streams) {
+      const bytes = stream.bufferSize;
+      const before = stalled.get(stream);
+      const checks = bytes > 0 && bytes === before?.bytes ? before.checks + streamCheck : 0;
+      if (bytes > 0) stalled.set(stream, { bytes, checks });
+      else if (before !== undefined) stalled.delete(stream);
+      if (checks > checksIn(timeOuts.stalledMs)) stream.close(constants.NGHTTP2_CANCEL);
     }
   }
 
