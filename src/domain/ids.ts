@@ -37,32 +37,40 @@ export function requestIdFrom(given: unknown): string {
 /** The id of the form behind `POST /api/demo`, the only one that is not made at random. */
 export const demoFormId = 'form_demo';
 
+/** Several ids are made of each instant, so the last text is kept. */
 function encodeTime(instant: number): string {
+  const time = Math.floor(instant);
+  if (time === encoded.time) return encoded.text;
   let text = '';
-  for (let rest = Math.floor(instant), n = 0; n < TIME_CHARS; n++) {
+  for (let rest = time, n = 0; n < TIME_CHARS; n++) {
     text = alphabet.charAt(rest % 32) + text;
     rest = Math.floor(rest / 32);
   }
+  encoded = { time, text };
   return text;
 }
 
-/** Each character carries 5 random bits; 32 divides 256, so all are equally likely. */
+let encoded = { time: Number.NaN, text: '' };
+
+/** Of an even number of characters. Each carries 5 random bits; 1,024 divides 65,536, so all pairs are equally likely. */
 function randomText(length: number): string {
-  if (used + length > pool.length) {
+  const count = length / 2;
+  if (used + count > pool.length) {
     randomFillSync(pool);
     used = 0;
   }
   let text = '';
-  for (const end = used + length; used < end; used++) text += alphabet.charAt((pool[used] ?? 0) & 31);
+  for (const end = used + count; used < end; used++) text += pairs[(pool[used] ?? 0) & 1023];
   return text;
 }
 
-/** Secure random bytes, each used once: asking for a few at a time costs more than making an id. */
-const pool = new Uint8Array(4096);
+/** Secure random numbers, each used once: asking for a few at a time costs more than making an id. */
+const pool = new Uint16Array(2048);
 let used = pool.length;
 
 /** Crockford's base 32: sorts like the number, and has no letters that are taken for digits. */
 const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
+const pairs = Array.from(alphabet, (first) => Array.from(alphabet, (second) => first + second)).flat();
 
 /** Request ids go into the log, so only these characters are accepted. */
 const harmless = /^[\w.:-]{1,64}$/;
