@@ -83,15 +83,16 @@ describe.each(engines)('webhooks on %s', (engine) => {
     expect(statements.filter((sql) => sql.includes('set leased_until = now() +'))).toEqual([]);
   });
 
-  it('tries again by the schedule with the same event id, and gives up at its end', async () => {
+  it('tries again by the schedule with the same event id and body, and gives up at its end', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((hit, response) => {
       response.writeHead(hit.path === '/never' || hit.count < 3 ? 500 : 200).end('not yet');
     });
     const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form, { url: `${receiver.url}/later` });
-    await givenSubmissions(database, form, [{}]);
-    await using _ = startDelivery(database);
+    await using delivery = startDelivery(database);
+    // The first attempt is made of what is in memory, the others of what is stored.
+    await givenSubmissions(database, form, [{ zeta: 'é', alpha: ['b', 1] }], delivery);
 
     const [logged] = await expectFinished(database, form, 1);
 
@@ -102,6 +103,7 @@ describe.each(engines)('webhooks on %s', (engine) => {
       ['delivered', 'not yet'],
     ]);
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
 
     await givenWebhook(database, form, { url: `${receiver.url}/never` });
     const [, second] = [

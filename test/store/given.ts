@@ -59,6 +59,7 @@ export async function givenSession(db: Queries, given: Partial<NewSession> = {})
 export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
   const now = Date.now();
   const id = given.id ?? newId('sub', now);
+  const createdAt = new Date(now);
   return {
     id,
     projectId: 'prj_one',
@@ -72,11 +73,14 @@ export function aSubmission(given: Partial<NewSubmission> = {}): NewSubmission {
     status: 'accepted',
     idempotencyKey: null,
     requestFingerprint: null,
-    createdAt: new Date(now),
+    createdAt,
     event: {
       id: newId('evt', now),
       type: 'submission.created',
-      body: { start: `{"of":"${id}","answers":`, end: '}' },
+      body: {
+        start: `{"data":{"submissionId":"${id}","createdAt":"${createdAt.toISOString()}","answers":`,
+        end: ',"provenance":[{"by":"api"}]}}',
+      },
     },
     ...given,
   };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { sentBody } from '../../src/domain/events/bodies.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import type { Claim } from '../../src/store/deliveries/claim.ts';
 import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
@@ -49,7 +50,7 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
       content: {
         url: 'https://example.com/wide',
         eventId: row.event?.id,
-        body,
+        body: sentBody(body),
         webhook: { secret: 'sealed-1' },
       },
     });

@@ -189,7 +189,8 @@ export async function givenSubmissions(
 
 function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) {
   const createdAt = new Date();
-  const event = { id: newId('evt', createdAt.getTime()), at: createdAt };
+  const instant = createdAt.toISOString();
+  const event = { id: newId('evt', createdAt.getTime()), at: instant };
   const type = 'submission.created';
   const facts = {
     id: newId('sub', createdAt.getTime()),
@@ -199,7 +200,12 @@ function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) 
     metadata: {},
     createdAt,
   };
-  const announced = { ...facts, formVersionId: form.versionId, formCreatedBy: form.createdBy };
+  const announced = {
+    ...facts,
+    createdAt: instant,
+    formVersionId: form.versionId,
+    formCreatedBy: form.createdBy,
+  };
   const provenance: StoredOrigin[] = [{ by: 'api' }];
   const body = eventTypes[type].body(event, {
     ...announced,

@@ -11,7 +11,7 @@ import type { JsonObject } from '../json/json.ts';
 export function submissionBody(name: string, status: 'accepted' | 'complete') {
   return (event: EventHead, submission: SubmissionFacts): AroundAnswers => {
     const { id, createdAt, provenance, ...facts } = submission;
-    const data = { submissionId: id, ...facts, status, createdAt: createdAt.toISOString() };
+    const data = { submissionId: id, ...facts, status, createdAt };
     const end = '}}';
     const start = `${webhookBody(name, event, data).slice(0, -end.length)},"answers":`;
     return { start, end: `${PROVENANCE}${JSON.stringify(provenance)}${end}` };
@@ -30,6 +30,14 @@ export function sentBody(stored: string): string {
   const json = provenanceJson(data.provenance, data.answers, data.createdAt);
   // In answers before it the same characters are possible, behind it not.
   return `${stored.slice(0, stored.lastIndexOf(PROVENANCE))}${PROVENANCE}${json}}}`;
+}
+
+/** What `sentBody` makes of the body of a submission, where the submission itself is at hand. */
+export function sentWithAnswers(body: AroundAnswers, submission: Accepted): string {
+  const { answers, provenance, createdAt } = submission;
+  const start = `${body.start}${JSON.stringify(answers)}`;
+  if (provenance === null) return start + body.end;
+  return `${start}${PROVENANCE}${provenanceJson(provenance, answers, createdAt.toISOString())}}}`;
 }
 
 const PROVENANCE = ',"provenance":';
@@ -75,7 +83,7 @@ export function addressesOf(body: string): string[] {
 }
 
 function webhookBody(name: string, { id, at }: EventHead, data: object): string {
-  return JSON.stringify({ id, event: name, createdAt: at.toISOString(), data });
+  return JSON.stringify({ id, event: name, createdAt: at, data });
 }
 
 const addresses = z.union([
@@ -83,8 +91,8 @@ const addresses = z.union([
   z.object({ addresses: z.array(z.string()) }).transform((body) => body.addresses),
 ]);
 
-/** The event's `evt_` id and the instant it is written at. */
-export type EventHead = { id: string; at: Date };
+/** The event's `evt_` id and the instant it is written at, in ISO 8601. */
+export type EventHead = { id: string; at: string };
 
 /** The JSON of a body before and after that of the answers. */
 export type AroundAnswers = { start: string; end: string };
@@ -101,9 +109,13 @@ export type SubmissionFacts = {
   sessionId: string | null;
   source: string;
   metadata: JsonObject;
-  createdAt: Date;
+  /** ISO 8601. */
+  createdAt: string;
   provenance: readonly StoredOrigin[];
 };
+
+/** Of a stored submission, what its body holds beside what was known before. */
+type Accepted = { answers: JsonObject; provenance: readonly StoredOrigin[] | null; createdAt: Date };
 
 /** All that is left of a submission. */
 export type DeletedSubmission = { id: string; formId: string; sessionId: string | null };

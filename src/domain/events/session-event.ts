@@ -22,7 +22,7 @@ export function sessionEvent(
     partialAnswers: partialAnswers ?? undefined,
     provenance: Object.fromEntries(origins),
   };
-  const body = eventTypes[type].body({ id, at: createdAt }, facts);
+  const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, facts);
   return { id, projectId, formId, sessionId: session.id, type, body, createdAt };
 }
 

@@ -119,7 +119,7 @@ async function testWebhook(
   const answers = definition ? await sampleAnswers(definition, forms.checkerOf(form.id, definition)) : {};
 
   const at = new Date(now());
-  const event = { id: newId('evt', at.getTime()), at };
+  const event = { id: newId('evt', at.getTime()), at: at.toISOString() };
   const body = eventTypes['webhook.test'].body(event, {
     webhookId: webhook.id,
     formId: form?.id ?? null,

@@ -86,7 +86,7 @@ export type WebhookContent = {
   channel: 'webhook';
   url: string;
   eventId: string;
-  /** Null if the event is gone. */
+  /** As it is stored or sent: `sentBody` makes the one of the other. Null if the event is gone. */
   body: string | null;
   /** Null if it was deleted. Secrets are sealed. */
   webhook: ClaimedWebhook | null;

@@ -1,3 +1,4 @@
+import { sentWithAnswers } from '../../domain/events/bodies.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
 import { isDataError } from '../database/faults.ts';
@@ -60,7 +61,7 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     status: row.status,
     idempotencyKey: row.idempotencyKey ?? undefined,
     requestFingerprint: row.requestFingerprint ?? undefined,
-    createdAt: row.createdAt,
+    createdAt: row.createdAt.toISOString(),
     uploadIds: row.uploadIds?.length === 0 ? undefined : row.uploadIds,
     eventId: event?.id,
     eventType: event?.type,
@@ -206,7 +207,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
           channel: 'webhook',
           url: String(webhook.url),
           eventId: String(eventId),
-          body: body.start + JSON.stringify(row.answers) + body.end,
+          body: sentWithAnswers(body, row),
           webhook: claimedWebhook(webhook),
         },
       },

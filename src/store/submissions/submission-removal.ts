@@ -129,7 +129,7 @@ async function announceRemoval(
     const id = newId('evt', at);
     const formId = String(row.form_id);
     const facts = { id: String(row.id), formId, sessionId: textOrNull(row.session_id) };
-    const body = eventTypes[type].body({ id, at: createdAt }, facts);
+    const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, facts);
     return { id, projectId: String(row.project_id), formId, type, body, createdAt };
   });
   await insertAnnouncedEvents(tx, type, events, schedule);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { EventType, WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
-import { addressesOf, sentBody } from '../../../src/domain/events/bodies.ts';
+import { addressesOf, sentBody, sentWithAnswers } from '../../../src/domain/events/bodies.ts';
 import {
   effectsOf,
   emittedEvents,
@@ -10,7 +10,7 @@ import {
   registrableEvents,
 } from '../../../src/domain/events/index.ts';
 
-const event = { id: 'evt_1', at: new Date('2026-11-21T10:00:00.001Z') };
+const event = { id: 'evt_1', at: '2026-11-21T10:00:00.001Z' };
 const submission = {
   id: 'sub_1',
   formId: 'form_1',
@@ -18,7 +18,7 @@ const submission = {
   formCreatedBy: 'public',
   source: 'api',
   metadata: {},
-  createdAt: new Date('2026-11-21T10:00:00.000Z'),
+  createdAt: '2026-11-21T10:00:00.000Z',
   provenance: [{ by: 'api' as const }],
 };
 
@@ -72,6 +72,31 @@ describe('the body of a submission', () => {
     expect(data.provenance).toEqual({ provenance: byKey, seats: { by: 'default', at }, name: byKey });
   });
 
+  it.each([
+    ['an API', [{ by: 'api' as const, key: 'key_1' }]],
+    ['an API and defaults', [{ by: 'default' as const, fields: ['seats'] }, { by: 'api' as const }]],
+    [
+      'a page at several times',
+      [{ by: 'human' as const, at: '2026-11-21T09:59:00.000Z', fields: ['seats'] }],
+    ],
+    ['nowhere that is known', []],
+  ])('is sent in the same characters when it is stored and later, with answers of %s', (_of, provenance) => {
+    const answers = { provenance: ['a'], seats: 1, name: ',"provenance":[ \u2028 <é>' };
+    const { start, end } = eventTypes['submission.created'].body(event, {
+      ...submission,
+      sessionId: null,
+      provenance,
+    });
+
+    const atOnce = sentWithAnswers(
+      { start, end },
+      { answers, provenance, createdAt: new Date(submission.createdAt) },
+    );
+
+    expect(atOnce).toBe(sentBody(`${start}${JSON.stringify(answers)}${end}`));
+    expect(sentBody(atOnce)).toBe(atOnce);
+  });
+
   it('is sent as it is stored where that says it of each answer already', () => {
     const at = '2026-11-21T10:00:00.000Z';
     const stored = storedBody({}, { list: 1, provenance: ['a'] }).replace(
@@ -114,7 +139,7 @@ describe('the body of an expired session', () => {
     expect(without).toEqual({
       id: 'evt_1',
       event: 'session.expired',
-      createdAt: event.at.toISOString(),
+      createdAt: event.at,
       data,
     });
     expect(withThem.data).toEqual({ ...data, partialAnswers: { name: 'J' } });
