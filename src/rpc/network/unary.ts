@@ -34,7 +34,7 @@ export function answerUnary(
     const call = calls.get(method);
     if (!isUnary(method) || call === undefined) continue;
     const answer = unaryAnswer(method, { call, byConnect: handler, options: optionsOf(method) });
-    const either: UniversalHandlerFn = async (request) => {
+    const either: UniversalHandlerFn = (request) => {
       const { body } = request;
       const spoken = request.method === 'POST' ? protocolOf(request.header.get('content-type')) : undefined;
       return spoken !== undefined && isIterable(body) ? answer(request, spoken, body) : handler(request);
