@@ -10,7 +10,7 @@ import { type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { formEvents } from '../forms/form-events.ts';
 import { requireEmail } from '../forms/form-request.ts';
-import { confirmedForm } from './owned-form.ts';
+import { confirmedForm, lockForOwner } from './owned-form.ts';
 
 /** The RPCs by which an owner lets others get a form's mails, or hands the form over. */
 export function peopleMethods(context: ServiceContext): PeopleMethods {
@@ -29,6 +29,7 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
         throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by mail');
       }
       const outcome = await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
         const added = await addRecipient(tx, { formId, address: email, max: MAX_RECIPIENTS });
         if (added === 'added')
           await insertEvents(tx, [formEvents.recipientsAdded(form, new Date(now()), [email])]);
@@ -49,6 +50,7 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       const named = delivery.type === 'email' ? (delivery.to ?? []) : [];
       const inDefinition = named.some((address) => addressKey(address) === addressKey(email));
       await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
         await removeRecipient(tx, { formId, address: email, inDefinition });
         await audit.change(tx, call, { projectId: form.projectId, formId });
       });

@@ -10,8 +10,8 @@ import type { Share } from '../../domain/definition/share.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Owner } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
-import type { Queries } from '../../store/database/database.ts';
-import { findOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
+import type { Queries, Transaction } from '../../store/database/database.ts';
+import { findOwnedForm, lockOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function anyOwnedForm(db: Queries, { address }: Owner, formId: string): Promise<OwnedForm> {
@@ -28,6 +28,14 @@ export async function confirmedForm(db: Queries, owner: Owner, formId: string): 
   const form = await anyOwnedForm(db, owner, formId);
   requireConfirmed(form);
   return form;
+}
+
+/**
+ * Locks a form that its owner is about to change. Throws NOT_FOUND if somebody has taken it over since it was read, or
+ * it is gone.
+ */
+export async function lockForOwner(tx: Transaction, form: OwnedForm): Promise<void> {
+  if (!(await lockOwnedForm(tx, form))) throw notFound('form');
 }
 
 /** Throws CONFLICT unless the owner of a form has confirmed to own it. */

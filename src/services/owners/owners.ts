@@ -11,7 +11,7 @@ import type { ServiceContext } from '../context.ts';
 import { shareOfForm } from '../forms/share-message.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { peopleMethods } from './form-people.ts';
-import { anyOwnedForm, confirmedForm, ownedFormToMessage } from './owned-form.ts';
+import { anyOwnedForm, confirmedForm, lockForOwner, ownedFormToMessage } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
 import { createScanner } from './scan.ts';
@@ -54,11 +54,12 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
 
     async closeOwnedForm({ formId }, call) {
       const owner = ownerOf(call);
-      const { status, projectId } = await confirmedForm(database, owner, formId);
-      if (status === 'archived') throw failed(Reason.CONFLICT, 'The form is archived for good');
+      const form = await confirmedForm(database, owner, formId);
+      if (form.status === 'archived') throw failed(Reason.CONFLICT, 'The form is archived for good');
       await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
         await setFormClosed(tx, formId, true);
-        await audit.change(tx, call, { projectId, formId });
+        await audit.change(tx, call, { projectId: form.projectId, formId });
       });
       forms.forget(formId);
       return {};
@@ -66,10 +67,11 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
 
     async reopenOwnedForm({ formId }, call) {
       const owner = ownerOf(call);
-      const { projectId } = await confirmedForm(database, owner, formId);
+      const form = await confirmedForm(database, owner, formId);
       await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
         await setFormClosed(tx, formId, false);
-        await audit.change(tx, call, { projectId, formId });
+        await audit.change(tx, call, { projectId: form.projectId, formId });
       });
       forms.forget(formId);
       return {};

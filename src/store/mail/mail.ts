@@ -56,13 +56,14 @@ export async function listAddedRecipients(
   }));
 }
 
-/** Adds a recipient of a form, if it has fewer than `max`. Of one that was added before, nothing changes. */
+/**
+ * Adds a recipient of a form, if it has fewer than `max`. Of one that was added before, nothing changes. The form is to
+ * be locked, so that of calls at once one counts after the other.
+ */
 export async function addRecipient(
   tx: Transaction,
   { formId, address, max }: { formId: string; address: string; max: number },
 ): Promise<'added' | 'known' | 'full'> {
-  // Of calls at once, one counts after the other.
-  await tx.select('select id from forms where id = $1 for update', [formId]);
   const added = await listAddedRecipients(tx, formId);
   if (added.some((known) => addressKey(known.address) === addressKey(address))) return 'known';
   if (added.length >= max) return 'full';

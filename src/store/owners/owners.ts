@@ -1,6 +1,13 @@
 import { raw } from '@mikro-orm/core';
 import { textOrNull, timeOf, timeOrNull } from '../database/columns.ts';
-import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
+import {
+  type Page,
+  type PageRequest,
+  pageOf,
+  type Queries,
+  type Row,
+  type Transaction,
+} from '../database/queries.ts';
 import { type Form, FormEntity } from '../forms/forms.ts';
 
 /**
@@ -81,6 +88,18 @@ export async function listOwnedForms(
 export async function findOwnedForm(db: Queries, address: string, formId: string): Promise<OwnedForm | null> {
   const [row] = await db.select(`select ${ownedColumns} from ${ownedForms} and f.id = $2`, [address, formId]);
   return row === undefined ? null : toOwnedForm(row);
+}
+
+/**
+ * Locks a form, so that its owner stays the same until the transaction ends, and says whether it still belongs to whom
+ * it belonged to when it was read.
+ */
+export async function lockOwnedForm(tx: Transaction, { id, ownerEmail }: OwnedForm): Promise<boolean> {
+  const rows = await tx.select(
+    'select id from forms where id = $1 and owner_email = $2 and deleted_at is null for update',
+    [id, ownerEmail],
+  );
+  return rows.length > 0;
 }
 
 /** Whether an address owns activated forms, and has confirmed that it owns one of them. */

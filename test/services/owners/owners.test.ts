@@ -1,5 +1,5 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { createClient } from '@connectrpc/connect';
+import { type Client, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
@@ -387,29 +387,46 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect((await taken.getOwnedForm({ formId })).form).toMatchObject({ confirmed: true, offeredTo: '' });
     });
 
-    it('are not offered on by an owner from whom somebody takes the form over at that moment', async () => {
-      const { formId, owner } = await givenOwner();
-      const next = `${crypto.randomUUID()}@example.com`;
-      await owner.offerOwnedForm({ formId, email: next });
-      const begun = Promise.withResolvers<void>();
-      const asked = Promise.withResolvers<void>();
-      const taking = rpc.database.transaction(async (tx) => {
-        await confirmOwner(tx, formId, next);
-        begun.resolve();
-        await asked.promise;
-      });
-      await begun.promise;
+    it.each<[string, (owner: Client<typeof OwnersService>, formId: string) => Promise<unknown>]>([
+      ['offered on', (owner, formId) => owner.offerOwnedForm({ formId, email: 'other@example.com' })],
+      ['closed', (owner, formId) => owner.closeOwnedForm({ formId })],
+      ['opened again', (owner, formId) => owner.reopenOwnedForm({ formId })],
+      ['given a recipient', (owner, formId) => owner.addFormRecipient({ formId, email: 'bob@example.com' })],
+      ['rid of one', (owner, formId) => owner.removeFormRecipient({ formId, email: 'ada@example.com' })],
+    ])(
+      'are not %s by an owner from whom somebody takes the form over at that moment',
+      async (what, change) => {
+        const { formId, owner } = await givenOwner();
+        const next = `${crypto.randomUUID()}@example.com`;
+        await owner.offerOwnedForm({ formId, email: next });
+        await owner.addFormRecipient({ formId, email: 'ada@example.com' });
+        const isClosed = what === 'opened again';
+        if (isClosed) await owner.closeOwnedForm({ formId });
+        const begun = Promise.withResolvers<void>();
+        const asked = Promise.withResolvers<void>();
+        const taking = rpc.database.transaction(async (tx) => {
+          await confirmOwner(tx, formId, next);
+          begun.resolve();
+          await asked.promise;
+        });
+        await begun.promise;
 
-      const offer = failureOf(owner.offerOwnedForm({ formId, email: 'other@example.com' }));
-      // The embedded database reads nothing, either, while a transaction goes on.
-      if (engine === 'postgres') await until(async () => (await waitingForLocks(rpc)) > 0);
-      asked.resolve();
-      await taking;
+        const refused = failureOf(change(owner, formId));
+        // The embedded database reads nothing, either, while a transaction goes on.
+        if (engine === 'postgres') await until(async () => (await waitingForLocks(rpc)) > 0);
+        asked.resolve();
+        await taking;
 
-      expect(await offer).toMatchObject({ reason: 'NOT_FOUND' });
-      const taken = await signedIn(next);
-      expect((await taken.getOwnedForm({ formId })).form).toMatchObject({ confirmed: true, offeredTo: '' });
-    });
+        expect(await refused).toMatchObject({ reason: 'NOT_FOUND' });
+        const { form } = await (await signedIn(next)).getOwnedForm({ formId });
+        expect(form).toMatchObject({
+          confirmed: true,
+          offeredTo: '',
+          recipients: [{ address: 'ada@example.com' }],
+        });
+        expect(form?.closeTime !== undefined).toBe(isClosed);
+      },
+    );
 
     it('are listed newest first, by status, time and page, with words instead of values', async () => {
       const { formId, owner } = await givenOwner();
