@@ -389,7 +389,12 @@ const settings = z.object({
     'json',
     z.enum(['json', 'pretty'], { error: 'expected json or pretty' }),
   ),
-  accessLog: setting('ACCESS_LOG', '`off`: no line in the log for each request', 'on', onOrOff),
+  accessLog: setting(
+    'ACCESS_LOG',
+    '`off`: no line in the log for each request; health checks that succeed have one at `LOG_LEVEL=debug` only',
+    'on',
+    onOrOff,
+  ),
 });
 
 /** Every setting in words, in the order of the table. */

@@ -7,9 +7,9 @@ import { currentTraceparent, traceIdOf } from './trace-context.ts';
 
 /**
  * Writes a line for each request when its answer has ended: by which route it came, not by which path, since paths
- * hold tokens, and without queries, headers and bodies; and counts it in `metrics`. Without a log, or if that leaves
- * such lines out, requests are only counted, or given a line for others to read (`isRead`). Undefined if there is
- * nothing to do.
+ * hold tokens, and without queries, headers and bodies; and counts it in `metrics`. Probes that succeed are logged at
+ * debug: load balancers send them each second or more often. Without a log, or if that leaves such lines out, requests
+ * are only counted, or given a line for others to read (`isRead`). Undefined if there is nothing to do.
  */
 export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptions): AccessLog | undefined {
   const writes = log !== undefined && log.isLevelEnabled?.('info') !== false;
@@ -38,7 +38,9 @@ export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptio
       if (!response.writableFinished) line.aborted = true;
       line.ms = Math.round((performance.now() - startedAt) * 10) / 10;
       metrics?.onRequest(line);
-      if (writes) log.info(line, 'request');
+      if (!writes) return;
+      if (isPassedProbe(line)) log.debug(line, 'request');
+      else log.info(line, 'request');
     });
     return line;
   };
@@ -100,6 +102,12 @@ function routeOf(request: object): string | undefined {
   if (typeof route !== 'object' || route === null || !('path' in route)) return undefined;
   return typeof route.path === 'string' ? route.path : undefined;
 }
+
+function isPassedProbe({ route = '', status, code, aborted }: AccessLine): boolean {
+  return probeRoutes.has(route) && status === 200 && code === undefined && aborted === undefined;
+}
+
+const probeRoutes = new Set(['/health', '/ready', '/grpc.health.v1.Health/Check']);
 
 const lineOf = Symbol('access line');
 

@@ -3,6 +3,7 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { ExportFormat, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { givenEmbeddedDatabase } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { type PublishedForm, startService, type TestService } from '../support/server.ts';
@@ -101,6 +102,19 @@ describe('the log at info', () => {
     },
   );
 
+  it('has none for health checks that succeed', async () => {
+    const asked = { 'x-request-id': 'probe-1' };
+    for (const path of ['/health', '/ready']) await fetch(`${service.url}${path}`, { headers: asked });
+    for (const protocol of ['connect', 'grpc'] as const)
+      await service.client(Health, protocol, null, asked).check({});
+    await fetch(`${service.url}/health`, { method: 'POST', headers: asked });
+    const unknown = { 'x-request-id': 'probe-2' };
+    await failureOf(service.client(Health, 'grpc', null, unknown).check({ service: 'unknown' }));
+
+    expect(await lineOf('probe-1')).toMatchObject({ method: 'POST', status: 404 });
+    expect(await lineOf('probe-2')).toMatchObject({ code: 'NotFound' });
+  });
+
   it('says of a caller who has gone that nothing was answered', async () => {
     const path = `/v1/forms/${form.id}/submissions/stream`;
     const headers = { authorization: `Bearer ${service.key}`, 'x-request-id': 'gone-1' };
@@ -169,7 +183,7 @@ describe('settings of the log', () => {
       LOG_FORMAT: 'pretty',
     });
     await pretty.started();
-    await fetch(`http://127.0.0.1:${port}/health`, { headers: { 'x-request-id': 'pretty-1' } });
+    await fetch(`http://127.0.0.1:${port}/openapi.json`, { headers: { 'x-request-id': 'pretty-1' } });
 
     const { code, errors } = await pretty.stop();
 
