@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { readMailLink } from '../../src/domain/links/mail-link.ts';
 import type { Database } from '../../src/store/database/database.ts';
@@ -18,10 +18,13 @@ import {
 } from '../support/delivery.ts';
 import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
 import { until } from '../support/until.ts';
+import { awaitWholeDay } from '../support/utc-day.ts';
 
 const keyless = { createdBy: 'public', createdFrom: 'network', ownerConfirmedAt: null };
 
 describe.each(engines)('limits of mails on %s', (engine) => {
+  beforeEach(awaitWholeDay);
+
   it('tells an owner of a form made without a key that answers wait, nothing of them, and sends them once confirmed', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

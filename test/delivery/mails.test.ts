@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { readMailLink } from '../../src/domain/links/mail-link.ts';
 import type { Database } from '../../src/store/database/database.ts';
@@ -21,10 +21,13 @@ import {
 import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
 import { temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
+import { awaitWholeDay } from '../support/utc-day.ts';
 
 const withReplyTo = { ...plainDefinition, delivery: { type: 'email', replyTo: 'email' } as const };
 
 describe.each(engines)('mails on %s', (engine) => {
+  beforeEach(awaitWholeDay);
+
   it('sends the owner the answers in words, in the order of the form, with the address to reply to', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { addressKey } from '../../src/domain/addresses/email-address.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { SIGN_IN_MAILS } from '../../src/domain/links/mail-link.ts';
@@ -10,8 +10,11 @@ import { engines, openTestDatabase } from '../support/database.ts';
 import { givenForm, startDelivery, testKey } from '../support/delivery.ts';
 import { type ReceivedMail, startMailServer } from '../support/mail-server.ts';
 import { until } from '../support/until.ts';
+import { awaitWholeDay } from '../support/utc-day.ts';
 
 describe.each(engines)('mails to sign in with on %s', (engine) => {
+  beforeEach(awaitWholeDay);
+
   it('go to owners alone, each with a link of its own that is stored nowhere', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ConfirmationState, FormsService } from '../../gen/forms/v1/forms_pb.js';
 import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
 import { stopMail } from '../../src/store/mail/mail.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { awaitWholeDay } from '../support/utc-day.ts';
 
 describe('what is said of a confirmation', () => {
   let service: TestService;
@@ -17,6 +18,8 @@ describe('what is said of a confirmation', () => {
     await service?.[Symbol.asyncDispose]();
     await mailServer?.[Symbol.asyncDispose]();
   });
+
+  beforeEach(awaitWholeDay);
 
   async function activate(email: string, key: string | null = service.key): Promise<string> {
     const { activate_url } = await service.givenDraft({}, { key });
