@@ -163,11 +163,11 @@ export type Pages = {
   renderCompletion(ending: Ending, request: IncomingMessage): Page;
   /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
   renderError(error: HttpError, request: IncomingMessage, requestId: string): Page;
-  /** Shows the form itself in place of a site's own one whose post was refused, with what was posted and what is wrong. */
+  /** Shows the form in place of a site's own one whose post was refused, with what was posted and what is wrong. */
   renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
   /**
-   * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if `answersWait`, answers are
-   * mailed once the address has confirmed.
+   * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if
+   * `answersWait`, answers are mailed once the address has confirmed.
    */
   renderActivated(activated: Activated, request: IncomingMessage): Page;
 };

@@ -17,9 +17,9 @@ import { type MailContext, type MailMessage, type MailRow, writeMail } from './m
 import { shortenRows } from './shorten.ts';
 
 /**
- * The mail about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden ones
- * too, long ones cut, files as links. `definition` is the one that was answered; subject and `Reply-To` are as `delivery`
- * has it now. An owner gets a link to the submission; others can't open it.
+ * The mail about a submission to an owner or a recipient of its form: the answers in the order of the fields, hidden
+ * ones too, long ones cut, files as links. `definition` is the one that was answered; subject and `Reply-To` are as
+ * `delivery` has it now. An owner gets a link to the submission; others can't open it.
  *
  * Who has confirmed gets all words as they are. Before that no program makes a link of any, and files are names.
  */
@@ -198,8 +198,8 @@ function addressIn(answers: Answers, fieldId: string): string | undefined {
 }
 
 /**
- * Who reads a mail about a submission: its form's owner, one who has not confirmed, a recipient that the definition names
- * or that the owner has added, or the operator, who gets what comes to the demo form.
+ * Who reads a mail about a submission: its form's owner, one who has not confirmed, a recipient that the definition
+ * names or that the owner has added, or the operator, who gets what comes to the demo form.
  */
 export type Reader = 'owner' | 'unconfirmed' | 'named' | 'added' | 'operator';
 

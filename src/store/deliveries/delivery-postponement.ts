@@ -7,7 +7,9 @@ export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.'
 /** How far postponed deliveries lie behind the one that tries the receiver, in seconds: longer than an attempt. */
 const BEHIND_PROBE_SECONDS = 15;
 
-/** SQL of when a delivery is due that is postponed until `openUntil`. Spread, so that a page of them is not due at once. */
+/**
+ * SQL of when a delivery is due that is postponed until `openUntil`. Spread, so that a page of them is not due at once.
+ */
 export function postponedTo(openUntil: string): string {
   return `${openUntil} + (1 + random()) * ${BEHIND_PROBE_SECONDS} * interval '1 second'`;
 }

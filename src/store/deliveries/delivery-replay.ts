@@ -42,7 +42,9 @@ export async function replayFailedDeliveries(db: Queries, range: ReplayRange): P
   }
 }
 
-/** Writes an event for one webhook alone, together with its delivery. Call in a transaction, then notify the workers. */
+/**
+ * Writes an event for one webhook alone, together with its delivery. Call in a transaction, then notify the workers.
+ */
 export async function insertTestDelivery(
   db: Queries,
   { event, delivery }: { event: NewEvent; delivery: TestDelivery },

@@ -5,9 +5,10 @@ import { shareOf } from './delivery-queue-table.ts';
 
 /**
  * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the
- * log, the rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each failed attempt gets a row (the successful one is in the log), and
- * webhooks note their successes and failures. A result whose lease was lost changes nothing. A mail to sign in with
- * that was not sent leaves no trace: anybody can ask for any number, to any address.
+ * log, the rest becomes due again (or waits, if nothing was tried and its webhook's circuit breaker is open), each
+ * failed attempt gets a row (the successful one is in the log), and webhooks note their successes and failures.
+ * A result whose lease was lost changes nothing. A mail to sign in with that was not sent leaves no trace: anybody can
+ * ask for any number, to any address.
  *
  * Returns what has changed for webhooks.
  */
