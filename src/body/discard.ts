@@ -13,6 +13,8 @@ export async function discard(request: Request): Promise<boolean> {
   if (most === 0 || Number(request.headers['content-length']) > most) return false;
   // Node drops what nobody has begun to read by itself, without a bound: this begins.
   request.read(0);
+  // A paused request has paused its stream. It starts it by asking for more, but not if it had asked before the pause.
+  if ('stream' in request) request.stream.resume();
   const timeIsUp = AbortSignal.timeout(MAX_DISCARDING_MS);
   return Promise.race([readUpTo(most, request), once(timeIsUp, 'abort').then(() => false)]);
 }

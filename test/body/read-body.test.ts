@@ -1,5 +1,6 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse, Http2Stream } from 'node:http2';
+import { connect, type Http2ServerRequest, type Http2ServerResponse, type Http2Stream } from 'node:http2';
 import { describe, expect, it } from 'vitest';
 import { BodyBudget, type BodyLimits } from '../../src/body/budget.ts';
 import { readBody, readParts, setKnownCaller, UnreadError } from '../../src/body/read-body.ts';
@@ -154,6 +155,29 @@ it('lets go of a request of HTTP/2 when it is answered, though its stream is sti
     return calls.every(({ request }) => request.deref() === undefined);
   });
   expect(calls.map(({ stream }) => stream.closed)).toEqual(calls.map(() => true));
+});
+
+it('drops what is left of a body of HTTP/2 that was refused while no more of it had arrived', async () => {
+  async function refuse(request: Http2ServerRequest, response: Http2ServerResponse): Promise<void> {
+    request.read(0);
+    await until(() => request.readableLength === 2 * KIB);
+    response.end(await readBody(request, KIB));
+  }
+  await using server = await startListeners({
+    grpc: (request, response) => void refuse(request, response),
+  });
+  const session = connect(server.grpcUrl);
+  const stream = session.request({ ':method': 'POST', ':path': '/' });
+
+  stream.write(Buffer.alloc(KIB));
+  stream.write(Buffer.alloc(KIB));
+  const [answer] = await once(stream, 'data');
+  stream.end(Buffer.alloc(512 * KIB));
+
+  expect(String(answer)).toBe('too large');
+  // Before the time for it is up.
+  await until(() => stream.destroyed, 10_000);
+  session.close();
 });
 
 it('drops what is left of a body after its answer, and ends a connection that sends without end', async () => {
