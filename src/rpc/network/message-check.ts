@@ -1,8 +1,11 @@
+import { promisify } from 'node:util';
+import zlib from 'node:zlib';
 import { type DescMethod, fromBinary, fromJsonString } from '@bufbuild/protobuf';
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import type { Compression } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
 import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { hasCode } from '../../domain/errors/system-errors.ts';
 import { jsonExcess } from '../../domain/json/json-nodes.ts';
 import { MAX_DEPTH } from '../../domain/json/well-formed.ts';
 import { limitsOf, type MessageLimits } from '../../domain/limits/message-limits.ts';
@@ -104,13 +107,22 @@ function envelopeAt(body: Uint8Array, at: number): Envelope | undefined {
 const COMPRESSED_FLAG = 1;
 
 async function gunzip(bytes: Uint8Array, { readMaxBytes }: MessageLimits): Promise<Uint8Array<ArrayBuffer>> {
+  if (bytes.length === 0) return new Uint8Array();
   try {
-    return await compressionGzip.decompress(bytes, readMaxBytes);
-  } catch (error) {
-    if (ConnectError.from(error).code === Code.ResourceExhausted) throw tooLarge(readMaxBytes);
-    throw failed(Reason.BAD_REQUEST, "The message can't be decompressed", { cause: error });
+    return await unzip(bytes, { maxOutputLength: readMaxBytes, chunkSize: CHUNK_BYTES });
+  } catch (cause) {
+    if (hasCode(cause, 'ERR_BUFFER_TOO_LARGE')) throw tooLarge(readMaxBytes);
+    throw failed(Reason.BAD_REQUEST, "The message can't be decompressed", { cause });
   }
 }
+
+const unzip = promisify(zlib.gunzip);
+
+/**
+ * The thread of the event loop takes 2 to 6 ms for 10 MiB in chunks of this size, and 17 to 30 ms in those of Node and
+ * Connect, of 16 KiB.
+ */
+const CHUNK_BYTES = 64 * 1024;
 
 /** Gzip for messages that come in a stream or a URL: each is checked as soon as it is decompressed. */
 export function checkedGzip(method: DescMethod): Compression {
