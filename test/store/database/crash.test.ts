@@ -4,10 +4,10 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { createServerDatabase, givenEmbeddedDatabase } from '../support/database.ts';
-import { until } from '../support/until.ts';
-import { countSubmissions } from './given.ts';
+import { type Database, openDatabase } from '../../../src/store/database/database.ts';
+import { createServerDatabase, givenEmbeddedDatabase } from '../../support/database.ts';
+import { until } from '../../support/until.ts';
+import { countSubmissions } from '../given.ts';
 
 describe('a writing process that is killed', () => {
   it('loses no acknowledged row of the embedded database', async () => {

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lockDataFolder } from '../../src/store/database/data-folder.ts';
-import { until } from '../support/until.ts';
+import { lockDataFolder } from '../../../src/store/database/data-folder.ts';
+import { until } from '../../support/until.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -88,7 +88,7 @@ function unexpected(): never {
 
 /** Another process that locks the folder and lives, with its event loop blocked if `busy`; fails if it can't. */
 async function startHolder({ busy = false } = {}) {
-  const source = join(import.meta.dirname, '../../src/store/database/data-folder.ts');
+  const source = join(import.meta.dirname, '../../../src/store/database/data-folder.ts');
   const script = `
     const { lockDataFolder } = await import(${JSON.stringify(source)});
     const { writeSync } = await import('node:fs');

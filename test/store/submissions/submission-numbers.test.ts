@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { newId } from '../../src/domain/ids.ts';
-import { numbersOfDay } from '../../src/store/submissions/submission-numbers.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
+import { newId } from '../../../src/domain/ids.ts';
+import { numbersOfDay } from '../../../src/store/submissions/submission-numbers.ts';
+import { engines, openTestDatabase } from '../../support/database.ts';
 
 describe.each(engines)('numbersOfDay on %s', (engine) => {
   it('counts the accepted submissions of each form and day (UTC), up to 1,000', async () => {

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Queries } from '../../src/store/database/database.ts';
-import { createLoader } from '../../src/store/database/loader.ts';
-import { findAnySession } from '../../src/store/sessions/sessions.ts';
-import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
-import { findSubmission } from '../../src/store/submissions/submissions.ts';
-import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aSubmission, givenSession } from './given.ts';
+import type { Queries } from '../../../src/store/database/database.ts';
+import { createLoader } from '../../../src/store/database/loader.ts';
+import { findAnySession } from '../../../src/store/sessions/sessions.ts';
+import { createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
+import { findSubmission } from '../../../src/store/submissions/submissions.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aSubmission, givenSession } from '../given.ts';
 
 describe.each(engines)('a look-up that gathers its callers, on %s', (engine) => {
   let database: TestDatabase;

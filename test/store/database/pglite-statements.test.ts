@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type EmbeddedEngine, openPglite } from '../../src/store/database/pglite.ts';
-import type { Row } from '../../src/store/database/queries.ts';
+import { type EmbeddedEngine, openPglite } from '../../../src/store/database/pglite.ts';
+import type { Row } from '../../../src/store/database/queries.ts';
 
 describe('the statements that the embedded database keeps planned', () => {
   let engine: EmbeddedEngine;

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
-import { openDatabase } from '../../src/store/database/database.ts';
-import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
-import { aSubmission } from './given.ts';
+import { openDatabase } from '../../../src/store/database/database.ts';
+import { createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
+import { aSubmission } from '../given.ts';
 
 /**
  * A process that stores submissions until it is killed, and prints the id of each one that was

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Queries } from '../../src/store/database/database.ts';
-import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
-import { RETRY_WINDOW_MS } from '../../src/store/database/retry.ts';
-import { findSession } from '../../src/store/sessions/sessions.ts';
-import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
-import { findSubmission } from '../../src/store/submissions/submissions.ts';
-import { findUnclaimedUploads, insertUpload } from '../../src/store/uploads.ts';
-import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aSubmission, countSubmissions, givenSession } from './given.ts';
+import type { Queries } from '../../../src/store/database/database.ts';
+import { DatabaseUnavailable } from '../../../src/store/database/faults.ts';
+import { RETRY_WINDOW_MS } from '../../../src/store/database/retry.ts';
+import { findSession } from '../../../src/store/sessions/sessions.ts';
+import { createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
+import { findSubmission } from '../../../src/store/submissions/submissions.ts';
+import { findUnclaimedUploads, insertUpload } from '../../../src/store/uploads.ts';
+import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aSubmission, countSubmissions, givenSession } from '../given.ts';
 
 describe.each(engines)('the submission writer on %s', (engine) => {
   let database: TestDatabase;

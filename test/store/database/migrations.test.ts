@@ -2,14 +2,14 @@ import { openAsBlob } from 'node:fs';
 import { Migration } from '@mikro-orm/migrations';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import type { Engine } from '../../src/store/database/engine.ts';
-import { openPglite } from '../../src/store/database/pglite.ts';
-import { openPostgres } from '../../src/store/database/postgres.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
-import { createServerDatabase, type EngineName, engines } from '../support/database.ts';
-import { makeEarlierTables } from '../support/earlier-tables.ts';
-import { runOn } from '../support/postgres.ts';
-import { preparedPglite } from '../support/prepared.ts';
+import type { Engine } from '../../../src/store/database/engine.ts';
+import { openPglite } from '../../../src/store/database/pglite.ts';
+import { openPostgres } from '../../../src/store/database/postgres.ts';
+import { migrations } from '../../../src/store/migrations/index.ts';
+import { createServerDatabase, type EngineName, engines } from '../../support/database.ts';
+import { makeEarlierTables } from '../../support/earlier-tables.ts';
+import { runOn } from '../../support/postgres.ts';
+import { preparedPglite } from '../../support/prepared.ts';
 
 it.each(engines)('puts the retention time of current versions on older forms on %s', async (name) => {
   await using cleanup = new AsyncDisposableStack();

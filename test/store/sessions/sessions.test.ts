@@ -7,9 +7,9 @@ import {
   removeSessionsBefore,
   takeExpiredSessions,
   updateSession,
-} from '../../src/store/sessions/sessions.ts';
-import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { givenSession } from './given.ts';
+} from '../../../src/store/sessions/sessions.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { givenSession } from '../given.ts';
 
 describe.each(engines)('sessions on %s', (engine) => {
   let database: TestDatabase;

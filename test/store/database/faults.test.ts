@@ -1,20 +1,20 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { type Database, openDatabase, type Queries } from '../../src/store/database/database.ts';
-import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
-import { findDueWork } from '../../src/store/deliveries/due-work.ts';
-import { listEventsById, listWaitingEvents } from '../../src/store/events.ts';
-import { findForm, findFormState, listRetentions } from '../../src/store/forms/forms.ts';
-import { listAskedFields } from '../../src/store/forms/versions.ts';
-import { InstallationEntity } from '../../src/store/installation.ts';
-import { findKeyByHash } from '../../src/store/keys.ts';
-import { isMailStopped } from '../../src/store/mail/mail.ts';
-import { listOwners } from '../../src/store/owners/owners.ts';
-import { findAnySession } from '../../src/store/sessions/sessions.ts';
-import { listSubmissions } from '../../src/store/submissions/submission-pages.ts';
-import { findSubmission } from '../../src/store/submissions/submissions.ts';
-import { createServerDatabase } from '../support/database.ts';
-import { runOn } from '../support/postgres.ts';
+import { type Database, openDatabase, type Queries } from '../../../src/store/database/database.ts';
+import { listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
+import { findDueWork } from '../../../src/store/deliveries/due-work.ts';
+import { listEventsById, listWaitingEvents } from '../../../src/store/events.ts';
+import { findForm, findFormState, listRetentions } from '../../../src/store/forms/forms.ts';
+import { listAskedFields } from '../../../src/store/forms/versions.ts';
+import { InstallationEntity } from '../../../src/store/installation.ts';
+import { findKeyByHash } from '../../../src/store/keys.ts';
+import { isMailStopped } from '../../../src/store/mail/mail.ts';
+import { listOwners } from '../../../src/store/owners/owners.ts';
+import { findAnySession } from '../../../src/store/sessions/sessions.ts';
+import { listSubmissions } from '../../../src/store/submissions/submission-pages.ts';
+import { findSubmission } from '../../../src/store/submissions/submissions.ts';
+import { createServerDatabase } from '../../support/database.ts';
+import { runOn } from '../../support/postgres.ts';
 
 /** Each way in which work reaches a connection: what writes a row of this name. */
 const writers: [string, (db: Queries, name: string) => Promise<unknown>][] = [

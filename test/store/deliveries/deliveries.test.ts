@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { newId } from '../../src/domain/ids.ts';
-import type { Queries } from '../../src/store/database/database.ts';
-import { findDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
-import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
-import { claimDue } from '../../src/store/deliveries/delivery-queue.ts';
-import { purgeDeliveries } from '../../src/store/deliveries/delivery-removal.ts';
-import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
-import { endDelivery } from '../support/delivery.ts';
+import { newId } from '../../../src/domain/ids.ts';
+import type { Queries } from '../../../src/store/database/database.ts';
+import { findDelivery, listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
+import { queueMails } from '../../../src/store/deliveries/delivery-inserts.ts';
+import { claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
+import { purgeDeliveries } from '../../../src/store/deliveries/delivery-removal.ts';
+import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
+import { engines, openTestDatabase } from '../../support/database.ts';
+import { endDelivery } from '../../support/delivery.ts';
 
 describe.each(engines)('deliveries on %s', (engine) => {
   it('are listed newest first, page by page, with their attempts and without what a mail says', async () => {

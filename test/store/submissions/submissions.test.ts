@@ -1,15 +1,18 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findSession, updateSession } from '../../src/store/sessions/sessions.ts';
-import { listSubmissions } from '../../src/store/submissions/submission-pages.ts';
-import { removeSubmission, removeSubmissionsBefore } from '../../src/store/submissions/submission-removal.ts';
+import { findSession, updateSession } from '../../../src/store/sessions/sessions.ts';
+import { listSubmissions } from '../../../src/store/submissions/submission-pages.ts';
+import {
+  removeSubmission,
+  removeSubmissionsBefore,
+} from '../../../src/store/submissions/submission-removal.ts';
 import {
   createSubmissionWriter,
   type SubmissionWriter,
-} from '../../src/store/submissions/submission-writer.ts';
-import { findSubmission } from '../../src/store/submissions/submissions.ts';
-import { insertUpload } from '../../src/store/uploads.ts';
-import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aSubmission, countSubmissions, givenSession } from './given.ts';
+} from '../../../src/store/submissions/submission-writer.ts';
+import { findSubmission } from '../../../src/store/submissions/submissions.ts';
+import { insertUpload } from '../../../src/store/uploads.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aSubmission, countSubmissions, givenSession } from '../given.ts';
 
 const announcement = { at: Date.now(), schedule: [0] };
 

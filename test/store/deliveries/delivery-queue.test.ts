@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { newId } from '../../src/domain/ids.ts';
-import type { Queries, Transaction } from '../../src/store/database/queries.ts';
-import type { Claim } from '../../src/store/deliveries/claim.ts';
-import { findDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
-import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
-import { claimDue, claimInTurn } from '../../src/store/deliveries/delivery-queue.ts';
-import { replayDelivery } from '../../src/store/deliveries/delivery-replay.ts';
-import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
-import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../support/delivery.ts';
+import { newId } from '../../../src/domain/ids.ts';
+import type { Queries, Transaction } from '../../../src/store/database/queries.ts';
+import type { Claim } from '../../../src/store/deliveries/claim.ts';
+import { findDelivery, listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
+import { queueMails } from '../../../src/store/deliveries/delivery-inserts.ts';
+import { claimDue, claimInTurn } from '../../../src/store/deliveries/delivery-queue.ts';
+import { replayDelivery } from '../../../src/store/deliveries/delivery-replay.ts';
+import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../../support/delivery.ts';
 
 const places = {
   bytes: 1e9,

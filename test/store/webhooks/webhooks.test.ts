@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { rotateWebhookSecret, secretsAt } from '../../src/store/webhooks/webhook-secrets.ts';
+import { rotateWebhookSecret, secretsAt } from '../../../src/store/webhooks/webhook-secrets.ts';
 import {
   deleteWebhook,
   findDefinitionWebhook,
   findWebhook,
   listWebhooks,
   updateWebhook,
-} from '../../src/store/webhooks/webhooks.ts';
-import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { givenWebhook } from './given.ts';
+} from '../../../src/store/webhooks/webhooks.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { givenWebhook } from '../given.ts';
 
 const DAY_MS = 86_400_000;
 

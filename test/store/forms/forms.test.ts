@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { FormDefinition } from '../../src/domain/definition/definition.ts';
-import { newId } from '../../src/domain/ids.ts';
-import type { Database } from '../../src/store/database/database.ts';
+import type { FormDefinition } from '../../../src/domain/definition/definition.ts';
+import { newId } from '../../../src/domain/ids.ts';
+import type { Database } from '../../../src/store/database/database.ts';
 import {
   archiveForm,
   findAnyForm,
@@ -9,17 +9,17 @@ import {
   listForms,
   listRetentions,
   removeUnactivatedForms,
-} from '../../src/store/forms/forms.ts';
+} from '../../../src/store/forms/forms.ts';
 import {
   activateForm,
   findVersion,
   listAskedFields,
   listVersions,
   publishVersion,
-} from '../../src/store/forms/versions.ts';
-import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
-import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aDefinition, givenForm } from './given.ts';
+} from '../../../src/store/forms/versions.ts';
+import { confirmOwner, proposeOwner } from '../../../src/store/owners/owners.ts';
+import { emptyTables, engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aDefinition, givenForm } from '../given.ts';
 
 describe.each(engines)('forms on %s', (engine) => {
   let database: TestDatabase;

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { sentBody } from '../../src/domain/events/bodies.ts';
-import type { Database } from '../../src/store/database/database.ts';
-import type { Claim } from '../../src/store/deliveries/claim.ts';
-import { listDeliveries } from '../../src/store/deliveries/deliveries.ts';
-import { claimDue } from '../../src/store/deliveries/delivery-queue.ts';
-import { settleDeliveries } from '../../src/store/deliveries/delivery-results.ts';
-import { findDueWork, releaseAbandoned } from '../../src/store/deliveries/due-work.ts';
-import type { LeasePlaces } from '../../src/store/deliveries/webhook-deliveries.ts';
-import { type Commit, createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
-import { engines, openTestDatabase } from '../support/database.ts';
-import { endLeases } from '../support/delivery.ts';
-import { aSubmission, givenForm, givenWebhook } from './given.ts';
+import { sentBody } from '../../../src/domain/events/bodies.ts';
+import type { Database } from '../../../src/store/database/database.ts';
+import type { Claim } from '../../../src/store/deliveries/claim.ts';
+import { listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
+import { claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
+import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
+import { findDueWork, releaseAbandoned } from '../../../src/store/deliveries/due-work.ts';
+import type { LeasePlaces } from '../../../src/store/deliveries/webhook-deliveries.ts';
+import { type Commit, createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
+import { engines, openTestDatabase } from '../../support/database.ts';
+import { endLeases } from '../../support/delivery.ts';
+import { aSubmission, givenForm, givenWebhook } from '../given.ts';
 
 const places: LeasePlaces = {
   delaySeconds: 0,

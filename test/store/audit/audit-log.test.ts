@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { removeOld } from '../../src/delivery/sweeps/sweeps.ts';
-import { firstHashOf, type NewEntry, uncalledEntry } from '../../src/domain/audit/entry.ts';
-import { checkChain } from '../../src/services/admin/audit.ts';
+import { removeOld } from '../../../src/delivery/sweeps/sweeps.ts';
+import { firstHashOf, type NewEntry, uncalledEntry } from '../../../src/domain/audit/entry.ts';
+import { checkChain } from '../../../src/services/admin/audit.ts';
 import {
   appendEntries,
   type EntryFilter,
@@ -11,12 +11,12 @@ import {
   findNextChain,
   listEntries,
   readChain,
-} from '../../src/store/audit/audit-log.ts';
-import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
-import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
-import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';
-import { startDelivery } from '../support/delivery.ts';
+} from '../../../src/store/audit/audit-log.ts';
+import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
+import { type Database, openDatabase } from '../../../src/store/database/database.ts';
+import { DatabaseUnavailable } from '../../../src/store/database/faults.ts';
+import { createServerDatabase, engines, openTestDatabase } from '../../support/database.ts';
+import { startDelivery } from '../../support/delivery.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const START = Date.parse('2026-11-22T10:00:00Z');

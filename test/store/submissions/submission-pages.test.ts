@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/store/database/database.ts';
-import type { Page, Queries } from '../../src/store/database/queries.ts';
-import { exportSubmissions, listSubmissions } from '../../src/store/submissions/submission-pages.ts';
+import type { Database } from '../../../src/store/database/database.ts';
+import type { Page, Queries } from '../../../src/store/database/queries.ts';
+import { exportSubmissions, listSubmissions } from '../../../src/store/submissions/submission-pages.ts';
 import {
   createSubmissionWriter,
   type NewSubmission,
   type SubmissionWriter,
-} from '../../src/store/submissions/submission-writer.ts';
-import type { Submission } from '../../src/store/submissions/submissions.ts';
-import { engines, openTestDatabase, type TestDatabase } from '../support/database.ts';
-import { aSubmission, givenSession } from './given.ts';
+} from '../../../src/store/submissions/submission-writer.ts';
+import type { Submission } from '../../../src/store/submissions/submissions.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { aSubmission, givenSession } from '../given.ts';
 
 describe.each(engines)('pages of submissions on %s', (engine) => {
   let database: TestDatabase;

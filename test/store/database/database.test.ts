@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { entities } from '../../src/store/database/entities.ts';
-import { migrations } from '../../src/store/migrations/index.ts';
-import { createServerDatabase, engines, openTestDatabase } from '../support/database.ts';
-import { openDatabaseProxy } from '../support/database-proxy.ts';
-import { runOn } from '../support/postgres.ts';
+import { type Database, openDatabase } from '../../../src/store/database/database.ts';
+import { entities } from '../../../src/store/database/entities.ts';
+import { migrations } from '../../../src/store/migrations/index.ts';
+import { createServerDatabase, engines, openTestDatabase } from '../../support/database.ts';
+import { openDatabaseProxy } from '../../support/database-proxy.ts';
+import { runOn } from '../../support/postgres.ts';
 
 describe.each(engines)('the database on %s', (engine) => {
   it('answers by its own clock', async () => {
