@@ -29,7 +29,8 @@ export function parseRetryAfter(header: string | null | undefined, now: Date): n
   const text = header?.trim() ?? '';
   if (/^\d+$/.test(text)) return Number(text);
   if (!httpDate.test(text)) return undefined;
-  const instant = Date.parse(text);
+  // That of asctime has no zone, and would be taken for a local time.
+  const instant = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
   return Number.isNaN(instant) ? undefined : Math.max(0, (instant - now.getTime()) / 1000);
 }
 

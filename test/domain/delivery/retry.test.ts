@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   defaultSchedule,
   nextAttempt,
@@ -49,7 +49,6 @@ describe('nextAttempt', () => {
 describe('parseRetryAfter', () => {
   it.each([
     ['Saturday, 21-Nov-26 10:00:30 GMT', 30],
-    ['Sat Nov 21 10:00:30 2026', 30],
     [' 30 ', 30],
     ['2026-11-21T10:00:30Z', undefined],
     ['1.5', undefined],
@@ -58,6 +57,13 @@ describe('parseRetryAfter', () => {
     [undefined, undefined],
   ])('reads %j as %j seconds', (header, seconds) => {
     expect(parseRetryAfter(header, now)).toBe(seconds);
+  });
+
+  it.each(['UTC', 'America/New_York'])('reads a date without a zone as GMT, also in %s', (zone) => {
+    vi.stubEnv('TZ', zone);
+    onTestFinished(() => void vi.unstubAllEnvs());
+
+    expect(parseRetryAfter('Sat Nov 21 10:00:30 2026', now)).toBe(30);
   });
 });
 
