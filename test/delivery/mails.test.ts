@@ -359,6 +359,20 @@ describe.each(engines)('mails on %s', (engine) => {
     }
   });
 
+  it('shows what looks like an encoded word in a header as it was written', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    const name = `Win =?utf-8?b?${Buffer.from('https://scoundrel.example').toString('base64')}?=`;
+    const form = await givenForm(database, { name, ownerConfirmedAt: null });
+    await givenEvent(database, form, 'form.activated', { address: 'owner@example.com' });
+    await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url } });
+
+    const [mail] = await mailServer.expectMails(1);
+
+    const shown = [mail?.subject, mail?.from?.name].map((text) => text?.replaceAll('\u2060', ''));
+    expect(shown).toEqual([`Confirm your form: ${name}`, name]);
+  });
+
   it('sends what is posted to the demo form to the operator alone', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();

@@ -55,9 +55,9 @@ function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: 
   const { mailFrom, baseUrl } = settings;
   const domain = mailFrom.slice(mailFrom.lastIndexOf('@') + 1);
   return {
-    from: { name: mail.senderName ?? '', address: mailFrom },
+    from: { name: unencoded(mail.senderName ?? ''), address: mailFrom },
     to: { name: '', address: mail.to },
-    subject: mail.subject,
+    subject: unencoded(mail.subject),
     ...(mail.replyTo !== undefined && { replyTo: { name: '', address: mail.replyTo } }),
     messageId: `<${claim.id}@${domain}>`,
     headers: {
@@ -66,6 +66,14 @@ function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: 
       'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
     },
   };
+}
+
+/**
+ * The same text, of which mail programs decode no part: nodemailer sends what is an encoded word already (RFC 2047) as
+ * it is, so that one could hold a link that was not seen. The character between has no width.
+ */
+function unencoded(text: string): string {
+  return text.replaceAll('=?', '=\u2060?');
 }
 
 /** A 5xx answer is final, except for a refused login: an operator can correct SMTP_URL. */
