@@ -19,6 +19,8 @@ const links = [
   'sub.evil.com/path?x',
   'пример.рф',
   'evil.xn--p1ai',
+  'i❤.ws',
+  '👍🏽.to/x',
   'evil。com',
   'evil．com',
   'evil｡com',
@@ -79,7 +81,7 @@ describe('withBrokenLinks', () => {
   it.each(links)('leaves no link of %j', (link) => {
     const broken = withBrokenLinks(link);
 
-    expect(broken).not.toMatch(/:\/\/|[^\]]:[^\]]|[\p{L}\p{N}][.。．｡․﹒][\p{L}\p{N}]|[^[][@＠]/u);
+    expect(broken).not.toMatch(/:\/\/|[^\]]:[^\]]|[\p{L}\p{N}\p{S}][.。．｡․﹒][\p{L}\p{N}]|[^[][@＠]/u);
   });
 
   it.each([
