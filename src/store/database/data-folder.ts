@@ -18,11 +18,13 @@ import { hasCode } from '../../domain/errors/system-errors.ts';
 export function lockDataFolder(folder: string, onLost: () => void): DataFolderLock {
   const file = join(resolve(folder), LOCK_FILE);
   const lock = take(folder, file);
-  const { ino } = statSync(file);
+  const { dev, ino } = statSync(file);
   writeFileSync(join(folder, OWNER_FILE), `${process.pid} ${hostname()}`, { mode: 0o600 });
 
   const watch = setInterval(() => {
-    if (statSync(file, { throwIfNoEntry: false })?.ino === ino) return;
+    const found = statSync(file, { throwIfNoEntry: false });
+    // On another disk, to which a symbolic link may lead by now, a file can have the same number.
+    if (found?.ino === ino && found.dev === dev) return;
     clearInterval(watch);
     onLost();
   }, CHECK_MS).unref();
