@@ -5,12 +5,19 @@ import { mailboxOf } from '../addresses/mailbox.ts';
  * are taken. What strangers ask in the name of forms made without a key doesn't use up what owners with a key may ask.
  */
 export function requestAllowances({ createdBy, createdFrom }: Origin, address: string): RequestAllowance[] {
-  const kind = createdBy === 'public' ? 'request_keyless' : 'request';
+  const kind = createdBy === 'public' ? KEYLESS : 'request';
   return [
     { holder: mailboxOf(address), kind, limit: REQUESTS_A_DAY },
-    ...(createdFrom === null ? [] : [{ holder: createdFrom, kind, limit: REQUESTS_A_DAY_FROM_CREATOR }]),
+    ...(createdFrom === null ? [] : [strangersAllowance(createdFrom)]),
   ];
 }
+
+/** What all mails count against that ask for something about forms made without a key and are caused by a network. */
+export function strangersAllowance(createdFrom: string): RequestAllowance {
+  return { holder: createdFrom, kind: KEYLESS, limit: REQUESTS_A_DAY_FROM_CREATOR };
+}
+
+const KEYLESS = 'request_keyless';
 
 /** To one mailbox over the whole service, so that nobody can flood a stranger by making many forms. */
 export const REQUESTS_A_DAY = 3;

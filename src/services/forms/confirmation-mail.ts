@@ -1,5 +1,11 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../../gen/forms/v1/errors_pb.js';
 import { ConfirmationState } from '../../../gen/forms/v1/forms_pb.js';
-import { requestAllowances } from '../../domain/delivery/request-allowance.ts';
+import { networkOf } from '../../domain/addresses/client-network.ts';
+import { requestAllowances, strangersAllowance } from '../../domain/delivery/request-allowance.ts';
+import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
+import { clientAddressOf } from '../../rpc/context.ts';
+import { failed } from '../../rpc/errors.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { isMailStopped } from '../../store/mail/mail.ts';
 import { takeMailAllowances } from '../../store/mail/mail-allowances.ts';
@@ -22,7 +28,31 @@ export async function foreseeConfirmation(
   return settings.smtpUrl === undefined ? ConfirmationState.WRITTEN : ConfirmationState.ON_ITS_WAY;
 }
 
-/** The same in words. `answersWait`: answers are mailed once the address has confirmed. */
+/**
+ * Counts that the owner of a form lets somebody be asked about it, as `countedAs`. Of forms made without a key these
+ * are caused by a stranger, who can confirm any number of addresses of their own: they count as those do that ask such
+ * a stranger's owners to confirm. Throws RATE_LIMITED if there were too many today.
+ */
+export async function countRequest(
+  context: ServiceContext,
+  { createdBy }: Pick<Form, 'createdBy'>,
+  { call, countedAs }: { call: HandlerContext; countedAs: string },
+): Promise<void> {
+  if (createdBy !== 'public') return;
+  const allowance = strangersAllowance(creatorOf(context, call));
+  const usedUp = await takeMailAllowances(context.database, countedAs, [allowance]);
+  if (usedUp === null) return;
+  throw failed(Reason.RATE_LIMITED, 'Too many people were asked by mail from this address today', {
+    retryAfter: Math.ceil(usedUp.waitMs / 1000),
+  });
+}
+
+/** What the mails are counted by that a client without a key causes. */
+export function creatorOf({ secretKey }: Pick<ServiceContext, 'secretKey'>, call: HandlerContext): string {
+  return pseudonymOf(secretKey, 'created-from', networkOf(clientAddressOf(call)));
+}
+
+/** What becomes of the confirmation, in words. `answersWait`: answers are mailed once the address has confirmed. */
 export function confirmationInWords(state: ConfirmationState, email: string, answersWait: boolean): string {
   const isStopped = state === ConfirmationState.STOPPED;
   return [

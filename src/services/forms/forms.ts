@@ -7,7 +7,6 @@ import type {
   CreateFormResponseSchema,
   FormsService,
 } from '../../../gen/forms/v1/forms_pb.js';
-import { networkOf } from '../../domain/addresses/client-network.ts';
 import { answersSchema } from '../../domain/answers/json-schema.ts';
 import { definitionToMessage } from '../../domain/definition/definition-message.ts';
 import { missingTranslations } from '../../domain/definition/missing-translations.ts';
@@ -15,9 +14,8 @@ import { translate } from '../../domain/definition/translate.ts';
 import { DAY_MS } from '../../domain/durations.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
-import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
-import { callerIfAny, callerOf, clientAddressOf } from '../../rpc/context.ts';
+import { callerIfAny, callerOf } from '../../rpc/context.ts';
 import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
@@ -30,6 +28,7 @@ import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { agentSchemaToMessage } from './agent-schema-message.ts';
+import { creatorOf } from './confirmation-mail.ts';
 import { deleteForm } from './deletion.ts';
 import { definitionInUse, ownForm } from './form-access.ts';
 import { formEvents } from './form-events.ts';
@@ -125,7 +124,7 @@ async function createForm(
   request: CreateFormRequest,
   call: HandlerContext,
 ): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
-  const { database, settings, secrets, secretKey, now, keylessStorage, audit } = context;
+  const { database, settings, secrets, now, keylessStorage, audit } = context;
   const caller = callerIfAny(call);
   if (caller === undefined && !settings.allowPublicCreate) {
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
@@ -145,10 +144,7 @@ async function createForm(
     id: newId('form', time),
     projectId,
     createdBy: caller?.keyId ?? 'public',
-    createdFrom:
-      caller?.keyId === undefined
-        ? pseudonymOf(secretKey, 'created-from', networkOf(clientAddressOf(call)))
-        : null,
+    createdFrom: caller?.keyId === undefined ? creatorOf(context, call) : null,
     draftSecret: deliverySecret === undefined ? null : secrets.seal(deliverySecret),
     activationHash: hashSecret(activationToken),
     activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),

@@ -8,6 +8,7 @@ import { insertEvents } from '../../store/events.ts';
 import { addRecipient, removeRecipient } from '../../store/mail/mail.ts';
 import { type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
+import { countRequest } from '../forms/confirmation-mail.ts';
 import { formEvents } from '../forms/form-events.ts';
 import { requireEmail } from '../forms/form-request.ts';
 import { confirmedForm, lockForOwner } from './owned-form.ts';
@@ -28,11 +29,12 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       if ((await deliveryOf(form)).type !== 'email') {
         throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by mail');
       }
+      const asked = formEvents.recipientsAdded(form, new Date(now()), [email]);
+      await countRequest(context, form, { call, countedAs: asked.id });
       const outcome = await database.transaction(async (tx) => {
         await lockForOwner(tx, form);
         const added = await addRecipient(tx, { formId, address: email, max: MAX_RECIPIENTS });
-        if (added === 'added')
-          await insertEvents(tx, [formEvents.recipientsAdded(form, new Date(now()), [email])]);
+        if (added === 'added') await insertEvents(tx, [asked]);
         if (added !== 'full') await audit.change(tx, call, { projectId: form.projectId, formId });
         return added;
       });
@@ -61,9 +63,11 @@ export function peopleMethods(context: ServiceContext): PeopleMethods {
       const owner = ownerOf(call);
       const form = await confirmedForm(database, owner, formId);
       requireEmail(email);
+      const asked = formEvents.ownerChangeRequested(form, new Date(now()), email);
+      await countRequest(context, form, { call, countedAs: asked.id });
       await database.transaction(async (tx) => {
         if (!(await proposeOwner(tx, form.projectId, formId, email, form.ownerEmail))) throw notFound('form');
-        await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+        await insertEvents(tx, [asked]);
         await audit.change(tx, call, { projectId: form.projectId, formId });
       });
       notifyWorkers();

@@ -1,6 +1,6 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient } from '@connectrpc/connect';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
 import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
 import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
@@ -20,6 +20,7 @@ import { failureOf } from '../../support/failures.ts';
 import { forged } from '../../support/forged.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 import { until } from '../../support/until.ts';
+import { awaitWholeDay } from '../../support/utc-day.ts';
 
 describe.each(engines)('OwnersService on %s', (engine) => {
   let rpc: TestServices;
@@ -27,6 +28,8 @@ describe.each(engines)('OwnersService on %s', (engine) => {
   beforeAll(async () => {
     rpc = await startServices(engine);
   });
+
+  beforeEach(awaitWholeDay);
 
   afterAll(() => rpc[Symbol.asyncDispose]());
 
@@ -427,6 +430,25 @@ describe.each(engines)('OwnersService on %s', (engine) => {
         expect(form?.closeTime !== undefined).toBe(isClosed);
       },
     );
+
+    it('are no way to have many asked from one client, who makes forms without a key', async () => {
+      async function givenAsker(key: string | undefined, address: string) {
+        const { id: formId, token } = await rpc.givenDraft(key);
+        const email = `${crypto.randomUUID()}@example.com`;
+        await rpc.forms.activateForm({ formId, token, email });
+        const { token: session, confirmOwnedForm } = await signedIn(email);
+        await confirmOwnedForm({ formId });
+        const client = createClient(OwnersService, rpc.as(session, { 'x-forwarded-for': address }));
+        return (n: number) => client.offerOwnedForm({ formId, email: `${n}@example.net` });
+      }
+      const ask = await givenAsker(undefined, '203.0.113.7');
+      for (let n = 0; n < 100; n += 1) await ask(n);
+
+      const again = await givenAsker(undefined, '203.0.113.7');
+      expect(await failureOf(again(100))).toMatchObject({ reason: 'RATE_LIMITED' });
+      await (await givenAsker(undefined, '203.0.113.8'))(101);
+      await (await givenAsker(rpc.key, '203.0.113.7'))(102);
+    });
 
     it('are listed newest first, by status, time and page, with words instead of values', async () => {
       const { formId, owner } = await givenOwner();
