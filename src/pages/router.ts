@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from 'express';
+import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import { HttpError } from '../http/errors.ts';
 import { showActivation } from './activation/activation-link.ts';
 import { sendAsset } from './assets.ts';
@@ -37,6 +37,10 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   router.use(createOwnerPages(options));
   router.get(`/${assets.folder}/*file`, sendFile);
   router.get('/embed.js', (request, response) => sendAsset(request, response, assets.embed, 'max-age=3600'));
+  // A path that can't be decoded fails before any page: Express would show a trace, and log the path with its token.
+  router.use((error: unknown, request: Request, response: Response, next: NextFunction) =>
+    page(() => Promise.reject(error))(request, response, next),
+  );
   return router;
 }
 

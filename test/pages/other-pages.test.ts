@@ -123,6 +123,24 @@ describe('a mailed link', () => {
   });
 });
 
+describe('the address of a page', () => {
+  it.each(['/f/%ff', '/s/%ff', '/mail/stop.token%', '/files/%ff', '/api/forms/%ff/activate'])(
+    'is refused as %s, which can’t be decoded, without a word of it',
+    async (path) => {
+      const page = await service.get(path, { key: null });
+      const reply = await service.get(path, { key: null, headers: { accept: 'application/json' } });
+
+      expect([page.status, reply.status]).toEqual([400, 400]);
+      expect(page.text).toContain('<html lang="en"');
+      expect(page.text).not.toMatch(/URIError|node_modules|%/);
+      expect(page.headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+      expect(page.headers.get('cache-control')).toBe('no-store');
+      expect(reply.json).toMatchObject({ error: { code: 'validation_failed', reason: 'bad_request' } });
+      expect(service.logged).toEqual([]);
+    },
+  );
+});
+
 describe('a static site’s own form', () => {
   it('gets a page of thanks, and the form itself where an answer was refused', async () => {
     const form = await service.givenPublishedForm({ settings: { locale: 'fr' } });
