@@ -27,7 +27,8 @@ export function createMcp(options: McpOptions): Router {
 
   router
     .route('/mcp')
-    .all(refuseOtherOrigins(ownOrigins), cors({ origin: [...ownOrigins], methods: ['POST'], maxAge: 7200 }))
+    .all(harden, refuseOtherOrigins(ownOrigins))
+    .all(cors({ origin: [...ownOrigins], methods: ['POST'], maxAge: 7200 }))
     .post((request, response) => answer(request, response).catch((error) => refuse(error, request, response)))
     .all((_request, response) => {
       // Without streams and sessions there is nothing to GET or DELETE.
@@ -46,8 +47,6 @@ export function createMcp(options: McpOptions): Router {
   return router;
 
   async function answer(request: Request, response: Response): Promise<void> {
-    response.setHeader('cache-control', 'no-store');
-    response.setHeader('x-content-type-options', 'nosniff');
     const caller = await identify(callOptions(request, response, 'management').headers);
     noteCaller(accessLineOf(request), caller);
     // The largest message that any tool takes.
@@ -88,6 +87,12 @@ function sendRefusal(response: Response, status: number, error: { message: strin
 
 /** The code of JSON-RPC for errors of a server's own. */
 const REFUSED = -32_000;
+
+function harden(_request: Request, response: Response, next: NextFunction): void {
+  response.setHeader('cache-control', 'no-store');
+  response.setHeader('x-content-type-options', 'nosniff');
+  next();
+}
 
 /** Browsers say which page a request comes from. Those of others may not use a key that the browser has. */
 function refuseOtherOrigins(ownOrigins: readonly string[]) {

@@ -64,6 +64,7 @@ describe('/mcp', () => {
     expect([own.status, allowed.status]).toEqual([200, 200]);
     expect(allowed.headers.get('access-control-allow-origin')).toBe('https://admin.example.com');
     expect(others.map(({ status }) => status)).toEqual([403, 403, 403, 403]);
+    expect(others.map(({ headers }) => headers.get('cache-control'))).toEqual(others.map(() => 'no-store'));
     expect(preflight.status).toBe(204);
   });
 
