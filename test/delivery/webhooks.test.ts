@@ -83,6 +83,37 @@ describe.each(engines)('webhooks on %s', (engine) => {
     expect(statements.filter((sql) => sql.includes('set leased_until = now() +'))).toEqual([]);
   });
 
+  it.each([
+    ['stored by this process', 30],
+    ['that waited in the queue', 600],
+  ])(
+    'sends what comes to forms with a key past those without one, %s, of a slow webhook',
+    async (how, count) => {
+      await using database = await openTestDatabase(engine);
+      const own = await givenForm(database, deliveredByWebhook);
+      const origin = { projectId: own.projectId, createdBy: 'public', createdFrom: 'network' };
+      const strangers = await givenForm(database, { ...deliveredByWebhook, ...origin });
+      const isOwn = ({ body }: { body: string }) => body.includes(own.id);
+      await using receiver = await startReceiver((hit, response) => void (isOwn(hit) && response.end()));
+      await givenWebhook(database, own, { url: receiver.url });
+      const answers = Array.from({ length: count }, () => ({}));
+
+      if (how === 'that waited in the queue') {
+        await givenSubmissions(database, strangers, answers);
+        await givenSubmissions(database, own, [{}]);
+      }
+      await using delivery = startDelivery(database);
+      if (how === 'stored by this process') {
+        await givenSubmissions(database, strangers, answers, delivery);
+        await receiver.expectRequests(1);
+        await givenSubmissions(database, own, [{}], delivery);
+      }
+
+      // Before the first of the others is given up.
+      await until(() => receiver.received.some(isOwn), 8_000);
+    },
+  );
+
   it('tries again by the schedule with the same event id and body, and gives up at its end', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver((hit, response) => {

@@ -9,31 +9,37 @@ export function createConcurrency({ max, unproven }: ConcurrencyOptions): Concur
   const initial = Math.min(max, INITIAL_CONCURRENCY);
   /** The receiver that answered last is at the end, as in `lastAnswered`. */
   const limits = new Map<string, { limit: number; answeredAt: number }>();
-  const lastAnswered = new Map<string, string>();
+  const lastAnswered = new Map<string, Receiver>();
   const shares = new Map<string, number>();
-  const isQuick = (receiver: string) => {
-    const { limit, answeredAt } = limits.get(receiver) ?? { limit: 0, answeredAt: 0 };
+  const isQuick = (key: string) => {
+    const { limit, answeredAt } = limits.get(key) ?? { limit: 0, answeredAt: 0 };
     return limit > 1 && performance.now() - answeredAt < RECENT_MS;
   };
   return {
     initial,
-    of: (receiver) => limits.get(receiver)?.limit ?? initial,
+    of: (key) => limits.get(key)?.limit ?? initial,
     ofUnproven: (share) => shares.get(share) ?? unproven,
     isQuick,
-    known: () => [...lastAnswered].map(([receiver, share]) => ({ share, receiver })),
-    adjust({ share, receiver }, tookMs) {
+    known: () => [...lastAnswered.values()],
+    adjust(receiver, tookMs) {
+      const { share } = receiver;
+      const key = keyOf(receiver);
       const slow = tookMs >= SLOW_MS;
-      const before = limits.get(receiver)?.limit ?? initial;
+      const before = limits.get(key)?.limit ?? initial;
       const places = shares.get(share) ?? unproven;
       if (slow) shares.delete(share);
-      else if (!isQuick(receiver))
-        putLast(shares, share, Math.min(TRUSTED * unproven, places + 1), MAX_KNOWN);
+      else if (!isQuick(key)) putLast(shares, share, Math.min(TRUSTED * unproven, places + 1), MAX_KNOWN);
       const limit = slow ? 1 : Math.min(max, before + 1);
-      putLast(limits, receiver, { limit, answeredAt: performance.now() }, MAX_KNOWN);
-      putLast(lastAnswered, receiver, share, MAX_NAMED);
+      putLast(limits, key, { limit, answeredAt: performance.now() }, MAX_KNOWN);
+      putLast(lastAnswered, key, receiver, MAX_NAMED);
       return slow;
     },
   };
+}
+
+/** The name of a receiver by which each share counts it apart. */
+export function keyOf({ share, receiver }: Receiver): string {
+  return `${share}\n${receiver}`;
 }
 
 /** Puts an entry to the end of a map, which loses its first one if it is full. */
@@ -71,15 +77,17 @@ export type ConcurrencyOptions = {
 export type Concurrency = {
   /** The limit of a receiver that is not known. */
   initial: number;
-  of(receiver: string): number;
+  /** `key` is that of `keyOf`. */
+  of(key: string): number;
   /** How many places a share has for receivers that are not known to be quick. */
   ofUnproven(share: string): number;
   /** Whether its last answer was quick, and less than a minute ago. */
-  isQuick(receiver: string): boolean;
+  isQuick(key: string): boolean;
   /** Those that answered last. */
   known(): Receiver[];
   /** Adjusts the limits to how long an answer, or the lack of one, took. True if that was slow. */
   adjust(receiver: Receiver, tookMs: number): boolean;
 };
 
-type Receiver = { share: string; receiver: string };
+/** One may belong to two shares: a webhook that gets what comes to all forms of its project. */
+export type Receiver = { share: string; receiver: string };

@@ -1,9 +1,9 @@
 import type { Claim } from '../../store/deliveries/claim.ts';
 import { type FreePlaces, LEASE_SECONDS } from '../../store/deliveries/delivery-queue-table.ts';
-import { createConcurrency } from './concurrency.ts';
+import { createConcurrency, keyOf, type Receiver } from './concurrency.ts';
 
 /**
- * Makes the queues in which claimed deliveries wait to be sent, one for each receiver: at most `maxWorkers`
+ * Makes the queues in which claimed deliveries wait to be sent, one for each receiver of a share: at most `maxWorkers`
  * are sent at once, half of them to one receiver, and the receivers take turns.
  *
  * It is fair to shares (projects, and apart from them their forms made without a key), then to receivers:
@@ -53,17 +53,17 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
     if (sending >= maxWorkers || queue.sending >= limitOf(queue)) return false;
     if (shares.size > 1 && share.sending >= half) return false;
     // Receivers that do not answer cost nothing, and must not use up what is left to the others.
-    if (concurrency.isQuick(queue.receiver)) return sending - sendingUnproven < workers();
+    if (concurrency.isQuick(queue.key)) return sending - sendingUnproven < workers();
     return sendingUnproven < half && share.sendingUnproven < concurrency.ofUnproven(share.name);
   }
 
-  function limitOf({ receiver }: Queue): number {
-    return Math.min(half, concurrency.of(receiver));
+  function limitOf({ key }: Queue): number {
+    return Math.min(half, concurrency.of(key));
   }
 
   function start(queue: Queue, claim: Claim): void {
     const { share } = queue;
-    const unproven = concurrency.isQuick(queue.receiver) ? 0 : 1;
+    const unproven = concurrency.isQuick(queue.key) ? 0 : 1;
     const count = (change: 1 | -1) => {
       queue.sending += change;
       share.sending += change;
@@ -95,9 +95,9 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
       claimedBytes -= bytesOf(claim);
       queue.claimed -= 1;
       queue.share.claimed -= 1;
-      if (queue.claimed === 0) queues.delete(queue.receiver);
+      if (queue.claimed === 0) queues.delete(queue.key);
       if (queue.share.claimed === 0) shares.delete(queue.share.name);
-      const enough = concurrency.of(queue.receiver) / 2;
+      const enough = concurrency.of(queue.key) / 2;
       if (claimed <= maxClaimed / 2 && queue.share.claimed <= perShare / 2 && queue.claimed <= enough)
         onCapacity(taken);
     });
@@ -114,29 +114,30 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
   function unprovenFree(): Map<Share, number> {
     const placesOf = ({ name }: Share) => concurrency.ofUnproven(name) * UNPROVEN_PER_PLACE;
     const free = new Map([...shares.values()].map((share) => [share, placesOf(share)]));
-    for (const { share, receiver, claimed: ofReceiver } of queues.values()) {
-      if (!concurrency.isQuick(receiver)) free.set(share, Math.max(0, (free.get(share) ?? 0) - ofReceiver));
+    for (const { share, key, claimed: ofReceiver } of queues.values()) {
+      if (!concurrency.isQuick(key)) free.set(share, Math.max(0, (free.get(share) ?? 0) - ofReceiver));
     }
     return free;
   }
 
-  /** Receivers with claims, and those that have just answered, with their shares. */
-  function known(): Map<string, string> {
-    return new Map([
-      ...concurrency.known().map(({ receiver, share }) => [receiver, share] as const),
-      ...[...queues.values()].map(({ receiver, share }) => [receiver, share.name] as const),
-    ]);
+  /** Receivers with claims, and those that have just answered. */
+  function known(): Map<string, Receiver> {
+    const answered = concurrency.known().map((receiver) => [keyOf(receiver), receiver] as const);
+    const claiming = [...queues].map(
+      ([key, { receiver, share }]) => [key, { share: share.name, receiver }] as const,
+    );
+    return new Map([...answered, ...claiming]);
   }
 
   return {
     places() {
       const free = unprovenFree();
       const bytes = Math.max(0, MAX_CLAIMED_BYTES - claimedBytes);
-      const perReceiver = (receiver: string) => {
-        const queue = queues.get(receiver);
-        const most = concurrency.of(receiver) - (queue?.claimed ?? 0);
+      const perReceiver = (key: string) => {
+        const queue = queues.get(key);
+        const most = concurrency.of(key) - (queue?.claimed ?? 0);
         const bound =
-          queue === undefined || concurrency.isQuick(receiver) ? most : (free.get(queue.share) ?? most);
+          queue === undefined || concurrency.isQuick(key) ? most : (free.get(queue.share) ?? most);
         return Math.max(0, Math.min(most, bound));
       };
       return {
@@ -145,11 +146,7 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
         perReceiver: concurrency.initial,
         perShare,
         perShareUnknown: concurrency.ofUnproven('') * UNPROVEN_PER_PLACE,
-        receivers: [...known()].map(([receiver, share]) => ({
-          share,
-          receiver,
-          free: perReceiver(receiver),
-        })),
+        receivers: [...known()].map(([key, receiver]) => ({ ...receiver, free: perReceiver(key) })),
         shares: [...free].map(([share, unknown]) => ({
           share: share.name,
           free: Math.max(0, perShare - share.claimed),
@@ -159,15 +156,16 @@ export function createReceiverQueues(options: QueueOptions): ReceiverQueues {
     },
     add(claims) {
       for (const claim of claims) {
-        const { receiver } = claim;
-        const queue = queues.get(receiver) ?? {
-          receiver,
+        const key = keyOf(claim);
+        const queue = queues.get(key) ?? {
+          key,
+          receiver: claim.receiver,
           share: shareNamed(claim.share),
           waiting: [],
           sending: 0,
           claimed: 0,
         };
-        queues.set(receiver, queue);
+        queues.set(key, queue);
         queue.claimed += 1;
         queue.share.claimed += 1;
         claimed += 1;
@@ -240,6 +238,8 @@ export type QueueOptions = {
 };
 
 type Queue = {
+  /** As `keyOf` makes it. */
+  key: string;
   receiver: string;
   share: Share;
   waiting: { claim: Claim; since: number }[];

@@ -1,5 +1,6 @@
 import { timeOf, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
+import { shareOf } from './delivery-queue-table.ts';
 
 /** What a postponed delivery shows as its error. */
 export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.';
@@ -29,8 +30,7 @@ export async function postponeDeliveries(
       `with seen as materialized (
          select id, due_at, (leased_until is null or leased_until <= now())
            and queued_at + $5 * interval '1 second' > $4 as movable
-         from delivery_queue
-         where first_lease_until is null and share = $1 and receiver = $2 and due_at >= $3 and due_at < $4
+         from (${dueOf('$1')} union all ${dueOf(shareOf('$1', 'true'))}) as due
          order by due_at, id limit ${GROUP}
        ),
        movable as materialized (
@@ -51,6 +51,12 @@ export async function postponeDeliveries(
     // Of several at one time, more than a group may remain: they keep theirs.
     from = new Date(timeOf(row?.last).getTime() + 1);
   }
+}
+
+function dueOf(share: string): string {
+  return `(select id, due_at, leased_until, queued_at from delivery_queue
+    where first_lease_until is null and share = ${share} and receiver = $2 and due_at >= $3 and due_at < $4
+    order by due_at, id limit ${GROUP})`;
 }
 
 /** Makes what was postponed for a webhook due, in groups. */
@@ -77,6 +83,7 @@ const GROUP = 1_000;
 
 export type Postponement = {
   webhookId: string;
+  /** Of its project. What strangers made the webhook get is in another one, and is postponed as well. */
   share: string;
   /** When the receiver is tried again. */
   openUntil: Date;

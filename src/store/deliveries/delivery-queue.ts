@@ -24,13 +24,14 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
      ),
      ${freePlaces},
      ranked as (
-       select page.*, row_number() over (partition by receiver order by due_at, id) as place from page
+       select page.*, row_number() over (partition by share, receiver order by due_at, id) as place from page
      ),
      fitting as (
        select ranked.*, r.receiver is null as is_unknown,
          row_number() over (partition by ranked.share order by place, due_at) as share_place,
          row_number() over (partition by ranked.share, r.receiver is null order by place, due_at) as unknown_place
-       from ranked cross join places left join free_receivers r on r.receiver = ranked.receiver
+       from ranked cross join places
+         left join free_receivers r on r.share = ranked.share and r.receiver = ranked.receiver
        where place <= coalesce(r.free, "perReceiver")
      ),
      picked as materialized (
@@ -89,7 +90,8 @@ export async function claimInTurn(
      turn as materialized (select share, receiver from walk limit ${RECEIVERS_A_TURN}),
      asked as materialized (
        select turn.share, turn.receiver, r.free from turn
-         left join free_shares s on s.share = turn.share left join free_receivers r on r.receiver = turn.receiver
+         left join free_shares s on s.share = turn.share
+         left join free_receivers r on r.share = turn.share and r.receiver = turn.receiver
        where ${isFull} is not true
        union all
        select r.share, r.receiver, r.free from free_receivers r join free_shares s on s.share = r.share

@@ -53,12 +53,12 @@ export function queueing(input: string, ofRemoval = false): string {
     and w.deleted_at is null and w.active and (select "event" from places) = any(w.events)
   ${ofRemoval ? closingOfAnnounced : ''}
 ), owed as (
-  select e.*, w.id as webhook_id, w.url, ${shareOf('e.project_id', 'w.keyless')} as share,
+  select e.*, w.id as webhook_id, w.url, ${shareOf('e.project_id', isStrangers)} as share,
     w.open_until,
     coalesce(w.open_until between now() and now() + p."totalSeconds" * interval '1 second', false) as postponed,
-    row_number() over (partition by w.id order by e.id) as receiver_place
+    row_number() over (partition by w.id, ${isStrangers} order by e.id) as receiver_place
   from announced e cross join lateral (values (e.form_id), (e.project_id)) as k(key)
-    join listening w on w.key = k.key cross join places p
+    join listening w on w.key = k.key cross join places p left join forms f on f.id = e.form_id
   where e.form_id <> '${demoFormId}' and e.type in (${EMITTED})
 ), placed as (
   select owed.*,
@@ -71,7 +71,7 @@ export function queueing(input: string, ofRemoval = false): string {
       and row_number() over (order by owed.receiver_place) <= p."total" as fits,
     p."delaySeconds"
   from owed cross join places p
-    left join free_receivers r on r.receiver = owed.webhook_id
+    left join free_receivers r on r.share = owed.share and r.receiver = owed.webhook_id
     left join free_shares s on s.share = owed.share
 ), queued as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
@@ -85,6 +85,9 @@ export function queueing(input: string, ofRemoval = false): string {
   returning id, event_id, webhook_id, share, url, first_lease_until, postponed
 )`;
 }
+
+/** Of a form `f` made without a key, also to webhooks of its project. */
+const isStrangers = `f.created_by = 'public'`;
 
 const closingOfAnnounced = `union all
   select w.* from (select distinct form_id, project_id from announced) as a, lateral (${closingWebhooks('a')}) as w`;

@@ -138,19 +138,18 @@ claimed as (
   on conflict (form_id, slot) do update
     set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam
 )
-select id as stored, null as delivery, null as event, null as webhook, null::json as commit from stored
+select id as stored, null as delivery, null as event, null as webhook, null as share, null::json as commit from stored
 union all
-select null, id, event_id, webhook_id, null from queued where first_lease_until is not null
+select null, id, event_id, webhook_id, share, null from queued where first_lease_until is not null
 union all
-select null, null, null, null, json_build_object(
+select null, null, null, null, null, json_build_object(
   'lease', (select first_lease_until::text from queued where first_lease_until is not null limit 1),
   'eventsWait', exists (select from announced where fanned_out_at is null),
   'deliveriesWait', exists (select from queued where first_lease_until is null and not postponed),
   'webhooks', (
     select json_agg(row_to_json(found)) from (
-      select w.url, q.share, ${webhookColumns} from webhooks w join (
-        select distinct webhook_id, share from queued where first_lease_until is not null
-      ) q on q.webhook_id = w.id
+      select w.url, ${webhookColumns} from webhooks w
+      where w.id in (select webhook_id from queued where first_lease_until is not null)
     ) found
   )
 )`;
@@ -186,7 +185,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
   const lease = textOrNull(commit.lease) ?? '';
   const byId = new Map(webhooks.map((webhook) => [webhook.found_webhook, webhook]));
   const events = new Map(group.map((prepared) => [prepared.row.event?.id, prepared]));
-  const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId }): Claim[] => {
+  const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId, share }): Claim[] => {
     const { row, traceparent = null } = (typeof eventId === 'string' && events.get(eventId)) || {};
     const webhook = byId.get(webhookId);
     if (!row?.event?.body || webhook === undefined) return [];
@@ -196,7 +195,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
         id: String(delivery),
         lease,
         projectId: row.projectId,
-        share: String(webhook.share),
+        share: String(share),
         formId: row.formId,
         kind: type,
         receiver: String(webhookId),

@@ -44,9 +44,8 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
     expect(event?.body).toBe(body);
     const claimed = Object.fromEntries(claims.map((claim) => [claim.receiver, claim]));
     expect(Object.keys(claimed).sort()).toEqual([own.id, wide.id].sort());
-    expect(claimed[own.id]).toMatchObject({ share: 'prj_one keyless', kind: 'submission.created', step: 0 });
+    expect(claimed[own.id]).toMatchObject({ kind: 'submission.created', step: 0 });
     expect(claimed[wide.id]).toMatchObject({
-      share: 'prj_one',
       content: {
         url: 'https://example.com/wide',
         eventId: row.event?.id,
@@ -55,6 +54,25 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
       },
     });
     expect([deliveriesWait, eventsWait]).toEqual([false, true]);
+  });
+
+  it('count apart, also to one webhook, what comes to forms made without a key', async () => {
+    await using database = await openTestDatabase(engine);
+    const strangers = await givenForm(database, { createdBy: 'public' });
+    const keyed = await givenForm(database, { createdBy: 'key_1' });
+    const webhook = await givenWebhook(database);
+    const forms = [strangers.id, keyed.id, strangers.id];
+    const busy = { share: 'prj_one keyless', receiver: webhook.id, free: 0 };
+
+    const rows = () => forms.map((formId) => aSubmission({ formId }));
+    const { claims } = await store(database, rows(), places);
+    const whileBusy = await store(database, rows(), { ...places, receivers: [busy] });
+
+    const sharesOf = (id: string) => claims.filter(({ formId }) => formId === id).map(({ share }) => share);
+    expect(sharesOf(strangers.id)).toEqual(['prj_one keyless', 'prj_one keyless']);
+    expect(sharesOf(keyed.id)).toEqual(['prj_one']);
+    expect(whileBusy.claims.map(({ formId }) => formId)).toEqual([keyed.id]);
+    expect(whileBusy.deliveriesWait).toBe(true);
   });
 
   it('are listed at once, found by nobody else, and logged when they are settled', async () => {
