@@ -98,6 +98,16 @@ async function attacksOn({ url, grpcUrl, formId }: AttackedService): Promise<Att
   };
 
   const attacks: Attack[] = [];
+  for (const path of methods) {
+    const empty = Buffer.alloc(path.endsWith('CreateUpload') ? 2 * MIB : 200 * KIB);
+    const byGrpc = async () => {
+      using connection = openHttp2(grpcUrl);
+      const reply = await connection.call(path, [empty], { 'content-type': 'application/grpc+proto' });
+      return `${JSON.stringify(reply.trailers)} ${reply.body.toString('latin1')}`;
+    };
+    attacks.push([`gRPC, empty messages to ${path}`, byGrpc]);
+    attacks.push([`gRPC-Web, empty messages to ${path}`, grpcWeb(url + path, empty, 'proto')]);
+  }
   for (const { name, codec, bytes } of bombs(formId)) {
     for (const [encoding, body] of encoded(bytes)) {
       for (const path of methods) {

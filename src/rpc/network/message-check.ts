@@ -48,16 +48,19 @@ export async function openBody(body: Uint8Array, call: UnaryCall): Promise<Uint8
     return message;
   }
   const first = envelopeAt(body, 0);
-  const isOnly = first !== undefined && envelopeAt(body, first.end) === undefined;
-  if (isOnly && first.compressed && header.get('grpc-encoding') === 'gzip') {
-    const message = await gunzip(first.data, limits);
+  const second = first && envelopeAt(body, first.end);
+  const only = second === undefined ? first : undefined;
+  if (only?.compressed && header.get('grpc-encoding') === 'gzip') {
+    const message = await gunzip(only.data, limits);
     checkMessage(method, message, codec, limits);
     const head = Buffer.alloc(ENVELOPE_HEAD);
     head.writeUInt32BE(message.length, 1);
     return Buffer.concat([head, message]);
   }
-  for (const data of plainMessagesIn(body)) checkMessage(method, data, codec, limits);
-  return body;
+  // The handler refuses a second message. Millions of empty ones would block the process.
+  const judged = second === undefined ? body : body.subarray(0, second.end);
+  for (const data of plainMessagesIn(judged)) checkMessage(method, data, codec, limits);
+  return judged;
 }
 
 /** Throws BAD_REQUEST if the messages in a body of envelopes can't be parsed, as far as they are not compressed. */
