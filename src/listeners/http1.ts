@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { HttpError } from '../http/errors.ts';
+import { oneAtATime } from './pipelining.ts';
 import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
 
 /**
@@ -9,6 +10,7 @@ import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
  * whoever does emits `connection` on it.
  */
 export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts): Server {
+  const answer = oneAtATime(refusingTwoHosts(handler));
   const server = createServer(
     {
       headersTimeout: timeOuts.headersMs,
@@ -18,13 +20,13 @@ export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts):
       requestTimeout: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
     },
-    refusingTwoHosts(handler),
+    answer,
   );
   // Of a call under way: Node destroys connections that send and take nothing for so long.
   server.timeout = timeOuts.stalledMs;
   server.on('clientError', refuseBrokenRequest);
   // An unknown Expect header is ignored, since the interface has no status 417.
-  server.on('checkExpectation', handler);
+  server.on('checkExpectation', answer);
   // Node looks for slow headers once a server listens, and this one gets its connections from others.
   server.emit('listening');
   return server;

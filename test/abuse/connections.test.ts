@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { until } from '../support/until.ts';
 import { type AttackedService, HEALTH_MS, harmDone, MEMORY_MIB, sharedService } from './attacked-service.ts';
@@ -30,6 +31,28 @@ it('frees the connections of those who never end a request nor close their own s
   // What one address may open, times three.
   expect(most).toBeLessThan(3 * 1_100);
   expect(most).toBeGreaterThan(1_000);
+  expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+  expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+});
+
+it('does the work of one request at a time for those who send thousands without waiting for answers', {
+  timeout: 60_000,
+}, async () => {
+  const service = await sharedService('pglite');
+  const request = 'GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n';
+
+  const harm = await harmDone(service, async () => {
+    using sockets = new DisposableStack();
+    const { hostname: host, port } = new URL(service.url);
+    for (const requests of [100, 1_500, 100, 1_500, 100, 1_500]) {
+      const socket = connect({ host, port: Number(port), localAddress: '127.0.0.2' });
+      sockets.defer(() => socket.destroy());
+      socket.on('error', () => undefined).pause();
+      await new Promise((written) => socket.write(request.repeat(requests), written));
+    }
+    await sleep(2_000);
+  });
+
   expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
   expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
 });

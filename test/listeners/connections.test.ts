@@ -111,6 +111,43 @@ describe('a connection over HTTP/1.1', () => {
     await until(() => connection.text().match(/HTTP\/1.1 404 /g)?.length === 2);
   });
 
+  it('that sends requests without waiting has one handled at a time, in their order', async () => {
+    let [handling, most] = [0, 0];
+    await using listeners = await startListeners({
+      http: (request, response) => {
+        handling += 1;
+        most = Math.max(most, handling);
+        response.once('close', () => {
+          handling -= 1;
+        });
+        setImmediate(() => response.end(`the answer to ${request.url}`));
+      },
+    });
+    using connection = await openSocket(listeners.url);
+    const paths = Array.from({ length: 100 }, (_, index) => `/${index}`);
+
+    connection.socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`).join(''));
+
+    await until(() => connection.text().includes('the answer to /99'));
+    expect(connection.text().match(/(?<=the answer to )\/\d+/g)).toEqual(paths);
+    expect(most).toBe(1);
+  });
+
+  it('that has more than a hundred requests waiting is ended', async () => {
+    let handled = 0;
+    await using listeners = await startListeners({
+      http: () => {
+        handled += 1;
+      },
+    });
+    using connection = await openSocket(listeners.url);
+
+    connection.socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(102));
+
+    await until(() => connection.isGone());
+    expect(handled).toBe(1);
+  });
+
   it('that never takes its answer is ended', async () => {
     const answered = Promise.withResolvers<Socket>();
     await using listeners = await startListeners({
