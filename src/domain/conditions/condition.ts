@@ -84,8 +84,35 @@ function isIn(answer: unknown, value: unknown): boolean {
 
 function contains(answer: unknown, value: unknown): boolean {
   if (Array.isArray(answer)) return answer.includes(value);
-  return typeof answer === 'string' && typeof value === 'string' && value !== '' && answer.includes(value);
+  return typeof answer === 'string' && typeof value === 'string' && value !== '' && holdsText(answer, value);
 }
+
+/**
+ * Whether a text has another one in it, in a time that grows as the text does (the algorithm of Knuth, Morris and
+ * Pratt). For long parts that nearly fit, `includes` takes as long as both lengths multiplied.
+ */
+function holdsText(text: string, part: string): boolean {
+  if (part.length <= SHORT_PART) return text.includes(part);
+  const codes = Uint16Array.from({ length: part.length }, (_, at) => part.charCodeAt(at));
+  /** How much of the part still fits where a character of it does not; -1 for nothing, not even that character. */
+  const fallback = new Int32Array(codes.length).fill(-1);
+  const retreat = (from: number, code: number | undefined) => {
+    let fitting = from;
+    while (fitting >= 0 && codes[fitting] !== code) fitting = fallback[fitting] ?? -1;
+    return fitting + 1;
+  };
+  for (let at = 1, fitting = 0; at < codes.length; at += 1) {
+    fallback[at] = codes[at] === codes[fitting] ? (fallback[fitting] ?? -1) : fitting;
+    fitting = retreat(fitting, codes[at]);
+  }
+  let fitting = 0;
+  for (let at = 0; at < text.length && fitting < codes.length; at += 1)
+    fitting = retreat(fitting, text.charCodeAt(at));
+  return fitting === codes.length;
+}
+
+/** Up to here `includes` takes no longer, whatever the texts. */
+const SHORT_PART = 24;
 
 /** Below, at or above zero; NaN where there is no order, so that no comparison holds. */
 function order(left: unknown, right: unknown): number {

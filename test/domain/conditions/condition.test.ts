@@ -73,6 +73,28 @@ describe('evaluate', () => {
     expect(evaluate({ not: { all: [yes, { any: [no] }] } }, {})).toBe(true);
   });
 
+  it('finds a text in a long one wherever it is', () => {
+    const texts = ['ab', 'aab', 'aabaaab', 'aaaa'].map((repeated) => repeated.repeat(200));
+    const parts = texts.flatMap((text) => [text.slice(0, 150), text.slice(1, 101), `b${text.slice(0, 99)}`]);
+    const pairs = texts.flatMap((text) =>
+      parts.flatMap((part) => [
+        [text, part],
+        [`${text}c`, `${part}c`],
+        [`${text}${part}c`, `${part}c`],
+      ]),
+    );
+
+    const wrong = pairs.filter(([a = '', value = '']) => {
+      const found = evaluate({ field: 'a', op: 'contains', value }, { a });
+      return found !== a.includes(value);
+    });
+
+    expect(wrong).toEqual([]);
+    expect(new Set(pairs.map(([text = '', part = '']) => text.includes(part)))).toEqual(
+      new Set([true, false]),
+    );
+  });
+
   it('takes nothing that answers inherit for an answer', () => {
     expect(evaluate({ field: 'constructor', op: 'empty' }, {})).toBe(true);
     expect(evaluate({ field: 'toString', op: 'eq', value: null }, {})).toBe(true);
