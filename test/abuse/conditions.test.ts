@@ -1,5 +1,12 @@
 import { expect, it } from 'vitest';
-import { type AttackedService, HEALTH_MS, harmDone, sharedService } from './attacked-service.ts';
+import {
+  type AttackedService,
+  givenForm,
+  HEALTH_MS,
+  harmDone,
+  MEMORY_MIB,
+  sharedService,
+} from './attacked-service.ts';
 
 /** As many as fit into a definition of 64 KiB. */
 const dependent = Array.from({ length: 35 }, (_, index) => ({
@@ -24,6 +31,28 @@ it('conditions that nearly find their text keep nobody waiting', async () => {
 
   expect(statuses).toEqual([201, 201, 201, 201, 201]);
   expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+});
+
+it('conditions that double with each hidden field before keep nobody waiting for their page', async () => {
+  const service = await sharedService('pglite');
+  const hidden = Array.from({ length: 20 }, (_, index) => {
+    const before = { field: `h${index - 1}`, op: 'eq', value: 'v' };
+    const visibleWhen = index === 0 ? { field: 'name', op: 'ne', value: 'x' } : { any: [before, before] };
+    return { id: `h${index}`, type: 'text', hidden: true, visibleWhen };
+  });
+  const last = { id: 'last', type: 'text', visibleWhen: { field: 'h19', op: 'eq', value: 'v' } };
+  const formId = await givenForm(service, { fields: [{ id: 'name', type: 'text' }, ...hidden, last] });
+  const query = hidden.map(({ id }) => `${id}=v`).join('&');
+  let page = '';
+
+  const harm = await harmDone(service, async () => {
+    page = await (await fetch(`${service.url}/f/${formId}?${query}`)).text();
+  });
+
+  expect(page).toContain('last');
+  expect(page.length).toBeLessThan(2 ** 20);
+  expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+  expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
 });
 
 async function givenKeylessForm(service: AttackedService, fields: object[]): Promise<string> {

@@ -55,10 +55,15 @@ function decide(
   answers: Answers,
 ): { field: Field; condition: Reduced | undefined }[] {
   const known = new Map<string, KnownField>();
+  let room = MAX_STANDING_IN;
   return fields.map((field) => {
     const { visibleWhen } = field;
     const decidable = visibleWhen !== undefined && known.size > 0;
-    const condition = decidable ? reduce(visibleWhen, known) : visibleWhen;
+    let condition = decidable ? reduce(visibleWhen, known) : visibleWhen;
+    if (condition !== visibleWhen && typeof condition === 'object') {
+      room -= lengthOf(condition, room);
+      if (room < 0) condition = true;
+    }
     if (!isOpen(field)) {
       const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
       const own = answer === undefined ? {} : { [field.id]: answer };
@@ -67,6 +72,27 @@ function decide(
     return { field, condition };
   });
 }
+
+/**
+ * As JSON, of all conditions of a form in which others stand in for comparisons. Each can double with every field
+ * that depends on the one before. Fields beyond it are shown always; what is not part of the form is dropped later.
+ */
+const MAX_STANDING_IN = 256 * 1024;
+
+/** The length of a condition as JSON, or any number above `room` if it is longer. */
+function lengthOf(condition: Condition, room: number): number {
+  if ('not' in condition) return BRACES + lengthOf(condition.not, room);
+  if ('field' in condition) return JSON.stringify(condition).length;
+  let length = BRACES;
+  for (const part of 'all' in condition ? condition.all : condition.any) {
+    length += lengthOf(part, room - length);
+    if (length > room) break;
+  }
+  return length;
+}
+
+/** `{"all":[]}` */
+const BRACES = 10;
 
 const withoutHint = memoize((field: Field): Field => {
   const { agentHint: _, ...rest } = field;

@@ -51,6 +51,25 @@ describe('shownFields', () => {
     expect(present?.visibleWhen).toEqual(is('name', 'x'));
     expect(absent?.visibleWhen).toEqual({ not: is('name', 'x') });
   });
+
+  it('shows fields always whose condition would double with each hidden field before', () => {
+    const twice = (id: string): Condition => ({ any: [is(id, 'v'), is(id, 'v')] });
+    const doubled = Array.from({ length: 16 }, (_, index) => hidden(`h${index + 1}`, twice(`h${index}`)));
+    const all = [
+      field('name'),
+      hidden('h0', is('name', 'x')),
+      ...doubled.slice(0, 3),
+      field('early', is('h3', 'v')),
+      ...doubled.slice(3),
+      field('late', is('h16', 'v')),
+    ];
+    const answers = Object.fromEntries(doubled.map(({ id }) => [id, 'v']));
+
+    const [, early, late] = shownFields(all, { h0: 'v', ...answers });
+
+    expect(JSON.stringify(early).match(/"x"/g)).toHaveLength(8);
+    expect(late).toEqual(field('late'));
+  });
 });
 
 describe('lackingFromAgent', () => {
