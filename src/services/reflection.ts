@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   create,
   createRegistry,
@@ -109,6 +110,8 @@ function createReflection(services: readonly DescService[]) {
       const { host: validHost } = request;
       const messageResponse = answer(request, sent);
       yield create(ServerReflectionResponseSchema, { validHost, originalRequest: request, messageResponse });
+      // Anybody may ask thousands of times in one frame.
+      await nextTurn();
     }
   };
 }

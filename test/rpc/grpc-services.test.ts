@@ -6,13 +6,14 @@ import {
   FileDescriptorProtoSchema,
   FileDescriptorSetSchema,
 } from '@bufbuild/protobuf/wkt';
-import { Code } from '@connectrpc/connect';
+import { Code, createHandlerContext } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
 import {
   ServerReflection,
-  type ServerReflectionRequestSchema,
+  ServerReflectionRequestSchema,
 } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { reflectionServices } from '../../src/services/reflection.ts';
 import { failureOf } from '../support/failures.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 
@@ -34,6 +35,34 @@ describe('reflection', () => {
     );
 
     expect(JSON.parse(stdout)).toEqual({});
+  });
+
+  it('lets others have their turn between the answers of a stream, whose requests may come all at once', async () => {
+    const request = create(ServerReflectionRequestSchema, {
+      messageRequest: { case: 'listServices', value: '' },
+    });
+    async function* requests() {
+      for (let count = 0; count < 50; count += 1) yield request;
+    }
+    const context = createHandlerContext({
+      service: ServerReflection,
+      method: ServerReflection.method.serverReflectionInfo,
+      protocolName: 'grpc',
+      requestMethod: 'POST',
+      url: service.grpcUrl,
+    });
+    let turns = 0;
+    let answers = 0;
+    const count = () => {
+      turns += 1;
+      if (answers < 50) setImmediate(count);
+    };
+    setImmediate(count);
+
+    for await (const _ of reflectionServices([Health]).v1.serverReflectionInfo(requests(), context))
+      answers += 1;
+
+    expect(turns).toBeGreaterThanOrEqual(49);
   });
 
   it('lists every service, with files that describe it whole', async () => {
