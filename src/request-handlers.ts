@@ -19,13 +19,14 @@ import { type AccessLog, countBytes } from './telemetry/access-log.ts';
 
 /**
  * What the listeners do with requests: `http` answers those of HTTP/1.1, RPCs, pages and REST alike, and `grpc` those
- * of HTTP/2, which are RPCs. The others tell whose connections and bodies are counted together.
+ * of HTTP/2, which are RPCs. The others tell whose connections, bodies and calls are counted together, and who has shown a key.
  */
 export function createRequestHandlers(config: Config, parts: Parts): RequestHandlers {
   return {
     http: handleHttp1(config, parts),
     grpc: handleRpcs(config, { ...parts, fallback: notFound }),
     ...clientsBehind(trustedBy(config)),
+    isKnownClient: (client) => parts.api.keys.isKnownClient(client),
   };
 }
 
@@ -134,7 +135,7 @@ type IsTrusted = (address: string, index: number) => boolean;
 
 type RequestHandlers = { http: RequestListener; grpc: RpcHandler } & Pick<
   ListenOptions,
-  'clientOf' | 'clientOfRequest'
+  'clientOf' | 'clientOfRequest' | 'isKnownClient'
 >;
 
 type Parts = { api: Api; secrets: SecretBox; accessLog: AccessLog | undefined; log: Logger };

@@ -12,6 +12,7 @@ import { createHttp1Server } from './http1.ts';
 import { createHttp2Server } from './http2.ts';
 import { readPreface } from './preface.ts';
 import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
+import { createTurns, type TurnOptions, type Turns } from './turns.ts';
 
 /**
  * Opens the two ports: one of HTTP/1.1, for REST, hosted pages, Connect and gRPC-Web, which takes HTTP/2 cleartext
@@ -32,14 +33,17 @@ export async function listen({
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
   const counted = countBodies(options);
   let isDraining = false;
+  const inTurns: Turns = options.rateLimit ? createTurns(options) : (handler) => handler;
   const http1 = createHttp1Server(
-    counted<IncomingMessage, ServerResponse>((request, response) => {
-      if (isDraining) response.setHeader('connection', 'close');
-      http(request, response);
-    }),
+    inTurns(
+      counted<IncomingMessage, ServerResponse>((request, response) => {
+        if (isDraining) response.setHeader('connection', 'close');
+        http(request, response);
+      }),
+    ),
     timeOuts,
   );
-  const http2 = createHttp2Server(counted(grpc), timeOuts);
+  const http2 = createHttp2Server(inTurns(counted(grpc)), timeOuts);
   const sessions = trackSessions(http2);
   const toHttp1 = (socket: Socket) => void http1.emit('connection', socket);
   const toHttp2 = (socket: Socket) => {
@@ -186,13 +190,16 @@ type BodyOptions = {
 };
 
 export type ListenOptions = ConnectionLimitOptions &
-  BodyOptions & {
+  BodyOptions &
+  TurnOptions & {
     host: string;
     /** 0 takes a free one. */
     port: number;
     grpcPort: number;
     http: RequestListener;
     grpc: (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+    /** Whether the calls of a client are bounded. */
+    rateLimit: boolean;
     /** What to serve TLS with, on both ports; absent: cleartext. */
     tls?: TlsFiles | undefined;
     /** Other time-outs than the standard ones. */

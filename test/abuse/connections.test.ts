@@ -1,10 +1,18 @@
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { until } from '../support/until.ts';
-import { type AttackedService, HEALTH_MS, harmDone, MEMORY_MIB, sharedService } from './attacked-service.ts';
+import {
+  type AttackedService,
+  givenForm,
+  HEALTH_MS,
+  harmDone,
+  MEMORY_MIB,
+  sharedService,
+} from './attacked-service.ts';
 
 it('frees the connections of those who never end a request nor close their own side', {
   timeout: 60_000,
@@ -56,6 +64,48 @@ it('does the work of one request at a time for those who send thousands without 
   expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
   expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
 });
+
+it('keeps nobody waiting while one client makes a thousand calls at once', { timeout: 60_000 }, async () => {
+  const service = await sharedService('pglite');
+  const options = Array.from({ length: 100 }, (_, index) => ({
+    label: `Option ${index}`,
+    value: `${index}`,
+  }));
+  const fields = Array.from({ length: 40 }, (_, index) => ({ id: `f${index}`, type: 'select', options }));
+  const formId = await givenForm(service, { fields });
+  const statuses = new Set<unknown>();
+
+  const harm = await harmDone(service, async () => {
+    using opened = new DisposableStack();
+    const { hostname: host, port } = new URL(service.grpcUrl);
+    const sessions = Array.from({ length: 10 }, () => {
+      const createConnection = () => connect({ host, port: Number(port), localAddress: '127.0.0.2' });
+      return opened.adopt(connectHttp2(service.grpcUrl, { createConnection }), (session) =>
+        session.destroy(),
+      );
+    });
+    for (let round = 0; round < 3; round += 1) {
+      const calls = sessions.flatMap((session) =>
+        Array.from({ length: 100 }, () => getForm(session, formId)),
+      );
+      for (const status of await Promise.all(calls)) statuses.add(status);
+    }
+  });
+
+  expect([...statuses]).toEqual([200]);
+  expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
+  expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
+});
+
+/** Asks for a form as its page does, and gives the status of the answer. */
+async function getForm(session: ClientHttp2Session, formId: string): Promise<unknown> {
+  const path = '/forms.internal.v1.HostedService/GetHostedForm';
+  const stream = session.request({ ':method': 'POST', ':path': path, 'content-type': 'application/json' });
+  stream.end(JSON.stringify({ formId }));
+  const [{ ':status': status }] = await once(stream, 'response');
+  await once(stream.resume(), 'close');
+  return status;
+}
 
 /** A connection in the middle of its headers, which hears when the server ends it and does nothing about it. */
 async function openUnended(url: string, localAddress: string): Promise<Socket> {

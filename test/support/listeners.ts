@@ -16,6 +16,8 @@ export async function startListeners(given: Partial<ListenOptions>) {
     maxConnectionsPerClient: Number.POSITIVE_INFINITY,
     clientOf: (address) => address,
     clientOfRequest: ({ socket }) => socket.remoteAddress,
+    rateLimit: true,
+    isKnownClient: () => true,
     bodies: new BodyBudget(),
     now: Date.now,
     log: pino({ level: 'silent' }),

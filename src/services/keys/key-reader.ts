@@ -21,6 +21,8 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
   const callers = createFreshCache<Caller | undefined>({ load, now, capacity: MAX_REMEMBERED_KEYS });
   const failures = createWindowCounter({ now });
   const isKey = createKeyCheck(database);
+  /** Those that came last are at the end. */
+  const knownClients = new Set<string>();
   let callerWithoutKey: Caller | undefined;
 
   async function load(hash: string): Promise<Caller | undefined> {
@@ -35,19 +37,32 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
     return { projectId: key.projectId, project: project.name, keyId: key.id, scopes: key.scopes };
   }
 
+  function noteClient(network: string): void {
+    if (knownClients.has(network)) return;
+    knownClients.add(network);
+    const [first] = knownClients;
+    if (knownClients.size > MAX_KNOWN_CLIENTS && first !== undefined) knownClients.delete(first);
+  }
+
   return {
     async find(text, clientAddress) {
       if (text.length > MAX_KEY_LENGTH) return undefined;
       const hash = hashSecret(text);
-      if (!limitGuesses || callers.peek(hash) !== undefined) return callers.get(hash);
-      // Counted before the look-up, so that a thousand at once are counted.
+      if (!limitGuesses) return callers.get(hash);
       const network = networkOf(clientAddress);
-      const { hits, endsInMs } = failures.count(network);
-      if (hits > MAX_FAILURES && !(await isKey(hash))) throw tooManyFailures(endsInMs);
+      const isFresh = callers.peek(hash) !== undefined;
+      if (!isFresh) {
+        // Counted before the look-up, so that a thousand at once are counted.
+        const { hits, endsInMs } = failures.count(network);
+        if (hits > MAX_FAILURES && !(await isKey(hash))) throw tooManyFailures(endsInMs);
+      }
       const caller = await callers.get(hash);
-      if (caller !== undefined) failures.takeBack(network);
+      if (caller === undefined) return undefined;
+      if (!isFresh) failures.takeBack(network);
+      noteClient(network);
       return caller;
     },
+    isKnownClient: (client) => knownClients.has(client),
     async withoutKey() {
       if (callerWithoutKey === undefined) {
         const project = await projectNamed(database, DEFAULT_PROJECT, now());
@@ -78,12 +93,17 @@ const MAX_FAILURES = 60;
 /** `last_used_at` is kept to about a minute, so that a busy key is not written on each call. */
 const LAST_USE_PRECISION_MS = 60_000;
 
+/** A MB. */
+const MAX_KNOWN_CLIENTS = 10_000;
+
 /** Ours have 47 characters; BOOTSTRAP_API_KEY may have 256. */
 const MAX_KEY_LENGTH = 256;
 
 export type KeyReader = {
   /** Whose key this is; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;
+  /** Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more. */
+  isKnownClient(client: string): boolean;
   /** The caller that stands for calls without a key where none is required. */
   withoutKey(): Promise<Caller>;
   /** Makes a change of the keys by this process visible at once. */
