@@ -57,6 +57,11 @@ export function conditionProblems(input: unknown, earlier: ReadonlySet<string>, 
   return problems;
 }
 
+/** How many comparisons of a condition, as it was sent, may look through a whole answer. */
+export function countSearches(input: unknown): number {
+  return walk(input, '', 1).filter((node) => node.input.op === 'contains').length;
+}
+
 function comparisonProblems(
   { field, op, value }: Record<string, unknown>,
   earlier: ReadonlySet<string>,

@@ -1,5 +1,5 @@
 import { checkWebhookUrl } from '../addresses/public-address.ts';
-import { conditionProblems } from '../conditions/condition-rules.ts';
+import { conditionProblems, countSearches } from '../conditions/condition-rules.ts';
 import type { Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { fieldProblems } from './field-rules.ts';
@@ -28,6 +28,7 @@ export function definitionProblems(input: unknown, options: RuleOptions): Violat
     ...pageProblems(input.pages, fields),
     ...translationProblems(input),
     ...fields.flatMap((field, index) => visibilityProblems(field, fields.slice(0, index), index)),
+    ...tooManySearches(fields),
     ...deliveryProblems(input.delivery, fields, options),
     ...(options.keyless ? keylessProblems(input.delivery, fields) : []),
   ];
@@ -62,6 +63,21 @@ function visibilityProblems(field: FieldSent, before: FieldSent[], index: number
   const earlier = new Set(before.flatMap(({ id }) => (id === undefined ? [] : [id])));
   return conditionProblems(visibleWhen, earlier, `fields.${index}.visibleWhen`);
 }
+
+/** They are made at each submission, in texts as long as fit into one: 4 ns for each character. */
+function tooManySearches(fields: FieldSent[]): Violation[] {
+  let count = 0;
+  return fields.flatMap(({ input }, index) => {
+    const added = isObject(input) ? countSearches(input.visibleWhen) : 0;
+    count += added;
+    if (added === 0 || count <= MAX_SEARCHES) return [];
+    const message = `The conditions of a form have "contains" at most ${MAX_SEARCHES} times`;
+    return [{ path: `fields.${index}.visibleWhen`, code: 'too_big', message }];
+  });
+}
+
+/** At worst 50 ms for a form made without a key, four times as long for others. */
+const MAX_SEARCHES = 200;
 
 function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleOptions): Violation[] {
   if (!isObject(delivery)) return [];

@@ -406,6 +406,21 @@ describe('conditions of fields', () => {
   ])('refuses %s', (_, condition, refusal) => {
     expect(refusals(visible(condition))).toEqual([refusal]);
   });
+
+  it('refuses more than 200 searches in the answers to a form, at the field that has the next one', () => {
+    const search = { field: 'a', op: 'contains', value: 'x' };
+    const searching = (id: string, count: number) => ({
+      id,
+      type: 'text',
+      visibleWhen: { any: Array.from({ length: count }, () => search) },
+    });
+    const fields = [{ id: 'a', type: 'text' }, searching('b', 99), searching('c', 99), searching('d', 2)];
+
+    expect(refusals(sent({ fields }))).toEqual([]);
+    expect(refusals(sent({ fields: [...fields, { id: 'e', type: 'text' }, searching('f', 1)] }))).toEqual([
+      'fields.5.visibleWhen too_big',
+    ]);
+  });
 });
 
 describe('hostile definitions', () => {
