@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
 import manifest from '../package.json' with { type: 'json' };
 import type { Api } from './api.ts';
+import { Http1Request } from './body/pieces.ts';
 import type { Config } from './config.ts';
 import { networkOf } from './domain/addresses/client-network.ts';
 import type { SecretBox } from './domain/secrets/secret-box.ts';
@@ -35,6 +36,8 @@ function handleHttp1(config: Config, { api, secrets, accessLog, log }: Parts): R
   const transport = api.transport();
   const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
+  // Express makes requests inherit from its own, which would take the listener's class from them.
+  Object.setPrototypeOf(express.request, Http1Request.prototype);
   if (accessLog?.writes === true) countBytes(app.response);
   app.disable('x-powered-by');
   app.disable('etag');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { Http1Request } from '../body/pieces.ts';
 import { HttpError } from '../http/errors.ts';
 import { oneAtATime } from './pipelining.ts';
 import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
@@ -13,6 +14,7 @@ export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts):
   const answer = oneAtATime(refusingTwoHosts(handler));
   const server = createServer(
     {
+      IncomingMessage: Http1Request,
       headersTimeout: timeOuts.headersMs,
       keepAliveTimeout: timeOuts.http1IdleMs,
       connectionsCheckingInterval: timeOuts.checkEveryMs,

@@ -8,6 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { Socket } from 'node:net';
+import { Http2Request } from '../body/pieces.ts';
 import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
 
 /**
@@ -21,6 +22,7 @@ import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
 export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Server {
   const server = createServer(
     {
+      Http2ServerRequest: Http2Request,
       settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
       // Calls that are cancelled at once: twice as many as there are streams, then as many a second as by default.
       streamResetBurst: 2 * MAX_STREAMS,

@@ -119,6 +119,52 @@ describe.each([
   });
 });
 
+describe.each([
+  ['whole', {}],
+  ['in parts', { 'x-parts': 'yes' }],
+])('a body that is cut into pieces and read %s', (_, headers) => {
+  const roomy = { strangersBytes: 1024 * KIB, clientBytes: 1024 * KIB };
+
+  it.each([
+    ['many that are small', 3_000, 100],
+    ['some that are tiny', 1_000, 1],
+  ])('is read over HTTP/1.1 and HTTP/2: %s', async (_what, pieces, bytes) => {
+    await using server = await startReading(roomy);
+    using connection = await openSocket(server.url);
+    using http2 = openHttp2(server.grpcUrl);
+    const body = Array.from({ length: pieces }, () => Buffer.alloc(bytes));
+
+    connection.socket.write(chunked(headers, body));
+    await connection.ended;
+    const { body: answer } = await http2.call('/', body, headers);
+
+    expect([bodyOf(connection.text()), String(answer)]).toEqual(Array(2).fill(String(pieces * bytes)));
+  });
+
+  it('ends its connection if it is too many that are tiny', async () => {
+    await using server = await startReading(roomy);
+    using connection = await openSocket(server.url);
+    using overHttp2 = await openSocket(server.grpcUrl);
+    const tiny = Array.from({ length: 20_000 }, () => Buffer.alloc(1));
+
+    connection.socket.write(chunked(headers, tiny));
+    overHttp2.socket.write(http2Part('/', headers, ...tiny));
+    await Promise.all([connection.ended, overHttp2.ended]);
+
+    expect(connection.text()).toBe('');
+    expect(server.read).toEqual(['cut off', 'cut off']);
+  });
+});
+
+function chunked(headers: object, body: Buffer[]): Buffer {
+  const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([
+    Buffer.from(`POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n${head.join('')}\r\n`),
+    ...body.flatMap((piece) => [Buffer.from(`${piece.length.toString(16)}\r\n`), piece, Buffer.from('\r\n')]),
+    Buffer.from('0\r\n\r\n'),
+  ]);
+}
+
 it('watches a body no longer than until its answer, however little of it was read', async () => {
   const bodies = new BodyBudget(limits);
   let watchedWhileRead = 0;
