@@ -37,7 +37,8 @@ function handleHttp1(config: Config, { api, secrets, accessLog, log }: Parts): R
   const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
   // Express makes requests inherit from its own, which would take the listener's class from them.
-  Object.setPrototypeOf(express.request, Http1Request.prototype);
+  const ofExpress = Object.getOwnPropertyDescriptors(express.request);
+  Object.setPrototypeOf(app.request, Object.create(Http1Request.prototype, ofExpress));
   if (accessLog?.writes === true) countBytes(app.response);
   app.disable('x-powered-by');
   app.disable('etag');
