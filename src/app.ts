@@ -1,42 +1,40 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import manifest from '../package.json' with { type: 'json' };
-import { createApi } from './api.ts';
-import { BodyBudget, standardLimits } from './body/budget.ts';
+import { Admission } from './admission/admission.ts';
+import { compose, type Outside } from './compose.ts';
 import type { Config } from './config.ts';
-import { createDelivery, type DeliverySettings } from './delivery/index.ts';
-import { SecretBox } from './domain/secrets/secret-box.ts';
+import { SecretBox } from './domain/secrets/secret-key.ts';
 import { registerGauges } from './gauges.ts';
 import { listen } from './listeners/listeners.ts';
 import { type MetricsServer, serveMetrics } from './listeners/metrics.ts';
-import { createRequestHandlers } from './request-handlers.ts';
 import { findSecretKey, verifySecretKey } from './secret-key.ts';
-import { createAdmin, systemUser } from './services/admin/admin.ts';
+import { systemUser } from './services/admin/admin.ts';
+import { finishRestore, refuseWhileRestoring } from './services/admin/restored-folder.ts';
 import { serveAdminSocket } from './services/admin/socket.ts';
-import { createEventFeed } from './services/events/event-feed.ts';
 import { watchDiskSpace } from './services/limits/disk-space.ts';
-import { createKeylessStorage } from './services/limits/keyless-storage.ts';
-import { createPatternMatching } from './services/patterns/pattern-matching.ts';
-import { openUploadStore } from './services/uploads/open-upload-store.ts';
+import { openUploadStore } from './services/uploads/s3-upload-store.ts';
 import { createSpool } from './services/uploads/spool.ts';
-import { createAuditWriter } from './store/audit/audit-writer.ts';
+import { makeDataFolder } from './store/database/data-folder.ts';
 import { type Database, openDatabase } from './store/database/database.ts';
-import { createSubmissionWriter } from './store/submissions/submission-writer.ts';
-import { createAccessLog } from './telemetry/access-log.ts';
 import { createMetrics, type Metrics } from './telemetry/metrics.ts';
 import { type Tracing, traceRequests } from './telemetry/tracing.ts';
 
 /**
- * Starts the whole service: database, services, delivery, and the servers of HTTP/1.1 and HTTP/2. If a part
- * fails to start, those before it are stopped in reverse order.
+ * Starts the whole service: opens what it needs outside of itself, composes it, and listens with the servers of
+ * HTTP/1.1 and HTTP/2. If a part fails to start, those before it are stopped in reverse order.
  *
  * Throws a `StartError`, one line for the person who starts the service.
  */
 export async function startApp(
   config: Config,
-  { log, now, random, database: given, isFurtherWorker = false }: AppOptions,
+  { log, now, random, database: given, floorBytes, isFurtherWorker = false }: AppOptions,
 ): Promise<App> {
   await using started = new AsyncDisposableStack();
+  refuseWhileRestoring(config.dataDir);
+  finishRestore(config.dataDir);
+  // Files and mails lie there with every kind of database.
+  makeDataFolder(config.dataDir);
   const secretKey = findSecretKey(config);
   const secrets = new SecretBox(secretKey, config.previousSecretKey);
   const database = given ?? started.adopt(await openConfigured(config, log), (opened) => opened.close());
@@ -48,117 +46,58 @@ export async function startApp(
   const tracing = await startTracing(config, now, log);
   if (tracing) started.defer(() => tracing.close());
 
-  const floorMib = config.minFreeDiskMib;
-  const floorBytes = floorMib === undefined ? undefined : floorMib * MIB;
   const disk = started.use(await watchDiskSpace({ folder: config.dataDir, floorBytes, log }));
 
+  const metricsServer = await startMetrics(config, metrics, log);
+  if (metricsServer) started.defer(() => metricsServer.close());
+
   const uploads = openUploadStore(config, now);
-  const removeUpload = (id: string) => uploads.remove(id);
-  const settings = deliverySettings(config);
-  const events = started.adopt(createEventFeed({ database, now, log }), (feed) => feed.close());
-  const onEvents = () => events.announce();
-  const auditWriter = started.adopt(createAuditWriter({ database, now, log, metrics }), (audit) =>
-    audit.close(),
-  );
-  const delivery = createDelivery({
-    database,
-    auditWriter,
-    secrets,
-    secretKey,
-    settings,
-    now,
-    random,
-    log,
-    removeUpload,
-    onEvents,
-    metrics,
-    tracing,
-  });
-  const writer = createSubmissionWriter(database, {
-    metrics,
-    tracing,
-    places: () => delivery.places(),
-    onCommitted(commit) {
-      delivery.onCommitted(commit);
-      onEvents();
-    },
-  });
-  started.defer(() => writer.close());
-  const patterns = started.adopt(createPatternMatching({ log }), (matching) => matching.close());
-  const keylessStorage = started.adopt(
-    createKeylessStorage({
-      database,
-      now,
-      log,
-      hourlyBytes: config.rateLimit ? config.keylessHourMib * MIB : undefined,
-      projectBytes: config.keylessProjectMib * MIB,
-    }),
-    (storage) => storage.close(),
-  );
-  const api = createApi({
-    database,
-    writer,
-    auditWriter,
-    secrets,
-    secretKey,
-    verifyingKeys: config.previousSecretKey ? [secretKey, config.previousSecretKey] : [secretKey],
-    settings: config,
-    now,
-    log,
-    notifyWorkers() {
-      delivery.notify();
-      onEvents();
-    },
-    events,
-    uploads,
-    disk,
-    keylessStorage,
-    spool: createSpool(`${config.dataDir}/uploads/spool`),
-    patterns,
-    metrics,
-    tracing,
-  });
-  const bootstrapKey = await api.prepare(config.bootstrapApiKey);
-  if (given === undefined && config.databaseUrl === undefined) {
-    const admin = createAdmin({
+  const service = started.adopt(
+    await compose(config, {
       database,
       uploads,
+      spool: createSpool(`${config.dataDir}/uploads/spool`),
+      disk,
+      secrets,
+      secretKey,
+      now,
+      random,
+      log,
+      metrics,
+      tracing,
+    }),
+    (composed) => composed.close(),
+  );
+  const { api, writer, auditWriter } = service;
+  if (given === undefined && config.databaseUrl === undefined) {
+    const admin = {
+      database,
       auditWriter,
       user: systemUser(),
       schedule: config.retrySchedule,
       now,
       onChange: () => api.keys.forget(),
-    });
-    started.defer(await serveAdminSocket({ dataDir: config.dataDir, database, admin, now, log }));
+    };
+    started.defer(await serveAdminSocket(admin, { dataDir: config.dataDir, log }));
   }
 
-  const metricsServer = await startMetrics(config, metrics, log);
-  if (metricsServer) started.defer(() => metricsServer.close());
-
-  delivery.start();
-  started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
-  const { tlsCert: certFile, tlsKey: keyFile } = config;
+  const { host, port, grpcPort, tlsCert: certFile, tlsKey: keyFile } = config;
   const tls = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
-  const bodies = new BodyBudget(standardLimits, metrics);
-  const accessLog = createAccessLog({
-    log: config.accessLog ? log : undefined,
-    metrics,
-    isRead: tracing !== undefined,
-  });
-  const { http, grpc, ...clients } = createRequestHandlers(config, { api, secrets, accessLog, log });
+  const { http, grpc, refuse, ...clients } = service.handlers;
+  const admission = new Admission({ ...config, ...clients, metrics, now, log });
   const listeners = await listen({
-    ...config,
+    host,
+    port,
+    grpcPort,
     tls,
-    ...clients,
+    refuse,
+    admission,
     http: traceRequests(tracing, http),
     grpc: traceRequests(tracing, grpc),
-    bodies,
-    metrics,
-    now,
     log,
   });
   started.defer(() => listeners.close(CALLS_GRACE_MS));
-  if (metrics) registerGauges(metrics, { database, writer, bodies, disk, listeners, api, config });
+  if (metrics) registerGauges(metrics, { database, writer, admission, disk, api, config });
   started.defer(() => api.endStreams());
   started.defer(async () => {
     api.drain();
@@ -175,20 +114,20 @@ export async function startApp(
     grpcUrl: `${scheme}://localhost:${listeners.grpcPort}`,
     metricsUrl: metricsServer?.url,
     firstKey,
-    isBootstrapKeyRevoked: bootstrapKey.isRevoked,
+    isBootstrapKeyRevoked: service.isBootstrapKeyRevoked,
     close: () => owned.disposeAsync(),
   };
 }
 
 /** What is not used is not loaded. */
 async function startTracing(
-  { traceEndpoint: endpoint, traceShare: share }: Config,
+  { traceEndpoint: endpoint }: Config,
   now: () => number,
   log: Logger,
 ): Promise<Tracing | undefined> {
   if (endpoint === undefined) return undefined;
   const { openTracing } = await import('./telemetry/open-telemetry.ts');
-  return openTracing({ endpoint, share, version: manifest.version, now, log });
+  return openTracing({ endpoint, version: manifest.version, now, log });
 }
 
 async function startMetrics(
@@ -202,7 +141,9 @@ async function startMetrics(
 function openConfigured(config: Config, log: Logger): Promise<Database> {
   const { databaseUrl, dataDir } = config;
   const migrate = config.migrate ? 'run' : 'check';
-  if (databaseUrl !== undefined) return openDatabase({ databaseUrl, migrate, log });
+  if (databaseUrl !== undefined) {
+    return openDatabase({ databaseUrl, migrate, waitMs: config.startWaitSeconds * 1000, log });
+  }
   const onLockLost = () => {
     log.fatal('The lock on DATA_DIR is gone, so another process may use it. This one stops at once.');
     process.exit(1);
@@ -210,27 +151,8 @@ function openConfigured(config: Config, log: Logger): Promise<Database> {
   return openDatabase({ dataDir: `${dataDir}/database`, migrate, onLockLost, log });
 }
 
-function deliverySettings(config: Config): DeliverySettings {
-  return {
-    schedule: config.retrySchedule,
-    workers: config.deliveryWorkers,
-    allowPrivate: config.allowPrivateWebhooks,
-    baseUrl: config.baseUrl,
-    hostedUrl: config.hostedUrl,
-    mailFrom: config.mailFrom,
-    operatorEmail: config.operatorEmail,
-    smtpUrl: config.smtpUrl,
-    mailDir: `${config.dataDir}/mail`,
-    retentionDays: config.deliveryRetentionDays,
-    auditRetentionDays: config.auditRetentionDays,
-  };
-}
-
-const MIB = 1024 ** 2;
-
-/** How long a stop waits for calls under way, and for deliveries after them, in milliseconds. */
+/** How long a stop waits for calls under way, in milliseconds. */
 const CALLS_GRACE_MS = 10_000;
-const DELIVERY_GRACE_MS = 25_000;
 
 /** A running service. */
 export type App = {
@@ -248,12 +170,13 @@ export type App = {
 
 export type AppOptions = {
   log: Logger;
-  /** Milliseconds since 1970. */
-  now: () => number;
+  now: Outside['now'];
   /** A number in [0, 1). */
   random: () => number;
   /** Whether another process of this start has begun before, which then makes and shows the first key. */
   isFurtherWorker?: boolean;
   /** An open database to use in place of the configured one; the caller closes it. */
   database?: Database;
+  /** Another bound than the standard one on the free space of the disk. */
+  floorBytes?: number | undefined;
 };

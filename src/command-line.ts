@@ -6,7 +6,7 @@ import { nearestName } from './domain/text/nearest-name.ts';
  * Answers what was typed after `npm start --`; undefined without arguments, when the service is to start.
  * There are no arguments but questions, since settings are environment variables.
  */
-export function answerArguments(args: string[]): Answer | undefined {
+export function answerArguments(args: string[]): Outcome | undefined {
   const [first, ...rest] = args;
   if (first === undefined) return undefined;
   if (rest.length === 0 && (first === '--help' || first === '-h')) return { exitCode: 0, text: help() };
@@ -37,4 +37,4 @@ function plain(text: string): string {
 }
 
 /** `text` goes to standard output if `exitCode` is 0, to standard error otherwise. */
-type Answer = { exitCode: 0 | 2; text: string };
+type Outcome = { exitCode: 0 | 2; text: string };

@@ -27,26 +27,6 @@ export function readConfig(env: Environment): Config {
     );
   }
   const { host, requireApiKey, port, ...rest } = parsed.data;
-  if (rest.workers > 1 && rest.databaseUrl === undefined) {
-    throw new ConfigError([
-      'WORKERS: more than 1 needs DATABASE_URL: the embedded database belongs to one process',
-    ]);
-  }
-  const { metricsPort } = rest;
-  if (metricsPort !== undefined && metricsPort > 0) {
-    const last = metricsPort + rest.workers - 1;
-    const isTaken = (other: number) => other >= metricsPort && other <= last;
-    if (last > 65_535 || isTaken(port) || isTaken(rest.grpcPort)) {
-      throw new ConfigError([
-        'METRICS_PORT: expected off, or a port for each of WORKERS beside PORT and GRPC_PORT',
-      ]);
-    }
-  }
-  if ((rest.tlsCert === undefined) !== (rest.tlsKey === undefined)) {
-    throw new ConfigError([
-      rest.tlsCert === undefined ? 'TLS_CERT: needed with TLS_KEY' : 'TLS_KEY: needed with TLS_CERT',
-    ]);
-  }
   const scheme = rest.tlsCert === undefined ? 'http' : 'https';
   const baseUrl = rest.baseUrl ?? `${scheme}://localhost:${port}`;
   return {
@@ -135,7 +115,7 @@ function optional<T>(variable: string, about: string, standard: string, read: z.
 }
 
 /** Every setting, as it is called in `Config`. Texts are Markdown: docs/settings.md has the same ones. */
-const settings = z.object({
+const table = z.object({
   port: setting(
     'PORT',
     'HTTP/1.1: REST, pages, Connect, gRPC-Web; HTTP/2 cleartext: RPC of every kind',
@@ -162,6 +142,12 @@ const settings = z.object({
     '`postgres://…`; unset: the embedded database in `DATA_DIR`',
     '',
     urlOf(['postgres:', 'postgresql:'], 'expected postgres://user:password@host:port/database'),
+  ),
+  startWaitSeconds: setting(
+    'START_WAIT',
+    "how many seconds the start waits for the server of `DATABASE_URL` if it can't be reached yet",
+    '60',
+    wholeNumber(0, 86_400),
   ),
   migrate: setting(
     'MIGRATE',
@@ -204,13 +190,6 @@ const settings = z.object({
     'true',
     flag,
   ),
-  allowedHosts: setting(
-    'ALLOWED_HOSTS',
-    'further host names, comma-separated, that may be called without a key where none is required; ' +
-      'loopback and the host of `BASE_URL` may',
-    '',
-    readBy<readonly string[]>(parseHosts),
-  ),
   rpcAllowedOrigins: setting(
     'RPC_ALLOWED_ORIGINS',
     'origins, comma-separated, whose pages may call every RPC and `/mcp` with a key, such as `https://admin.example.com`; ' +
@@ -219,6 +198,12 @@ const settings = z.object({
     readBy<readonly string[]>(parseOrigins),
   ),
   allowPublicCreate: setting('ALLOW_PUBLIC_CREATE', '`false`: making a form needs a key', 'true', flag),
+  ownerConfirmation: setting(
+    'OWNER_CONFIRMATION',
+    '`off`, for networks where everybody is trusted: submissions are emailed to an owner who has not confirmed the address',
+    'on',
+    onOrOff,
+  ),
   publicProject: setting(
     'PUBLIC_PROJECT',
     'the project of forms made without a key',
@@ -294,12 +279,6 @@ const settings = z.object({
     '1024',
     wholeNumber(1, 100_000_000),
   ),
-  minFreeDiskMib: optional(
-    'MIN_FREE_DISK_MIB',
-    'with less free MiB on the disk of `DATA_DIR`, new data is refused; unset: 1 GiB or 5 % of it, whichever is less',
-    '',
-    wholeNumber(0, 100_000_000),
-  ),
   rateLimit: setting('RATE_LIMIT', '`off` for load tests', 'on', onOrOff),
   rateLimitPerKey: optional(
     'RATE_LIMIT_KEY',
@@ -358,17 +337,6 @@ const settings = z.object({
     '',
     serviceUrl,
   ),
-  traceShare: setting(
-    'OTEL_TRACES_SAMPLER_ARG',
-    'how many of the traces that begin here are recorded, from 0 to 1',
-    '1',
-    z
-      .string()
-      .refine((text) => /^(0(\.\d{1,9})?|1(\.0{1,9})?)$/.test(text), {
-        error: 'expected a number from 0 to 1',
-      })
-      .transform(Number),
-  ),
   drainSeconds: setting(
     'DRAIN_SECONDS',
     'how long a stop still takes calls after `/ready` says 503: longer than a load balancer needs to notice',
@@ -397,27 +365,54 @@ const settings = z.object({
   ),
 });
 
+/** Rules for several settings: each is checked where those in `reads` can be read, whatever the others. */
+const rules: Rule[] = [
+  {
+    reads: ['workers', 'databaseUrl'],
+    message: 'more than 1 needs DATABASE_URL: the embedded database belongs to one process',
+    holds: ({ workers, databaseUrl }) => workers === 1 || databaseUrl !== undefined,
+  },
+  {
+    reads: ['metricsPort', 'workers', 'port', 'grpcPort'],
+    message: 'expected off, or a port for each of WORKERS beside PORT and GRPC_PORT',
+    holds: hasMetricsPorts,
+  },
+  {
+    reads: ['tlsCert', 'tlsKey'],
+    message: 'needed with TLS_KEY',
+    holds: ({ tlsCert, tlsKey }) => tlsCert !== undefined || tlsKey === undefined,
+  },
+  {
+    reads: ['tlsKey', 'tlsCert'],
+    message: 'needed with TLS_CERT',
+    holds: ({ tlsCert, tlsKey }) => tlsKey !== undefined || tlsCert === undefined,
+  },
+];
+
+const settings = table.superRefine(
+  (read, context) => {
+    const unread = new Set(context.issues.map(({ path }) => path?.[0]));
+    for (const { reads, message, holds } of rules) {
+      if (reads.some((key) => unread.has(key)) || holds(read)) continue;
+      context.addIssue({ code: 'custom', path: reads.slice(0, 1), message });
+    }
+  },
+  { when: () => true },
+);
+
+/** Whether each worker has a port for metrics that is not one of the service's. */
+function hasMetricsPorts({ metricsPort, workers, port: http, grpcPort }: z.output<typeof table>): boolean {
+  if (metricsPort === undefined || metricsPort === 0) return true;
+  const last = metricsPort + workers - 1;
+  return last <= 65_535 && [http, grpcPort].every((other) => other < metricsPort || other > last);
+}
+
 /** Every setting in words, in the order of the table. */
-export const described = Object.entries(settings.shape).map(([key, read]) => {
+export const described = Object.entries(table.shape).map(([key, read]) => {
   const description = descriptions.get(read);
   if (description === undefined) throw new Error(`The setting ${key} is not described`);
   return { key, ...description };
 });
-
-/** Reads ALLOWED_HOSTS: names or IP addresses without ports, in lower case as `URL` has them. */
-function parseHosts(text: string): string[] {
-  const hosts = text
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '');
-  return hosts.map((host) => {
-    const url = `http://${isIP(host) === 6 ? `[${host}]` : host}`;
-    if (!/^[\w.:[\]-]+$/.test(host) || !URL.canParse(url) || new URL(url).port !== '') {
-      throw new Error(`expected host names such as forms.internal, without ports, not "${host}"`);
-    }
-    return new URL(url).hostname;
-  });
-}
 
 /** Reads RPC_ALLOWED_ORIGINS: what browsers send as `Origin`. */
 function parseOrigins(text: string): string[] {
@@ -487,6 +482,17 @@ export type Config = Omit<z.output<typeof settings>, ComputedKey> & Record<Compu
 
 /** What has a value even if it is unset, by the others. */
 type ComputedKey = 'host' | 'baseUrl' | 'hostedUrl';
+
+/** What `OWNER_CONFIRMATION=off` means, for the operator. */
+export const UNCONFIRMED_OWNERS =
+  'anyone who can make a form can have its submissions emailed to any address, without that address confirming it';
+
+/** It is a mistake in the first setting of `reads`. */
+type Rule = {
+  reads: (keyof typeof table.shape)[];
+  message: string;
+  holds: (read: z.output<typeof table>) => boolean;
+};
 
 type Description = {
   /** The name of the environment variable. */

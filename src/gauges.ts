@@ -1,19 +1,21 @@
-import type { Api } from './api.ts';
-import type { BodyBudget } from './body/budget.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Admission } from './admission/admission.ts';
 import type { Config } from './config.ts';
-import type { Listeners } from './listeners/listeners.ts';
+import type { Services } from './services/index.ts';
 import type { DiskSpaceWatch } from './services/limits/disk-space.ts';
 import type { Database } from './store/database/database.ts';
-import { type QueueState, readQueueState } from './store/deliveries/queue-state.ts';
+import { readQueueState } from './store/deliveries/due-work.ts';
+import { readRemovalState } from './store/removal/removals.ts';
 import type { SubmissionWriter } from './store/submissions/submission-writer.ts';
 import type { Metrics } from './telemetry/metrics.ts';
 
 /** Registers what is read when metrics are asked for: how much there is of something now, and of how much. */
 export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
-  const { database, writer, bodies, disk, listeners, api, config } = parts;
+  const { database, writer, admission, disk, api, config } = parts;
   const { gauge, gauges } = metrics;
 
-  const queue = createQueueReader(database);
+  const limit = database.engine === 'pglite' ? 10_000 : 100_000;
+  const queue = createReader(() => readQueueState(database, limit));
   gauge('forms_database_up', 'Whether the database answers within 2 s.', async () =>
     (await queue()) ? 1 : 0,
   );
@@ -36,6 +38,18 @@ export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
     },
   );
 
+  const removals = createReader(() => readRemovalState(database));
+  gauge(
+    'forms_removals_waiting',
+    'Files that are still to be removed, since their rows are gone, up to 10,000.',
+    async () => (await removals())?.waiting,
+  );
+  gauge(
+    'forms_removals_failing',
+    'Those of them whose last attempt failed.',
+    async () => (await removals())?.failing,
+  );
+
   gauge('forms_writer_waiting_rows', 'Submissions that wait to be stored.', () => writer.waiting().rows);
   gauge('forms_writer_waiting_rows_limit', 'The most that may wait.', () => writer.waiting().maxRows);
   gauge('forms_writer_waiting_bytes', 'Their JSON, in UTF-16 units.', () => writer.waiting().bytes);
@@ -51,14 +65,14 @@ export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
     gauge('forms_database_waiting', 'Queries that wait for a connection.', of('waiting'));
   }
 
-  gauge('forms_connections', 'Connections of clients that are open.', () => listeners.connections());
+  gauge('forms_connections', 'Connections of clients that are open.', () => admission.connections());
   gauge('forms_connections_limit', 'MAX_CONNECTIONS.', () => config.maxConnections);
   gauges('forms_body_bytes', 'Bodies that are held, by what their callers have shown.', 'caller', () => {
-    const { keyless, key } = bodies.held();
-    return { keyless: keyless.bytes, key: key.bytes };
+    const { keyless, key } = admission.heldBodies();
+    return { keyless: keyless.held, key: key.held };
   });
   gauges('forms_body_bytes_limit', 'The most that are held.', 'caller', () => {
-    const { keyless, key } = bodies.held();
+    const { keyless, key } = admission.heldBodies();
     return { keyless: keyless.most, key: key.most };
   });
   gauge('forms_streams', 'Streams of events and submissions that are open.', () => api.streams.open());
@@ -69,33 +83,18 @@ export function registerGauges(metrics: Metrics, parts: GaugeParts): void {
   gauge('forms_disk_low', 'Whether new data is refused because of it.', () => (disk.isLow() ? 1 : 0));
 }
 
-/** Reads the queue at most once in a few seconds; undefined if the database does not answer in time. */
-function createQueueReader(database: Database): () => Promise<QueueState | undefined> {
-  const limit = database.engine === 'pglite' ? 10_000 : 100_000;
+/** Reads the database at most once in a few seconds; undefined if it does not answer in time. */
+function createReader<T>(read: () => Promise<T>): () => Promise<T | undefined> {
   let readAt = Number.NEGATIVE_INFINITY;
-  let reading: Promise<QueueState | undefined> = Promise.resolve(undefined);
+  let reading: Promise<T | undefined> = Promise.resolve(undefined);
   return () => {
     if (performance.now() - readAt >= FRESH_MS) {
       readAt = performance.now();
-      reading = within(
-        DATABASE_MS,
-        readQueueState(database, limit).catch(() => undefined),
-      );
+      const late = sleep(DATABASE_MS, undefined, { ref: false });
+      reading = Promise.race([read().catch(() => undefined), late]);
     }
     return reading;
   };
-}
-
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, ms, undefined);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Several gauges come from one reading, and several scrapers may ask. */
@@ -107,9 +106,8 @@ const DATABASE_MS = 2_000;
 type GaugeParts = {
   database: Database;
   writer: SubmissionWriter;
-  bodies: BodyBudget;
+  admission: Pick<Admission, 'connections' | 'heldBodies'>;
   disk: DiskSpaceWatch;
-  listeners: Pick<Listeners, 'connections'>;
-  api: Pick<Api, 'streams' | 'waits'>;
+  api: Pick<Services, 'streams' | 'waits'>;
   config: Pick<Config, 'maxConnections' | 'maxStreamsTotal' | 'maxWaitsTotal'>;
 };

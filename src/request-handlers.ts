@@ -1,79 +1,88 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import express, { type RequestHandler } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ConnectError } from '@connectrpc/connect';
+import express, { type Express, type RequestHandler } from 'express';
 import type { Logger } from 'pino';
 import proxyAddr from 'proxy-addr';
+import { Reason } from '../gen/headlessforms/v1/errors_pb.js';
 import manifest from '../package.json' with { type: 'json' };
-import type { Api } from './api.ts';
-import { Http1Request } from './body/pieces.ts';
+import type { AdmissionOptions } from './admission/admission.ts';
+import { Http1Request } from './admission/chunk-budget.ts';
 import type { Config } from './config.ts';
-import { networkOf } from './domain/addresses/client-network.ts';
-import type { SecretBox } from './domain/secrets/secret-box.ts';
+import { networkOf } from './domain/addresses/ip-address.ts';
+import { failed } from './domain/errors/failure.ts';
+import type { SecretBox } from './domain/secrets/secret-key.ts';
 import { createGateway } from './gateway/router.ts';
+import { restErrorOf } from './http/errors.ts';
 import type { ListenOptions } from './listeners/listeners.ts';
 import { createMcp } from './mcp/router.ts';
-import { formPostPages as pages } from './pages/form-post.ts';
+import { formPostPages as pages } from './pages/html-form.ts';
 import { createHostedPages } from './pages/router.ts';
-import { accessOf } from './rpc/authorization.ts';
-import { contextOfClient } from './rpc/context.ts';
+import { contextOf } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/network/server.ts';
-import { type AccessLog, countBytes } from './telemetry/access-log.ts';
+import type { Rpc } from './rpc/registry.ts';
+import type { Services } from './services/index.ts';
+import type { AccessLog } from './telemetry/access-log.ts';
 
 /**
  * What the listeners do with requests: `http` answers those of HTTP/1.1, RPCs, pages and REST alike, and `grpc` those
  * of HTTP/2, which are RPCs. The others tell whose connections, bodies and calls are counted together, and who has shown a key.
  */
 export function createRequestHandlers(config: Config, parts: Parts): RequestHandlers {
+  const { api, accessLog, log } = parts;
+  const isTrusted = trustedBy(config);
+  const answerRpcs = (fallback: RpcHandlerOptions['fallback']) =>
+    createRpcHandler({
+      served: api.served,
+      contextValues: (request) => {
+        const { ':authority': authority = request.headers.host } = request.headers;
+        const clientAddress = addressesOf(request, isTrusted).at(-1) ?? '';
+        return contextOf({ clientAddress, host: authority?.toString() });
+      },
+      fallback,
+      allowedOrigins: config.rpcAllowedOrigins,
+      accessLog,
+      log,
+    });
+  const app = createExpressApp(config, parts);
+  // RPCs are handled before Express; everything else is a page or the REST interface.
+  const http = answerRpcs((request, response, refusal) => {
+    if (refusal !== undefined) return refuseRest(response, refusal);
+    // Express expects the request and response of HTTP/1.1, which this listener's always are.
+    app(request as IncomingMessage, response as ServerResponse);
+  });
   return {
-    http: handleHttp1(config, parts),
-    grpc: handleRpcs(config, { ...parts, fallback: notFound }),
-    ...clientsBehind(trustedBy(config)),
-    isKnownClient: (client) => parts.api.keys.isKnownClient(client),
+    http,
+    grpc: answerRpcs(notFound),
+    refuse: (request, response) => http(request, response, tooManyWaiting),
+    ...clientsBehind(isTrusted),
+    isKnownClient: (client) => api.keys.isKnownClient(client),
   };
 }
 
-/** RPCs over HTTP/1.1 are handled before Express; everything else is a page or the REST interface. */
-function handleHttp1(config: Config, { api, secrets, accessLog, log }: Parts): RequestListener {
-  const transport = api.transport();
+/** The pages, MCP and the REST interface. */
+function createExpressApp(config: Config, { api, secrets: sealer, log }: Parts): Express {
   const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
   // Express makes requests inherit from its own, which would take the listener's class from them.
   const ofExpress = Object.getOwnPropertyDescriptors(express.request);
   Object.setPrototypeOf(app.request, Object.create(Http1Request.prototype, ofExpress));
-  if (accessLog?.writes === true) countBytes(app.response);
   app.disable('x-powered-by');
   app.disable('etag');
   app.set('trust proxy', config.trustProxy);
   // Nothing here has any, and Express would make an object for each request.
   app.response.locals = Object.freeze({});
-  const { version } = manifest;
   const { admit, identify } = api;
+  const shared = { transport: api.transport(), baseUrl, allowPrivateUrls, version: manifest.version, log };
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
-  const mcp = {
-    transport,
-    identify,
-    accessOf,
-    sealer: secrets,
-    baseUrl,
-    allowPrivateUrls,
-    ownOrigins,
-    version,
-    log,
-  };
   app.use(
     express
       .Router()
       .use(passOnRest)
-      .use(createHostedPages({ transport, baseUrl, hostedUrl, allowPublicCreate, log }))
-      .use(createMcp(mcp)),
+      .use(createHostedPages({ ...shared, hostedUrl, allowPublicCreate }))
+      .use(createMcp({ ...shared, identify, sealer, ownOrigins })),
   );
-  app.use(createGateway({ transport, admit, accessOf, baseUrl, allowPrivateUrls, pages, version, log }));
-  return handleRpcs(config, {
-    api,
-    accessLog,
-    log,
-    // Express expects the request and response of HTTP/1.1, which this listener's always are.
-    fallback: (request, response) => app(request as IncomingMessage, response as ServerResponse),
-  });
+  app.use(createGateway({ ...shared, admit, pages }));
+  return app;
 }
 
 /** REST calls are the most frequent: they are not compared with the paths of all pages first. */
@@ -83,19 +92,19 @@ const passOnRest: RequestHandler = (request, _response, next) =>
 /** Of the activation link, GET is a page. */
 const ofRestOnly = /^\/(?:v1\/|api\/(?!forms\/[^/]+\/activate))/;
 
-function handleRpcs(config: Config, { api, accessLog, log, fallback }: RpcParts): RpcHandler {
-  const trusted = trustedBy(config);
-  return createRpcHandler({
-    routes: (router) => api.routes(router),
-    contextValues: (request) => {
-      const { ':authority': authority = request.headers.host } = request.headers;
-      return contextOfClient(addressesOf(request, trusted).at(-1) ?? '', authority?.toString());
-    },
-    fallback,
-    allowedOrigins: config.rpcAllowedOrigins,
-    accessLog,
-    log,
-  });
+const tooManyWaiting = failed(
+  Reason.RATE_LIMITED,
+  'Too many requests from your address are waiting. Try again in a second.',
+);
+
+/** Answers a request that is no call of an RPC with an error, as the REST interface does. */
+function refuseRest(response: Parameters<RpcHandler>[1], error: ConnectError): void {
+  const { status, headers, body } = restErrorOf(error);
+  response.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  response.setHeader('content-type', 'application/json; charset=utf-8');
+  response.setHeader('cache-control', 'no-store');
+  response.end(JSON.stringify(body));
 }
 
 const notFound: RpcHandler = (_request, response) => {
@@ -113,7 +122,7 @@ function trustedBy({ trustProxy }: Config): IsTrusted {
 }
 
 /** Whose connections and bodies are counted together: the network of a client, but not a proxy that is believed. */
-function clientsBehind(isTrusted: IsTrusted): Pick<ListenOptions, 'clientOf' | 'clientOfRequest'> {
+function clientsBehind(isTrusted: IsTrusted): Pick<AdmissionOptions, 'clientOf' | 'clientOfRequest'> {
   const clientAt = (address: string, index: number) =>
     isTrusted(address, index) ? undefined : networkOf(address);
   return {
@@ -137,11 +146,12 @@ type ClientRequest = Parameters<RpcHandler>[0];
 
 type IsTrusted = (address: string, index: number) => boolean;
 
-type RequestHandlers = { http: RequestListener; grpc: RpcHandler } & Pick<
-  ListenOptions,
-  'clientOf' | 'clientOfRequest' | 'isKnownClient'
->;
+export type RequestHandlers = { http: RpcHandler; grpc: RpcHandler } & Pick<ListenOptions, 'refuse'> &
+  Pick<AdmissionOptions, 'clientOf' | 'clientOfRequest' | 'isKnownClient'>;
 
-type Parts = { api: Api; secrets: SecretBox; accessLog: AccessLog | undefined; log: Logger };
-
-type RpcParts = Pick<RpcHandlerOptions, 'accessLog' | 'log' | 'fallback'> & { api: Api };
+type Parts = {
+  api: Rpc & Pick<Services, 'keys'>;
+  secrets: SecretBox;
+  accessLog: AccessLog | undefined;
+  log: Logger;
+};

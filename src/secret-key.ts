@@ -1,10 +1,9 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from './config.ts';
-import { StartError } from './domain/errors/start-error.ts';
-import { hasCode } from './domain/errors/system-errors.ts';
-import type { SecretBox } from './domain/secrets/secret-box.ts';
-import { newSecretKey, parseSecretKey, type SecretKey } from './domain/secrets/secret-key.ts';
+import { hasCode, StartError } from './domain/errors/system-errors.ts';
+import { newSecretKey, parseSecretKey, type SecretBox, type SecretKey } from './domain/secrets/secret-key.ts';
+import { makeDataFolder } from './store/database/data-folder.ts';
 import type { Database } from './store/database/database.ts';
 import { agreeOn, SECRET_KEY_CHECK } from './store/installation.ts';
 
@@ -22,8 +21,8 @@ export function findSecretKey(config: Config): SecretKey {
     );
   }
   const file = join(config.dataDir, 'secret.key');
+  makeDataFolder(config.dataDir);
   try {
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
     return parseSecretKey(readFileSync(file, 'utf8'));
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return makeSecretKey(file);
@@ -36,7 +35,11 @@ export function findSecretKey(config: Config): SecretKey {
  * starts check theirs against. Throws a `StartError` otherwise, since webhooks could not be signed.
  */
 export async function verifySecretKey(database: Database, box: SecretBox): Promise<void> {
-  const sealed = await agreeOn(database, SECRET_KEY_CHECK, box.seal(PROBE));
+  requireKeyOf(await agreeOn(database, SECRET_KEY_CHECK, box.seal(PROBE)), box);
+}
+
+/** Throws a `StartError` if what `verifySecretKey` has stored was sealed with another key. */
+export function requireKeyOf(sealed: string, box: SecretBox): void {
   try {
     box.open(sealed);
   } catch {

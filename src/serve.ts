@@ -1,12 +1,14 @@
 import cluster from 'node:cluster';
 import { type DestinationStream, pino } from 'pino';
 import type { App } from './app.ts';
-import { type Config, ConfigError, misspeltSettings, readConfig } from './config.ts';
-import { StartError } from './domain/errors/start-error.ts';
-import { firstCommand } from './pages/first-command.ts';
-import { isFurtherWorker, superviseWorkers, workerNumber } from './workers.ts';
+import { type Config, ConfigError, misspeltSettings, readConfig, UNCONFIRMED_OWNERS } from './config.ts';
+import { StartError } from './domain/errors/system-errors.ts';
+import { findFreePort } from './listeners/ports.ts';
+import { firstCommand } from './pages/home.ts';
+import { isFurtherWorker, superviseWorkers, workerNumber } from './processes.ts';
+import { machineClock } from './store/database/clock.ts';
 
-const config = settings();
+const config = await withPort(settings());
 const log = pino({ level: config.logLevel, base: null }, await logDestination(config));
 if (cluster.isPrimary) for (const line of misspeltSettings(process.env)) log.warn(line);
 if (config.workers > 1 && cluster.isPrimary) process.exit(await superviseWorkers(config.workers, log));
@@ -25,6 +27,13 @@ function settings(): Config {
   }
 }
 
+/** Without BASE_URL, links begin with the port, so a free one is chosen before anything needs it; workers share it. */
+async function withPort(given: Config): Promise<Config> {
+  if (given.port !== 0) return given;
+  process.env.PORT = String(await findFreePort(given.host).catch(failToStart));
+  return settings();
+}
+
 async function logDestination({ logFormat }: Config): Promise<DestinationStream> {
   if (logFormat === 'json') return pino.destination({ dest: 2, sync: false });
   const { default: pretty } = await import('pino-pretty');
@@ -39,15 +48,19 @@ async function start(): Promise<App> {
       { ...config, metricsPort: ownMetricsPort(config) },
       {
         log,
-        now: Date.now,
+        now: machineClock(),
         random: Math.random,
         isFurtherWorker: isFurtherWorker(),
       },
     );
   } catch (error) {
-    if (error instanceof StartError) return fail(error.message);
-    throw error;
+    return failToStart(error);
   }
+}
+
+function failToStart(error: unknown): never {
+  if (error instanceof StartError) return fail(error.message);
+  throw error;
 }
 
 /** Workers have a port each, the first that of METRICS_PORT, so that each is asked for its own. */
@@ -79,7 +92,7 @@ function fail(message: string): never {
 
 /** What the person who starts the service needs to know, in one block. */
 function welcome(running: App, options: Config): string {
-  const { dataDir, databaseUrl, smtpUrl, requireApiKey, allowPublicCreate } = options;
+  const { dataDir, databaseUrl, smtpUrl, requireApiKey, allowPublicCreate, ownerConfirmation } = options;
   const rows = [
     ['Start here', running.url],
     ['API reference', `${running.url}/docs`],
@@ -103,6 +116,7 @@ function welcome(running: App, options: Config): string {
         ]
       : []),
     ...(requireApiKey ? [] : [['WARNING', 'REQUIRE_API_KEY=false: management routes answer without a key']]),
+    ...(ownerConfirmation ? [] : [['WARNING', `OWNER_CONFIRMATION=off: ${UNCONFIRMED_OWNERS}`]]),
   ];
   const lines = rows.map(([name = '', value]) => `  ${name.padEnd(22)}${value}\n`);
   // A shell fills in $KEY where the key is needed but was shown by an earlier start.

@@ -54,8 +54,7 @@ describe('the commands in the documents', { timeout: 180_000 }, () => {
     const signed = signWebhook({ id: 'evt_1', body, at: Date.now(), secret: 'a-secret' });
     writeFileSync(join(folder, 'body.json'), body);
     const given = { SECRET: 'a-secret', HEADER: signed['X-Service-Signature'] };
-    // The disk of a machine for tests may be fuller than a service should accept.
-    const settings = { PORT, GRPC_PORT, METRICS_PORT, MIN_FREE_DISK_MIB: '0' };
+    const settings = { PORT, GRPC_PORT, METRICS_PORT };
     terminal = opened.use(openTerminal(folder, { PATH, HOME, ...given, ...settings }));
   });
   afterAll(() => opened.disposeAsync());

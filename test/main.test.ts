@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, request } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
 import { verifySignature } from '../src/domain/delivery/signature.ts';
 import { createServerDatabase, givenEmbeddedDatabase } from './support/database.ts';
+import { openDatabaseProxy } from './support/database-proxy.ts';
+import { inDatabase } from './support/postgres.ts';
 import { startReceiver } from './support/receiver.ts';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
 import { until } from './support/until.ts';
@@ -44,6 +47,41 @@ describe('npm start', () => {
     expect(await forms.json()).toMatchObject({ forms: [{ name: 'Contact' }] });
   });
 
+  it('begins links with the port that it found, where PORT is 0', async () => {
+    using folder = temporaryFolder();
+    await using service = spawnService({ ...(await prepared(folder.path)), PORT: '0', GRPC_PORT: '0' });
+    const { output, firstKey } = await service.started();
+    const [, url = ''] = /Start here +(\S+)/.exec(output) ?? [];
+    const headers = { authorization: `Bearer ${firstKey}`, 'content-type': 'application/json' };
+
+    const created = await fetch(`${url}/api/forms/create`, { method: 'POST', headers, body: definition });
+    const { form } = (await created.json()) as { form: { id: string } };
+    const schema = await (await fetch(`${url}/v1/forms/${form.id}/agent-schema`, { headers })).json();
+
+    expect(schema).toMatchObject({ submit: { url: `${url}/api/forms/${form.id}/submissions` } });
+  });
+
+  it('waits for a server that comes up late', async () => {
+    using folder = temporaryFolder();
+    await using server = await createServerDatabase();
+    using proxy = await openDatabaseProxy(server.databaseUrl);
+    proxy.cut();
+    await using service = spawnService({
+      ...(await embedded(folder.path)),
+      DATABASE_URL: proxy.databaseUrl,
+      SECRET_KEY: 'ab'.repeat(32),
+    });
+
+    const [line] = await once(service.child.stderr ?? service.child, 'data');
+    await proxy.mend();
+    const { output } = await service.started();
+
+    expect(line).toMatch(
+      /The database at \S+ can't be reached: .* The start waits for it, for another 60 s\./,
+    );
+    expect(output).toContain('Start here');
+  });
+
   describe('with settings', () => {
     const bootstrapKey = 'a-key-that-deployment-tools-made-for-us';
     const opened = new AsyncDisposableStack();
@@ -57,6 +95,7 @@ describe('npm start', () => {
         ...(await prepared(opened.use(temporaryFolder()).path)),
         BOOTSTRAP_API_KEY: bootstrapKey,
         REQUIRE_API_KEY: 'false',
+        OWNER_CONFIRMATION: 'off',
         SMPT_URL: 'smtp://localhost',
       };
       service = opened.use(spawnService(env));
@@ -82,6 +121,7 @@ describe('npm start', () => {
 
     it('warns when management routes answer without a key', () => {
       expect(output).toMatch(/WARNING.*REQUIRE_API_KEY=false/);
+      expect(output).toMatch(/WARNING.*OWNER_CONFIRMATION=off: anyone who can make a form/);
     });
 
     it('ends a call under way before it leaves on SIGTERM', async () => {
@@ -168,17 +208,52 @@ describe('a start that can’t be', () => {
     await refusesWith(service, /data/);
   });
 
-  it.concurrent('says that the database is out of reach, without its password', async () => {
+  it.concurrent.each([
+    ['embedded', {}],
+    ['server’s', { DATABASE_URL: 'postgres://127.0.0.1:1/forms', SECRET_KEY: 'ab'.repeat(32) }],
+  ])('says that DATA_DIR is where no folder can be, with the %s database', async (_database, settings) => {
+    await using service = spawnService({
+      ...(await embedded(tmpdir())),
+      ...settings,
+      DATA_DIR: '/proc/nope',
+    });
+
+    await refusesWith(service, /^DATA_DIR: can't make \/proc\/nope: ENOENT/);
+  });
+
+  it.concurrent('says that the database is out of reach, every ten seconds for START_WAIT, without its password', async () => {
     using folder = temporaryFolder();
     const nobody = await freePort();
     await using service = spawnService({
       ...(await embedded(folder.path)),
       DATABASE_URL: `postgres://forms:hush-hush@127.0.0.1:${nobody}/forms`,
       SECRET_KEY: 'ab'.repeat(32),
+      START_WAIT: '11',
     });
 
-    const { errors } = await refusesWith(service, /database/i);
+    const problem = `The database at 127.0.0.1:${nobody}/forms can't be reached: connect ECONNREFUSED`;
+    const { errors } = await refusesWith(
+      service,
+      new RegExp(`${problem} .*for another 11 s`),
+      new RegExp(`${problem} .*for another [01] s`),
+      new RegExp(`^${problem}`),
+    );
     expect(errors).not.toContain('hush-hush');
+  });
+
+  it.concurrent('does not wait for a database that the server does not have', async () => {
+    using folder = temporaryFolder();
+    await using server = await createServerDatabase();
+    await using service = spawnService({
+      ...(await embedded(folder.path)),
+      DATABASE_URL: inDatabase(server.databaseUrl, 'nowhere'),
+      SECRET_KEY: 'ab'.repeat(32),
+    });
+
+    await refusesWith(
+      service,
+      /^The database at \S+\/nowhere can't be reached: database "nowhere" does not exist/,
+    );
   });
 
   it.concurrent('asks for SECRET_KEY on a server, and says how to make one', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../gen/forms/v1/forms_pb.js';
-import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
+import { FormsService } from '../gen/headlessforms/v1/forms_pb.js';
+import { SubmissionsService } from '../gen/headlessforms/v1/submissions_pb.js';
 import { engines } from './support/database.ts';
 import { failureOf } from './support/failures.ts';
 import { metricIn } from './support/metrics.ts';
@@ -35,7 +35,7 @@ describe.each(engines)('metrics on %s', (engine) => {
     await failureOf(service.client(SubmissionsService, 'connect').createSubmission({ formId: 'none' }));
 
     const route = '/api/forms/:id/submissions';
-    const rpc = '/forms.v1.SubmissionsService/CreateSubmission';
+    const rpc = '/headlessforms.v1.SubmissionsService/CreateSubmission';
     // Calls are counted when they have been answered.
     const metrics = await until(async () => {
       const text = await scrape();
@@ -45,7 +45,7 @@ describe.each(engines)('metrics on %s', (engine) => {
         metricIn(text, 'forms_refusals_total', { route: rpc, reason: 'not_found' }),
         answered({ route, method: 'POST', status: '201' }),
         answered({ route: 'none', method: 'GET', status: '404' }),
-        answered({ route: '/forms.v1.FormsService/ListForms', status: '200' }),
+        answered({ route: '/headlessforms.v1.FormsService/ListForms', status: '200' }),
         answered({ route: rpc, status: 'NotFound' }),
       ];
       return !counted.includes(undefined) && text;
@@ -54,7 +54,7 @@ describe.each(engines)('metrics on %s', (engine) => {
     expect(requests({ route, method: 'POST', status: '201' })).toBe(1);
     expect(requests({ route, method: 'POST', status: '422' })).toBeGreaterThanOrEqual(1);
     expect(requests({ route: 'none', method: 'GET', status: '404' })).toBe(1);
-    expect(requests({ route: '/forms.v1.FormsService/ListForms', status: '200' })).toBe(1);
+    expect(requests({ route: '/headlessforms.v1.FormsService/ListForms', status: '200' })).toBe(1);
     expect(requests({ route: rpc, status: 'NotFound' })).toBe(1);
     expect(metricIn(metrics, 'forms_refusals_total', { route: rpc, reason: 'not_found' })).toBe(1);
     expect(metricIn(metrics, 'forms_submissions_accepted_total', { status: 'accepted' })).toBe(1);

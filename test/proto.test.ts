@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-const files = ['proto/forms/v1/', 'internal/proto/forms/internal/v1/'].flatMap((path) => {
+const files = ['proto/headlessforms/v1/', 'internal/proto/headlessforms/internal/v1/'].flatMap((path) => {
   const folder = new URL(`../${path}`, import.meta.url);
   return readdirSync(folder).map((name) => ({ name, text: readFileSync(new URL(name, folder), 'utf8') }));
 });

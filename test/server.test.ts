@@ -1,12 +1,12 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code, createClient, type Transport } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormStatus, FormsService } from '../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../gen/forms/v1/keys_pb.js';
-import { SessionsService } from '../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
-import { WebhooksService } from '../gen/forms/v1/webhooks_pb.js';
-import { definitionFromMessage } from '../src/domain/definition/definition-message.ts';
+import { FormStatus, FormsService } from '../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../gen/headlessforms/v1/keys_pb.js';
+import { SessionsService } from '../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../gen/headlessforms/v1/submissions_pb.js';
+import { WebhooksService } from '../gen/headlessforms/v1/webhooks_pb.js';
+import { definitionFromMessage } from '../src/domain/definition/definition-proto.ts';
 import { engines } from './support/database.ts';
 import { definitionMessage } from './support/definitions.ts';
 import { failureOf } from './support/failures.ts';
@@ -37,7 +37,7 @@ describe.each(engines)('on %s', (engine) => {
 
       const { form: published } = await forms.activateForm({
         formId: draft.id,
-        token,
+        activationToken: token,
         email: 'o@example.com',
       });
       const { form } = await forms.getForm({ formId: draft.id });
@@ -66,7 +66,10 @@ describe.each(engines)('on %s', (engine) => {
         email: 'owner@example.com',
       });
       const sessions = createClient(SessionsService, at());
-      const { session } = await sessions.createSession({ formId, prefill: answers });
+      const { session } = await sessions.createSession({
+        subject: { case: 'formId', value: formId },
+        prefill: answers,
+      });
       const submitted = await service.post(`/v1/sessions/${session?.id}/submit`);
 
       expect(activated.json.form).toMatchObject({ id: formId, status: 'published' });
@@ -153,7 +156,7 @@ describe.each(engines)('on %s', (engine) => {
     const told = await call();
     const forms = createClient(FormsService, limited.transport('grpc', null));
     const failure = await failureOf(
-      forms.activateForm({ formId: draft.id, token: 'wrong', email: 'o@example.com' }),
+      forms.activateForm({ formId: draft.id, activationToken: 'wrong', email: 'o@example.com' }),
     );
 
     expect([told.status, told.json.error.code, told.json.error.reason]).toEqual([
@@ -173,7 +176,13 @@ describe.each(engines)('on %s', (engine) => {
   });
 
   it('names every reply by a request id: the one that came if it is well-formed, else a new one', async () => {
-    const paths = ['/health', '/v1/none', '/f/sess_none', '/openapi.json', '/forms.v1.FormsService/GetForm'];
+    const paths = [
+      '/health',
+      '/v1/none',
+      '/f/sess_none',
+      '/openapi.json',
+      '/headlessforms.v1.FormsService/GetForm',
+    ];
     const idOf = async (path: string, sent: string) => {
       const init = { method: path.includes('Service') ? 'POST' : 'GET', headers: { 'x-request-id': sent } };
       return (await fetch(service.url + path, init)).headers.get('x-request-id');
@@ -217,7 +226,11 @@ async function givenFailures(service: TestService): Promise<Failure[]> {
     (transport: Transport) =>
       createClient(SubmissionsService, transport).createSubmission({ formId, ...request });
   const activate = (formId: string, token: string) => (transport: Transport) =>
-    createClient(FormsService, transport).activateForm({ formId, token, email: 'o@example.com' });
+    createClient(FormsService, transport).activateForm({
+      formId,
+      activationToken: token,
+      email: 'o@example.com',
+    });
   const post = (path: string, body: object, caller?: CallOptions) => () => service.post(path, body, caller);
   const wide = { ...answers, message: 'x'.repeat(65 * 1024) };
   const wrongDefinition = { name: '', fields: [{ id: '1st', type: 3 }] };
@@ -346,7 +359,7 @@ async function givenFailures(service: TestService): Promise<Failure[]> {
       rest: post(`/v1/forms/${form.id}/sessions`, { expires_in: 0, prefill: { nobody: 1 } }),
       rpc: (to) =>
         createClient(SessionsService, to).createSession({
-          formId: form.id,
+          subject: { case: 'formId', value: form.id },
           expiresIn: { seconds: 0n },
           prefill: { nobody: 1 },
         }),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../gen/forms/v1/submissions_pb.js';
+import { SubmissionsService } from '../gen/headlessforms/v1/submissions_pb.js';
 import { engines } from './support/database.ts';
 import { type CollectedSpan, startCollector } from './support/otlp.ts';
 import { startReceiver } from './support/receiver.ts';
@@ -54,7 +54,7 @@ describe.each(engines)('traces on %s', (engine) => {
     await until(() => ofTrace().filter(({ name }) => name === 'deliver webhook').length === 2);
 
     const request = named(ofTrace(), 'POST /api/forms/:id/submissions');
-    const rpc = named(ofTrace(), 'forms.v1.SubmissionsService/CreateSubmission');
+    const rpc = named(ofTrace(), 'headlessforms.v1.SubmissionsService/CreateSubmission');
     const stored = named(ofTrace(), 'store submission');
     const attempts = ofTrace().filter(({ name }) => name === 'deliver webhook');
     expect(request).toMatchObject({ parentId: callerSpan, attributes: { 'forms.request_id': 'req-1' } });

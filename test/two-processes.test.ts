@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SessionStatus, SessionsService } from '../gen/forms/v1/sessions_pb.js';
+import { SessionStatus, SessionsService } from '../gen/headlessforms/v1/sessions_pb.js';
 import { createServerDatabase } from './support/database.ts';
 import { type EventSource, openEventSource } from './support/event-source.ts';
 import { metricIn } from './support/metrics.ts';

@@ -59,7 +59,7 @@ describe('several workers', () => {
   it('tell why none can start, once', async () => {
     using folder = temporaryFolder();
     const env = await settings(folder.path, `postgres://127.0.0.1:${await freePort()}/forms`);
-    await using service = spawnService(env);
+    await using service = spawnService({ ...env, START_WAIT: '0' });
 
     const ended = await service.ended;
 

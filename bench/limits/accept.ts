@@ -106,8 +106,8 @@ with input as (
   insert into submissions (id, project_id, form_id, version_id, source, answers, metadata, status, created_at)
   select 'sub_' || "id", 'prj_limit', '${FORM}', 'ver_limit', "source", "answers", '{}', 'accepted', now() from input
 )
-insert into events (id, project_id, form_id, type, submission_id, body, created_at)
-select 'evt_' || "id", 'prj_limit', '${FORM}', 'submission.created', 'sub_' || "id", "body", now() from input`;
+insert into events (id, project_id, form_id, type, submission_id, body, created_at, fanned_out_at)
+select 'evt_' || "id", 'prj_limit', '${FORM}', 'submission.created', 'sub_' || "id", "body", now(), null from input`;
 
 const start = Date.now().toString(36).padStart(12, '0');
 let count = 0;

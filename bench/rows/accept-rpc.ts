@@ -1,5 +1,5 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { CreateSubmissionRequestSchema } from '../../gen/forms/v1/submissions_pb.js';
+import { CreateSubmissionRequestSchema } from '../../gen/headlessforms/v1/submissions_pb.js';
 import type { Row } from '../support/bench.ts';
 import { requestBytes } from '../support/connection.ts';
 import { contactAnswers } from '../support/form.ts';
@@ -7,7 +7,7 @@ import { hammerGrpc } from '../support/grpc.ts';
 import { sampled, takeTurns } from '../support/rounds.ts';
 import { acceptingService, acceptLimit, reportLost } from './accept.ts';
 
-const METHOD = '/forms.v1.SubmissionsService/CreateSubmission';
+const METHOD = '/headlessforms.v1.SubmissionsService/CreateSubmission';
 
 export const acceptRpc: Row = {
   name: 'accept-rpc',

@@ -1,7 +1,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { AwaitSessionRequestSchema } from '../../gen/forms/v1/sessions_pb.js';
+import { AwaitSessionRequestSchema } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { type Agent, startAgent } from '../../test/mcp/agent.ts';
 import type { Row } from '../support/bench.ts';
 import { openConnection, requestBytes } from '../support/connection.ts';
@@ -127,7 +127,7 @@ async function openMeter(service: Service, formId: string) {
   };
 }
 
-const METHOD = '/forms.v1.SessionsService/AwaitSession';
+const METHOD = '/headlessforms.v1.SessionsService/AwaitSession';
 
 /** Sessions that are measured at the same time. */
 const AT_ONCE = 4;

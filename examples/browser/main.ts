@@ -1,8 +1,8 @@
 // What a page of any origin can do without a key: check answers as a person types, submit them, show what is wrong.
 import { ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
-import { FailureSchema, type Violation } from './gen/forms/v1/errors_pb.js';
-import { SubmissionsService } from './gen/forms/v1/submissions_pb.js';
+import { FailureSchema, type Violation } from './gen/headlessforms/v1/errors_pb.js';
+import { SubmissionsService } from './gen/headlessforms/v1/submissions_pb.js';
 
 // This page is opened as …/?form=form_…, and ?service=https://… says where the service is.
 const query = new URLSearchParams(location.search);

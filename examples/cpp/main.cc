@@ -16,13 +16,13 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "forms/v1/errors.pb.h"
-#include "forms/v1/forms.grpc.pb.h"
-#include "forms/v1/sessions.grpc.pb.h"
-#include "forms/v1/submissions.grpc.pb.h"
-#include "forms/v1/webhooks.grpc.pb.h"
+#include "headlessforms/v1/errors.pb.h"
+#include "headlessforms/v1/forms.grpc.pb.h"
+#include "headlessforms/v1/sessions.grpc.pb.h"
+#include "headlessforms/v1/submissions.grpc.pb.h"
+#include "headlessforms/v1/webhooks.grpc.pb.h"
 
-namespace v1 = forms::v1;
+namespace v1 = headlessforms::v1;
 
 const std::string kSecret = "a secret of sixteen";
 
@@ -138,11 +138,11 @@ int main() {
   definition->set_slug("contact");
   auto* email = definition->add_fields();
   email->set_id("email");
-  email->set_type(v1::FIELD_TYPE_EMAIL);
+  email->set_type(v1::FORM_FIELD_TYPE_EMAIL);
   email->set_required(true);
   auto* note = definition->add_fields();
   note->set_id("note");
-  note->set_type(v1::FIELD_TYPE_TEXTAREA);
+  note->set_type(v1::FORM_FIELD_TYPE_TEXTAREA);
   note->set_max_length(100);
   definition->mutable_delivery()->mutable_email();
   v1::CreateFormResponse made;
@@ -151,7 +151,7 @@ int main() {
 
   v1::ActivateFormRequest activate;
   activate.set_form_id(form_id);
-  activate.set_token(made.activation_token());
+  activate.set_activation_token(made.activation_token());
   activate.set_email("owner@example.com");
   v1::ActivateFormResponse activated;
   Must(forms->ActivateForm(ContextOf(false).get(), activate, &activated));

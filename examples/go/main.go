@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	formsv1 "headless-form-service/gen/go/forms/v1"
+	headlessformsv1 "example.com/client/gen/headlessforms/v1"
 )
 
 const secret = "a secret of sixteen"
@@ -34,74 +34,76 @@ func main() {
 	connection, err := grpc.Dial(target, grpc.WithInsecure())
 	must(err)
 	defer connection.Close()
-	forms := formsv1.NewFormsServiceClient(connection)
-	submissions := formsv1.NewSubmissionsServiceClient(connection)
-	sessions := formsv1.NewSessionsServiceClient(connection)
-	webhooks := formsv1.NewWebhooksServiceClient(connection)
+	forms := headlessformsv1.NewFormsServiceClient(connection)
+	submissions := headlessformsv1.NewSubmissionsServiceClient(connection)
+	sessions := headlessformsv1.NewSessionsServiceClient(connection)
+	webhooks := headlessformsv1.NewWebhooksServiceClient(connection)
 
 	anyone, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	owner := metadata.AppendToOutgoingContext(anyone, "authorization", "Bearer "+os.Getenv("API_KEY"))
 
 	longest := int32(100)
-	made, err := forms.CreateForm(owner, &formsv1.CreateFormRequest{Definition: &formsv1.FormDefinition{
+	made, err := forms.CreateForm(owner, &headlessformsv1.CreateFormRequest{Definition: &headlessformsv1.FormDefinition{
 		Name: "Contact",
 		Slug: "contact",
-		Fields: []*formsv1.Field{
-			{Id: "email", Type: formsv1.FieldType_FIELD_TYPE_EMAIL, Required: true},
-			{Id: "note", Type: formsv1.FieldType_FIELD_TYPE_TEXTAREA, MaxLength: &longest},
+		Fields: []*headlessformsv1.FormField{
+			{Id: "email", Type: headlessformsv1.FormFieldType_FORM_FIELD_TYPE_EMAIL, Required: true},
+			{Id: "note", Type: headlessformsv1.FormFieldType_FORM_FIELD_TYPE_TEXTAREA, MaxLength: &longest},
 		},
-		Delivery: &formsv1.DeliveryTarget{Channel: &formsv1.DeliveryTarget_Email{Email: &formsv1.EmailDelivery{}}},
+		Delivery: &headlessformsv1.DeliveryTarget{Channel: &headlessformsv1.DeliveryTarget_Email{Email: &headlessformsv1.EmailDelivery{}}},
 	}})
 	must(err)
 	formID := made.Form.Id
-	_, err = forms.ActivateForm(anyone, &formsv1.ActivateFormRequest{
-		FormId: formID, Token: made.ActivationToken, Email: "owner@example.com",
+	_, err = forms.ActivateForm(anyone, &headlessformsv1.ActivateFormRequest{
+		FormId: formID, ActivationToken: made.ActivationToken, Email: "owner@example.com",
 	})
 	must(err)
 	fmt.Println("activated", formID)
 
 	url, received := startReceiver()
-	_, err = webhooks.CreateWebhook(owner, &formsv1.CreateWebhookRequest{
+	_, err = webhooks.CreateWebhook(owner, &headlessformsv1.CreateWebhookRequest{
 		Url:    url,
-		Events: []formsv1.WebhookEvent{formsv1.WebhookEvent_WEBHOOK_EVENT_SUBMISSION_CREATED},
+		Events: []headlessformsv1.WebhookEvent{headlessformsv1.WebhookEvent_WEBHOOK_EVENT_SUBMISSION_CREATED},
 		Secret: secret,
 		FormId: formID,
 	})
 	must(err)
 
-	submitted, err := submissions.CreateSubmission(anyone, &formsv1.CreateSubmissionRequest{
+	submitted, err := submissions.CreateSubmission(anyone, &headlessformsv1.CreateSubmissionRequest{
 		FormId: formID, Answers: answers(map[string]interface{}{"email": "ada@example.com"}),
 	})
 	must(err)
 	fmt.Println("submitted", submitted.SubmissionId)
-	_, err = submissions.CreateSubmission(anyone, &formsv1.CreateSubmissionRequest{
+	_, err = submissions.CreateSubmission(anyone, &headlessformsv1.CreateSubmissionRequest{
 		FormId: formID, Answers: answers(map[string]interface{}{"email": "ada", "phone": "1"}),
 	})
 	for _, detail := range status.Convert(err).Details() {
-		if failure, ok := detail.(*formsv1.Failure); ok {
+		if failure, ok := detail.(*headlessformsv1.Failure); ok {
 			for _, violation := range failure.Violations {
 				fmt.Printf("refused %s: %s\n", violation.Path, violation.Code)
 			}
 		}
 	}
 
-	page, err := submissions.ListSubmissions(owner, &formsv1.ListSubmissionsRequest{FormId: formID})
+	page, err := submissions.ListSubmissions(owner, &headlessformsv1.ListSubmissionsRequest{FormId: formID})
 	must(err)
 	for _, submission := range page.Submissions {
 		fmt.Println("listed", submission.Answers.AsMap())
 	}
 
-	opened, err := sessions.CreateSession(owner, &formsv1.CreateSessionRequest{FormId: formID})
+	opened, err := sessions.CreateSession(owner, &headlessformsv1.CreateSessionRequest{
+		Subject: &headlessformsv1.CreateSessionRequest_FormId{FormId: formID},
+	})
 	must(err)
-	ended, err := sessions.SubmitSession(owner, &formsv1.SubmitSessionRequest{
+	ended, err := sessions.SubmitSession(owner, &headlessformsv1.SubmitSessionRequest{
 		SessionId: opened.Session.Id, Answers: answers(map[string]interface{}{"email": "bob@example.com"}),
 	})
 	must(err)
 	fmt.Println("session", ended.Session.Status)
 
-	export, err := submissions.ExportSubmissions(owner, &formsv1.ExportSubmissionsRequest{
-		FormId: formID, Format: formsv1.ExportFormat_EXPORT_FORMAT_NDJSON,
+	export, err := submissions.ExportSubmissions(owner, &headlessformsv1.ExportSubmissionsRequest{
+		FormId: formID, Format: headlessformsv1.ExportFormat_EXPORT_FORMAT_NDJSON,
 	})
 	must(err)
 	var file bytes.Buffer

@@ -6,12 +6,12 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { FieldType } from './gen/forms/v1/definition_pb.js';
-import { FailureSchema, ViolationCode } from './gen/forms/v1/errors_pb.js';
-import { FormsService } from './gen/forms/v1/forms_pb.js';
-import { SessionStatus, SessionsService } from './gen/forms/v1/sessions_pb.js';
-import { ExportFormat, SubmissionsService } from './gen/forms/v1/submissions_pb.js';
-import { WebhookEvent, WebhooksService } from './gen/forms/v1/webhooks_pb.js';
+import { FormFieldType } from './gen/headlessforms/v1/definition_pb.js';
+import { FailureSchema, ViolationCode } from './gen/headlessforms/v1/errors_pb.js';
+import { FormsService } from './gen/headlessforms/v1/forms_pb.js';
+import { SessionStatus, SessionsService } from './gen/headlessforms/v1/sessions_pb.js';
+import { ExportFormat, SubmissionsService } from './gen/headlessforms/v1/submissions_pb.js';
+import { WebhookEvent, WebhooksService } from './gen/headlessforms/v1/webhooks_pb.js';
 
 const SECRET = 'a secret of sixteen';
 
@@ -26,14 +26,14 @@ const definition = {
   name: 'Contact',
   slug: 'contact',
   fields: [
-    { id: 'email', type: FieldType.EMAIL, required: true },
-    { id: 'note', type: FieldType.TEXTAREA, maxLength: 100 },
+    { id: 'email', type: FormFieldType.EMAIL, required: true },
+    { id: 'note', type: FormFieldType.TEXTAREA, maxLength: 100 },
   ],
   delivery: { channel: { case: 'email' as const, value: {} } },
 };
 const made = await forms.createForm({ definition }, owner);
 const formId = made.form?.id ?? '';
-await forms.activateForm({ formId, token: made.activationToken, email: 'owner@example.com' });
+await forms.activateForm({ formId, activationToken: made.activationToken, email: 'owner@example.com' });
 console.log(`activated ${formId}`);
 
 const receiver = createServer().listen(0, '127.0.0.1');
@@ -59,7 +59,10 @@ try {
 const page = await submissions.listSubmissions({ formId }, owner);
 console.log('listed', ...page.submissions.map(({ answers }) => answers));
 
-const { session: opened } = await sessions.createSession({ formId }, owner);
+const { session: opened } = await sessions.createSession(
+  { subject: { case: 'formId', value: formId } },
+  owner,
+);
 const answers = { email: 'bob@example.com' };
 const { session: ended } = await sessions.submitSession({ sessionId: opened?.id ?? '', answers }, owner);
 console.log(`session ${SessionStatus[ended?.status ?? 0]}`);

@@ -12,11 +12,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent / "gen"))
 
 import grpc
-from forms.v1 import definition_pb2, errors_pb2
-from forms.v1 import forms_pb2, forms_pb2_grpc
-from forms.v1 import sessions_pb2, sessions_pb2_grpc
-from forms.v1 import submissions_pb2, submissions_pb2_grpc
-from forms.v1 import webhooks_pb2, webhooks_pb2_grpc
+from headlessforms.v1 import definition_pb2, errors_pb2
+from headlessforms.v1 import forms_pb2, forms_pb2_grpc
+from headlessforms.v1 import sessions_pb2, sessions_pb2_grpc
+from headlessforms.v1 import submissions_pb2, submissions_pb2_grpc
+from headlessforms.v1 import webhooks_pb2, webhooks_pb2_grpc
 from google.protobuf.any_pb2 import Any
 from google.protobuf.struct_pb2 import Struct
 
@@ -35,15 +35,15 @@ def main():
         name="Contact",
         slug="contact",
         fields=[
-            definition_pb2.Field(id="email", type=definition_pb2.FIELD_TYPE_EMAIL, required=True),
-            definition_pb2.Field(id="note", type=definition_pb2.FIELD_TYPE_TEXTAREA, max_length=100),
+            definition_pb2.FormField(id="email", type=definition_pb2.FORM_FIELD_TYPE_EMAIL, required=True),
+            definition_pb2.FormField(id="note", type=definition_pb2.FORM_FIELD_TYPE_TEXTAREA, max_length=100),
         ],
         delivery=definition_pb2.DeliveryTarget(email=definition_pb2.EmailDelivery()),
     )
     made = forms.CreateForm(forms_pb2.CreateFormRequest(definition=definition), metadata=KEY)
     form_id = made.form.id
     forms.ActivateForm(
-        forms_pb2.ActivateFormRequest(form_id=form_id, token=made.activation_token, email="owner@example.com")
+        forms_pb2.ActivateFormRequest(form_id=form_id, activation_token=made.activation_token, email="owner@example.com")
     )
     print(f"activated {form_id}")
 

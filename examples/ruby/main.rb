@@ -5,10 +5,10 @@ $LOAD_PATH.unshift File.join(__dir__, 'gen')
 require 'openssl'
 require 'socket'
 require 'google/protobuf/well_known_types'
-require 'forms/v1/forms_services_pb'
-require 'forms/v1/sessions_services_pb'
-require 'forms/v1/submissions_services_pb'
-require 'forms/v1/webhooks_services_pb'
+require 'headlessforms/v1/forms_services_pb'
+require 'headlessforms/v1/sessions_services_pb'
+require 'headlessforms/v1/submissions_services_pb'
+require 'headlessforms/v1/webhooks_services_pb'
 
 include HeadlessForms::V1
 
@@ -26,15 +26,15 @@ def main
     name: 'Contact',
     slug: 'contact',
     fields: [
-      Field.new(id: 'email', type: :FIELD_TYPE_EMAIL, required: true),
-      Field.new(id: 'note', type: :FIELD_TYPE_TEXTAREA, max_length: 100)
+      FormField.new(id: 'email', type: :FORM_FIELD_TYPE_EMAIL, required: true),
+      FormField.new(id: 'note', type: :FORM_FIELD_TYPE_TEXTAREA, max_length: 100)
     ],
     delivery: DeliveryTarget.new(email: EmailDelivery.new)
   )
   made = forms.create_form(CreateFormRequest.new(definition: definition), metadata: KEY)
   form_id = made.form.id
   forms.activate_form(
-    ActivateFormRequest.new(form_id: form_id, token: made.activation_token, email: 'owner@example.com')
+    ActivateFormRequest.new(form_id: form_id, activation_token: made.activation_token, email: 'owner@example.com')
   )
   puts "activated #{form_id}"
 

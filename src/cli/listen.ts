@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
-import { type Event, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { type Event, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { signWebhook } from '../domain/delivery/signature.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { RefusedError } from './errors.ts';
+import { RefusedError } from './terminal.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and

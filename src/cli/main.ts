@@ -1,23 +1,24 @@
-import { parseArgs } from 'node:util';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { newWebhookSecret } from '../domain/secrets/new-secrets.ts';
-import { RefusedError, UsageError } from './errors.ts';
+import { type Commands, readCommand } from './commands.ts';
 import { listen } from './listen.ts';
 import { bridgeMcp } from './mcp.ts';
+import { replay } from './replay.ts';
+import { RefusedError, UsageError } from './terminal.ts';
 
 const usage = `Usage: npm run cli -- listen --forward URL [options]
+       npm run cli -- replay ID… [--server URL] [--key KEY]
        npm run cli -- mcp [--server URL] [--key KEY]
        npm run cli -- admin keys create [--name TEXT] [--scopes LIST] [--project NAME] [--expires-in SECONDS]
        npm run cli -- admin keys list [--project NAME]
        npm run cli -- admin keys revoke ID
        npm run cli -- admin projects
        npm run cli -- admin backup FILE
-       npm run cli -- admin restore FILE
+       npm run cli -- admin restore [--check] [--allow-missing-files] FILE
        npm run cli -- admin migrate
        npm run cli -- admin doctor
        npm run cli -- admin export PROJECT FOLDER
        npm run cli -- admin erase PROJECT [--value TEXT] --yes
-       npm run cli -- admin audit verify
 
 listen posts the service's events, as they happen, to an address on this machine: signed as a webhook's,
 so that a receiver can be developed without a public endpoint.
@@ -27,6 +28,9 @@ so that a receiver can be developed without a public endpoint.
   --server URL    the service (default: http://localhost:8080)
   --key KEY       an API key with the scope webhooks:write (default: the variable KEY)
   --secret TEXT   what to sign with (default: a new secret, printed at the start)
+
+replay sends deliveries again: the ones named by dlv_…, all failed ones of a webhook (wh_…), or the failed emails
+of a form's submissions (form_…). The key needs the scope webhooks:write.
 
 mcp serves MCP by standard input and output, for agents that start a program in place of calling /mcp. The
 key's scopes decide which tools there are. npm prints lines of its own first unless told: npm run --silent.
@@ -39,24 +43,58 @@ asks the service that has the latter open. A new key alone goes to standard outp
   --project NAME       its project (default: default); it is made if there is none
   --expires-in SECONDS when it ends (default: never)
 
-admin backup writes the embedded database, the uploads and the secret key into a tar.gz archive, also while the service
-runs. admin restore unpacks it into an empty DATA_DIR and reads all of it. For a database on a server both say which of
-its own tools to run, and admin restore checks what was restored. admin migrate brings the tables up to date.
+admin backup writes the database, the uploads and the secret key into a tar.gz archive, also while the service runs;
+for a database on a server it needs pg_dump. admin restore reads all of it and unpacks it into an empty DATA_DIR, and
+into the empty database of a server; with --check it only reads. It ends with 1 if files are missing, unless
+--allow-missing-files. Without a file it checks what a server has. admin migrate brings the tables up to date.
 admin doctor checks settings, disk, database, clock, mail, ports and addresses, and says what to do; it ends with 1 if
 something fails. admin export writes all of a project into an empty folder, as lines of JSON and files. admin erase
 deletes everything of a project but its name, and revokes its keys; with --value, it deletes the submissions and
-sessions in which that is found, such as an e-mail address. admin audit verify checks that nobody has changed the audit
-log, and prints where it ends.
+sessions in which that is found, such as an e-mail address.
 `;
 
-const stop = new AbortController();
+const options = {
+  forward: { type: 'string' },
+  form: { type: 'string' },
+  server: { type: 'string', default: 'http://localhost:8080' },
+  key: { type: 'string', default: process.env.KEY ?? '' },
+  secret: { type: 'string' },
+} as const;
+
+const commands: Commands<typeof options> = {
+  listen: {
+    takes: ['forward', 'form', 'server', 'key', 'secret'],
+    async run({ forward, form = '', secret = newWebhookSecret(), ...service }) {
+      if (forward === undefined) throw new UsageError('--forward is missing: where are events to go?');
+      if (secret === '') throw new UsageError('--secret: Expected a text');
+      const stop = new AbortController();
+      const target = { ...transportTo(service), forward: httpUrl('--forward', forward), form, secret };
+      for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+      await listen({ ...target, signal: stop.signal, now: Date.now, print });
+    },
+  },
+  replay: {
+    takes: ['server', 'key'],
+    needs: 1,
+    most: Number.POSITIVE_INFINITY,
+    missing: 'Missing ID: give dlv_…, wh_… or form_…',
+    run: (service, ...ids) => replay({ ...transportTo(service), ids, print }),
+  },
+  mcp: {
+    takes: ['server', 'key'],
+    run: (service) => bridgeMcp({ ...reached(service), input: process.stdin, output: process.stdout }),
+  },
+};
+
 try {
   const [command, ...rest] = process.argv.slice(2);
-  if (command === 'admin' && !rest.includes('--help') && !rest.includes('-h')) {
+  if (command === undefined || process.argv.includes('--help') || process.argv.includes('-h')) {
+    process.stdout.write(usage);
+  } else if (command === 'admin') {
     const { runAdminCommand } = await import('./admin/main.ts');
     await runAdminCommand(rest, { env: process.env, now: Date.now, print, note });
   } else {
-    await commandOf(process.argv.slice(2), process.env)();
+    await readCommand(process.argv.slice(2), { commands, options })();
   }
 } catch (error) {
   if (!(error instanceof UsageError || error instanceof RefusedError)) throw error;
@@ -73,56 +111,15 @@ function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
-/** What was typed, to be run. */
-function commandOf(args: string[], env: NodeJS.ProcessEnv): () => Promise<void> {
-  const { values, positionals } = parse(args);
-  const [command, ...rest] = positionals;
-  if (values.help === true || command === undefined) {
-    return async () => void process.stdout.write(usage);
-  }
-  if ((command !== 'listen' && command !== 'mcp') || rest.length > 0)
-    throw new UsageError(`Unknown command: ${positionals.join(' ')}`);
-  const { form = '', key = env.KEY ?? '', secret, forward } = values;
-  if (command === 'listen' && forward === undefined)
-    throw new UsageError('--forward is missing: where are events to go?');
-  if (key === '') throw new UsageError('No API key: give --key, or set the variable KEY');
-  const server = httpUrl('--server', values.server ?? 'http://localhost:8080');
-  if (command === 'mcp')
-    return () => bridgeMcp({ server, key, input: process.stdin, output: process.stdout });
-  if (secret === '') throw new UsageError('--secret: Expected a text');
-  const options = {
-    forward: httpUrl('--forward', forward ?? ''),
-    transport: createConnectTransport({ baseUrl: server, httpVersion: '1.1' }),
-    form,
-    key,
-    secret: secret ?? newWebhookSecret(),
-    signal: stop.signal,
-    now: Date.now,
-    print,
-  };
-  return async () => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-    await listen(options);
-  };
+function transportTo(service: Service) {
+  const { server: baseUrl, key } = reached(service);
+  return { transport: createConnectTransport({ baseUrl, httpVersion: '1.1' }), key };
 }
 
-function parse(args: string[]) {
-  try {
-    return parseArgs({
-      args,
-      allowPositionals: true,
-      options: {
-        forward: { type: 'string' },
-        form: { type: 'string' },
-        server: { type: 'string' },
-        key: { type: 'string' },
-        secret: { type: 'string' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+/** Where the service is, and the key that it wants. */
+function reached({ server, key }: Service): Service {
+  if (key === '') throw new UsageError('No API key: give --key, or set the variable KEY');
+  return { server: httpUrl('--server', server), key };
 }
 
 function httpUrl(option: string, text: string): string {
@@ -130,3 +127,5 @@ function httpUrl(option: string, text: string): string {
   if (protocol === 'http:' || protocol === 'https:') return text;
   throw new UsageError(`${option}: Expected a URL that begins with http:// or https://, not ${text}`);
 }
+
+type Service = { server: string; key: string };

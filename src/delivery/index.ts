@@ -1,12 +1,13 @@
-import { type LeasePlaces, NO_PLACES, timesOf } from '../store/deliveries/webhook-deliveries.ts';
+import { type Capacity, NO_CAPACITY, timesOf } from '../store/deliveries/webhook-deliveries.ts';
 import type { Commit } from '../store/submissions/submission-writer.ts';
 import { createFanOut } from './fan-out/fan-out.ts';
 import { createMailSender } from './mail/sender.ts';
+import { MAIL_CONNECTIONS } from './mail/transport.ts';
 import type { DeliveryOptions } from './options.ts';
 import { createSweeps } from './sweeps/sweeps.ts';
 import { createCircuitBreaker } from './webhook/circuit-breaker.ts';
 import { createWebhookSender } from './webhook/sender.ts';
-import { turnOff } from './webhook/turn-off.ts';
+import { createTurnOffs } from './webhook/turn-off.ts';
 import { createAttempts } from './worker/attempt.ts';
 import { createPoller } from './worker/poller.ts';
 import { createSettler } from './worker/settler.ts';
@@ -19,11 +20,11 @@ export type { DeliveryOptions, DeliverySettings } from './options.ts';
  * Makes what sends everything in the outbox, at least once: events become deliveries, due deliveries are
  * attempted and retried by the schedule, and rows that are old enough are removed.
  *
- * Any number of processes may do so on one database. With no workers, this one only notifies the others.
+ * Any number of processes may do so on one database. With a concurrency of 0, this one only notifies the others.
  */
 export function createDelivery(options: DeliveryOptions): Delivery {
   const { database, settings, log, metrics } = options;
-  if (settings.workers === 0) return createNotifier(options);
+  if (settings.concurrency === 0) return createNotifier(options);
 
   const graceOver = new AbortController();
   const webhooks = createWebhookSender(options);
@@ -33,26 +34,28 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     signal: graceOver.signal,
     log,
     metrics,
-    onChanges: async (changes) => {
+    onChanges: (changes) => {
       for (const change of changes) {
-        if (change.change === 'failing') await turnOff(options, change.id, change.cause);
+        if (change.change === 'failing') turnOffs.add(change.id, change.cause);
         else breaker.onChange(change);
       }
     },
   });
   const worker = createWorker({
     database,
-    workers: settings.workers,
+    concurrency: settings.concurrency,
+    mailConnections: MAIL_CONNECTIONS,
     times: timesOf(settings.schedule),
     attempt: createAttempts({ ...options, webhooks, mails }),
     settle,
-    onGone: (webhookId) => turnOff(options, webhookId, 'gone'),
+    onGone: (webhookId) => turnOffs.add(webhookId, 'gone'),
     signal: graceOver.signal,
     now: options.now,
     log,
     metrics,
   });
   const breaker = createCircuitBreaker(options, worker.wake);
+  const turnOffs = createTurnOffs(options);
   const fanOut = createFanOut(options);
   const fanOutWorker = createWorkerLoop(
     'fan-out',
@@ -69,6 +72,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     onEvents: fanOutWorker.wake,
     onDeliveries: worker.wake,
     onSessions: sweeps.expireSessions,
+    onRemovals: sweeps.removeFiles,
   });
   const notify = () => {
     fanOutWorker.wake();
@@ -83,7 +87,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     const deadline = setTimeout(() => graceOver.abort(), graceMs);
     // At the same time: while the database is away, each of them waits for its own time-outs.
     await Promise.all([poller.stop(), sweeps.stop(), fanOutWorker.stop(), worker.stop(), unlistened]);
-    await breaker.stop();
+    await Promise.all([breaker.stop(), turnOffs.stop()]);
     clearTimeout(deadline);
     await webhooks.close();
     mails.close();
@@ -101,7 +105,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
       poller.start();
     },
     notify,
-    places: () => worker.places(),
+    capacity: () => worker.capacity(),
     onCommitted({ claims, eventsWait, deliveriesWait }) {
       worker.attempt(claims);
       if (deliveriesWait) worker.wake();
@@ -111,7 +115,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
   };
 }
 
-/** For a process without workers: notifies those that have some, after a delay and not too often. */
+/** For a process that delivers nothing: notifies those that do, after a delay and not too often. */
 function createNotifier({ database, settings, log }: DeliveryOptions): Delivery {
   let timer: NodeJS.Timeout | undefined;
   const notify = () => {
@@ -127,7 +131,7 @@ function createNotifier({ database, settings, log }: DeliveryOptions): Delivery 
   return {
     start() {},
     notify,
-    places: () => ({ ...NO_PLACES, ...timesOf(settings.schedule) }),
+    capacity: () => ({ ...NO_CAPACITY, ...timesOf(settings.schedule) }),
     onCommitted: ({ eventsWait, deliveriesWait }) => {
       if (eventsWait || deliveriesWait) notify();
     },
@@ -147,7 +151,7 @@ export type Delivery = {
   /** Reports that an event was committed. Cheap: call it after each commit. */
   notify(): void;
   /** How many deliveries this process can attempt of those that it stores. */
-  places(): LeasePlaces;
+  capacity(): Capacity;
   /** Attempts what this process has leased with a commit, and sees to what else waits. */
   onCommitted(commit: Commit): void;
   /** Claims no more, finishes what is under way within `graceMs`, and releases the rest. */

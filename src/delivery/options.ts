@@ -1,5 +1,6 @@
-import type { SecretBox } from '../domain/secrets/secret-box.ts';
-import type { SecretKey } from '../domain/secrets/secret-key.ts';
+import type { SMTPPoolOptions } from 'nodemailer';
+import type { buildConnector } from 'undici';
+import type { SecretBox, SecretKey } from '../domain/secrets/secret-key.ts';
 import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -22,12 +23,16 @@ export type DeliveryOptions = {
   /** A number in [0, 1). */
   random: () => number;
   log: Log;
-  /** Removes the bytes of uploads that nobody claimed; absent: there are none. */
+  /** Removes the bytes of an upload, and does nothing if there are none; absent: this process has no upload store. */
   removeUpload?: (uploadId: string) => Promise<void>;
   /** Called when this process has committed events; absent: nobody wants to know. */
   onEvents?: () => void;
   /** How the hosts of webhooks are found; absent: the system's name servers. */
   resolveHost?: ResolveHost;
+  /** How connections to webhooks are opened, by an address that was checked; absent: as undici does. */
+  openConnector?: typeof buildConnector;
+  /** How connections to the mail server are opened; absent: as nodemailer does. */
+  openMailSocket?: NonNullable<SMTPPoolOptions['getSocket']>;
   metrics?: Metrics | undefined;
   tracing?: Tracing | undefined;
 };
@@ -36,8 +41,8 @@ export type DeliveryOptions = {
 export type DeliverySettings = {
   /** Seconds before each attempt, the first before the first one. */
   schedule: readonly number[];
-  /** The most deliveries under way at once in this process; 0 turns the loop off. */
-  workers: number;
+  /** The most deliveries under way at once in this process; 0 turns delivery off. */
+  concurrency: number;
   /** Lifts the rule that webhooks go to public addresses only. */
   allowPrivate: boolean;
   /** The address of the service, without a slash at the end. */
@@ -45,6 +50,8 @@ export type DeliverySettings = {
   /** The address of the pages, without a slash at the end. */
   hostedUrl: string;
   mailFrom: string;
+  /** False: owners get mails of their forms in full before their addresses have confirmed. */
+  ownerConfirmation: boolean;
   /** Who gets what is posted to the demo form; absent: `mailFrom`. */
   operatorEmail?: string | undefined;
   /** Absent: mails are written to `mailDir`. */

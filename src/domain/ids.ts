@@ -29,9 +29,23 @@ export function smallestIdAt(prefix: IdPrefix, instant: number): string {
   return `${prefix}_${encodeTime(time)}${'0'.repeat(RANDOM_CHARS)}`;
 }
 
+/** When an id was made, in milliseconds since 1970. */
+export function instantOf(id: string): number {
+  const text = id.slice(id.indexOf('_') + 1, id.indexOf('_') + 1 + TIME_CHARS);
+  return Array.from(text).reduce((time, char) => time * 32 + ALPHABET.indexOf(char), 0);
+}
+
 /** The id of a request in all logs and in its reply: the one that the caller gave if well-formed, else a new one. */
 export function requestIdFrom(given: unknown): string {
   return typeof given === 'string' && harmless.test(given) ? given : randomUUID();
+}
+
+/** What `createdBy` says of a form that a stranger made without a key. Else it is the id of a key, or `system`. */
+export const KEYLESS_CREATOR = 'public';
+
+/** Whether a form was made without a key: it may less, and what it causes counts against a stranger. */
+export function isKeyless(form: { createdBy: string } | undefined): boolean {
+  return form?.createdBy === KEYLESS_CREATOR;
 }
 
 /** The id of the form behind `POST /api/demo`, the only one that is not made at random. */
@@ -43,7 +57,7 @@ function encodeTime(instant: number): string {
   if (time === encoded.time) return encoded.text;
   let text = '';
   for (let rest = time, n = 0; n < TIME_CHARS; n++) {
-    text = alphabet.charAt(rest % 32) + text;
+    text = ALPHABET.charAt(rest % 32) + text;
     rest = Math.floor(rest / 32);
   }
   encoded = { time, text };
@@ -69,8 +83,8 @@ const pool = new Uint16Array(2048);
 let used = pool.length;
 
 /** Crockford's base 32: sorts like the number, and has no letters that are taken for digits. */
-const alphabet = '0123456789abcdefghjkmnpqrstvwxyz';
-const pairs = Array.from(alphabet, (first) => Array.from(alphabet, (second) => first + second)).flat();
+export const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+const pairs = Array.from(ALPHABET, (first) => Array.from(ALPHABET, (second) => first + second)).flat();
 
 /** Request ids go into the log, so only these characters are accepted. */
 const harmless = /^[\w.:-]{1,64}$/;
@@ -82,7 +96,7 @@ const SESSION_CHARS = 32;
 /** 48 bits of milliseconds, the year 10889: what a ULID holds. */
 const MAX_TIME = 2 ** 48 - 1;
 
-const timeOrdered = (prefix: string) => new RegExp(`^${prefix}_[0-7][${alphabet}]{25}$`);
+const timeOrdered = (prefix: string) => new RegExp(`^${prefix}_[0-7][${ALPHABET}]{25}$`);
 
 const shapes = {
   form: timeOrdered('form'),
@@ -95,7 +109,7 @@ const shapes = {
   key: timeOrdered('key'),
   prj: timeOrdered('prj'),
   upl: timeOrdered('upl'),
-  sess: new RegExp(`^sess_[${alphabet}]{${SESSION_CHARS}}$`),
+  sess: new RegExp(`^sess_[${ALPHABET}]{${SESSION_CHARS}}$`),
 };
 
 /** The prefixes of ids that carry their time; session ids don't. */

@@ -1,42 +1,33 @@
 import { z } from 'zod';
-import { type AuditEntry, AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { auditActions } from '../domain/audit/actions.ts';
+import { AuditEntrySchema, AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { auditActions } from '../domain/audit.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
-import { textOrNull, timeOf } from '../http/values.ts';
+import { shape, timeReply } from '../http/shape.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, tagged } from './route.ts';
-import { largePageQuery, timeInput, timeReply } from './schemas.ts';
+import { largePageQuery, timeInput } from './schemas.ts';
 
-const auditEntry = z
-  .object({
-    sequence: z.int().describe('Its place in the chain of the project, from 1.'),
-    created_at: timeReply,
-    actor: z
-      .string()
-      .describe(
-        'Who: `key:key_…`, `owner:…` (a pseudonym of the address), `admin:…` (the user name), `service` or `anonymous`.',
-      ),
-    action: z.string().meta({ examples: [...auditActions] }),
-    resource: z
-      .string()
-      .nullable()
-      .describe('The id of what it was done to; a session is `sha256:…` of its id.'),
-    form_id: z.string().nullable(),
-    detail: z
-      .string()
-      .nullable()
-      .describe('A few words on it, such as `csv` or the names of what was changed.'),
-    count: z.int().describe('How many were deleted, or read within a second.'),
-    client_address: z.string().nullable().describe('IPv4, or the /64 of IPv6.'),
-    request_id: z.string().nullable(),
-    previous_hash: z
-      .string()
-      .describe('The `hash` of the entry before; of the first, the SHA-256 of the project’s id.'),
-    hash: z
-      .string()
-      .describe('The SHA-256, in hex, of the canonical JSON (RFC 8785) of this entry without `hash`.'),
-  })
-  .meta({ id: 'AuditEntry' });
+const auditEntry = shape(AuditEntrySchema, 'AuditEntry', {
+  created_at: timeReply,
+  actor: z
+    .string()
+    .describe(
+      'Who: `key:key_…`, `owner:…` (a pseudonym of the address), `admin:…` (the user name), `service` or `anonymous`.',
+    ),
+  action: z.string().meta({ examples: [...auditActions] }),
+  resource: z
+    .string()
+    .nullable()
+    .describe('The id of what it was done to; a session is `sha256:…` of its id.'),
+  form_id: z.string().nullable(),
+  detail: z
+    .string()
+    .nullable()
+    .describe('A few words on it, such as `csv` or the names of what was changed.'),
+  count: z.int().describe('How many were deleted, or read within a second.'),
+  client_address: z.string().nullable().describe('IPv4, or the /64 of IPv6.'),
+  request_id: z.string().nullable(),
+});
 
 const auditQuery = largePageQuery.extend({
   actor: z.string().min(1).exactOptional().describe('Only what this actor did.'),
@@ -70,24 +61,5 @@ export const auditRoutes: Route[] = tagged('Audit', [
       createdBefore: query.created_before,
     }),
     item: auditEntry,
-    answer: ({ entries, nextPageToken }) => ({ items: entries.map(entryOf), nextPageToken }),
   }),
 ]);
-
-/** An entry as its hash is made of. */
-function entryOf(entry: AuditEntry): z.input<typeof auditEntry> {
-  return {
-    sequence: Number(entry.sequence),
-    created_at: timeOf(entry.createTime),
-    actor: entry.actor,
-    action: entry.action,
-    resource: textOrNull(entry.resource),
-    form_id: textOrNull(entry.formId),
-    detail: textOrNull(entry.detail),
-    count: entry.count,
-    client_address: textOrNull(entry.clientAddress),
-    request_id: textOrNull(entry.requestId),
-    previous_hash: entry.previousHash,
-    hash: entry.hash,
-  };
-}

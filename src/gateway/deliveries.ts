@@ -1,18 +1,18 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
 import {
-  type Attempt,
-  type Delivery,
-  DeliveryChannel,
+  AttemptSchema,
+  DeliverySchema,
   DeliveryStatus,
+  type ReplayDeliveriesResponse,
   WebhooksService,
-} from '../../gen/forms/v1/webhooks_pb.js';
-import { mailKindNameOf } from '../domain/delivery/mail-kind.ts';
+} from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { mailKindNameOf } from '../domain/delivery/mails.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
+import { enumValue, from, shape, timeOrNull, timeReply } from '../http/shape.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import { pageQuery, timeInput, timeReply } from './schemas.ts';
+import { pageQuery, timeInput } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 
@@ -40,39 +40,61 @@ const testWebhookBody = z
   })
   .meta({ id: 'TestWebhookInput' });
 
-const attempt = z.object({
+const attempt = shape(AttemptSchema, '', {
   id: z.string(),
   number: z.int(),
   status: z.enum(['delivered', 'failed']),
   response_status: z.int().nullable(),
   error: z.string().nullable(),
-  duration_ms: z.int(),
+  duration_ms: from(
+    ({ duration }) => (duration === undefined ? 0 : Math.round(durationMs(duration))),
+    z.int(),
+  ),
   started_at: timeReply,
   response_body: z.string().nullable().describe('The first 2 KiB of the answer.'),
 });
 
-const delivery = z
-  .object({
-    id: z.string(),
-    channel: z.enum(['webhook', 'mail']),
-    webhook_id: z.string().nullable().describe('null for mail.'),
-    address: z.string().nullable().describe('null for webhooks.'),
-    event_id: z.string().nullable(),
-    event: z.string(),
-    status,
-    attempt_count: z.int(),
-    created_at: timeReply,
-    last_attempt_at: timeReply.nullable(),
-    next_attempt_at: timeReply.nullable(),
-    delivered_at: timeReply.nullable(),
-    response_status: z.int().nullable(),
-    error: z.string().nullable(),
-    attempts: z.array(attempt).describe('The last 100, oldest first.'),
-  })
-  .meta({ id: 'DeliveryLog' });
+const delivery = shape(DeliverySchema, 'DeliveryLog', {
+  id: z.string(),
+  channel: z.enum(['webhook', 'mail']),
+  webhook_id: z.string().nullable().describe('null for mail.'),
+  address: z.string().nullable().describe('null for webhooks.'),
+  event_id: z.string().nullable(),
+  event: from(({ eventType, mailKind }) => eventNameOf(eventType) || mailKindNameOf(mailKind), z.string()),
+  status,
+  attempt_count: z.int(),
+  created_at: timeReply,
+  last_attempt_at: timeReply.nullable(),
+  next_attempt_at: timeReply.nullable(),
+  delivered_at: timeReply.nullable(),
+  response_status: z.int().nullable(),
+  error: z.string().nullable(),
+  attempts: from(
+    ({ attempts }) => attempts.map(attempt.of),
+    z.array(attempt.schema).describe('The last 100, oldest first.'),
+  ),
+});
 
-const deliveryReply = z.object({ ok: z.literal(true), delivery });
-const replayedReply = z.object({ ok: z.literal(true), count: z.int() });
+const deliveryReply = z.object({ ok: z.literal(true), delivery: delivery.schema });
+const replayedReply = z.object({
+  ok: z.literal(true),
+  count: z.int(),
+  more: z.boolean().describe('Whether it has ended after 10,000, before all were sent again.'),
+  next_created_after: timeReply.nullable().describe('The created_after of the call that goes on.'),
+});
+
+const replayFailed = {
+  body: replayBody,
+  bodyOptional: true,
+  status: 202,
+  reply: replayedReply,
+  answer: ({ count, more, nextCreatedAfter }: ReplayDeliveriesResponse) => ({
+    ok: true as const,
+    count,
+    more,
+    next_created_after: timeOrNull(nextCreatedAfter),
+  }),
+};
 
 /** The routes of what was sent: the interface's, in its order, and those added to them. */
 export const deliveryRoutes: Route[] = tagged('Deliveries', [
@@ -80,30 +102,25 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     summary: 'List a webhook’s deliveries with their attempts, newest first',
     name: 'deliveries',
     query: deliveriesQuery,
-    input: ({ id, query, page }) => ({ webhookId: id, ...page, status: filterOf(query.status) }),
+    input: ({ id, query, page }) => ({
+      webhookId: id,
+      ...page,
+      status: enumValue(DeliveryStatus, query.status),
+    }),
     item: delivery,
-    answer: ({ deliveries, nextPageToken }) => ({ items: deliveries.map(deliveryOf), nextPageToken }),
   }),
   route('post', '/v1/webhook-deliveries/:id/replay', rpcs.replayDelivery, {
-    summary: 'Send a failed or delivered delivery again',
+    summary: 'Send a failed or delivered delivery again: to a webhook, or an email of a submission',
     input: ({ id }) => ({ deliveryId: id }),
     status: 202,
     errors: [409],
     reply: deliveryReply,
-    answer: ({ delivery }) => ({ ok: true as const, delivery: deliveryOf(delivery) }),
+    answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
   }),
   route('post', '/v1/webhooks/:id/replay', rpcs.replayDeliveries, {
+    ...replayFailed,
     summary: 'Send a webhook’s failed deliveries again',
-    body: replayBody,
-    bodyOptional: true,
-    input: ({ id, body }) => ({
-      webhookId: id,
-      createdAfter: body.created_after,
-      createdBefore: body.created_before,
-    }),
-    status: 202,
-    reply: replayedReply,
-    answer: ({ count }) => ({ ok: true as const, count }),
+    input: ({ id, body }) => ({ webhookId: id, ...rangeOf(body) }),
   }),
   route('post', '/v1/webhooks/:id/test', rpcs.testWebhook, {
     summary: 'Send a signed webhook.test event with made-up answers',
@@ -112,64 +129,30 @@ export const deliveryRoutes: Route[] = tagged('Deliveries', [
     input: ({ id, body }) => ({ webhookId: id, formId: body.form_id ?? '' }),
     status: 202,
     reply: deliveryReply,
-    answer: ({ delivery }) => ({ ok: true as const, delivery: deliveryOf(delivery) }),
+    answer: ({ delivery: sent }) => ({ ok: true as const, delivery: delivery.of(sent) }),
   }),
   listRoute('/v1/forms/:id/deliveries', rpcs.listFormDeliveries, {
     summary: 'List a form’s deliveries, mails too, newest first',
     name: 'deliveries',
     query: deliveriesQuery,
-    input: ({ id, query, page }) => ({ formId: id, ...page, status: filterOf(query.status) }),
+    input: ({ id, query, page }) => ({
+      formId: id,
+      ...page,
+      status: enumValue(DeliveryStatus, query.status),
+    }),
     item: delivery,
-    answer: ({ deliveries, nextPageToken }) => ({ items: deliveries.map(deliveryOf), nextPageToken }),
+  }),
+  route('post', '/v1/forms/:id/replay', rpcs.replayDeliveries, {
+    ...replayFailed,
+    name: 'replayFormDeliveries',
+    summary: 'Send the failed emails of a form’s submissions again',
+    input: ({ id, body }) => ({ formId: id, ...rangeOf(body) }),
   }),
 ]);
 
-/** A delivery as replies have it. */
-function deliveryOf(message: Delivery | undefined): z.input<typeof delivery> {
-  const there = present(message);
-  return {
-    id: there.id,
-    channel: there.channel === DeliveryChannel.MAIL ? 'mail' : 'webhook',
-    webhook_id: textOrNull(there.webhookId),
-    address: textOrNull(there.address),
-    event_id: textOrNull(there.eventId),
-    event: eventNameOf(there.eventType) || mailKindNameOf(there.mailKind),
-    status: statusOf(there.status),
-    attempt_count: there.attemptCount,
-    created_at: timeOf(there.createTime),
-    last_attempt_at: timeOrNull(there.lastAttemptTime),
-    next_attempt_at: timeOrNull(there.nextAttemptTime),
-    delivered_at: timeOrNull(there.deliverTime),
-    response_status: there.responseStatus ?? null,
-    error: textOrNull(there.error),
-    attempts: there.attempts.map(attemptOf),
-  };
+function rangeOf({
+  created_after: createdAfter,
+  created_before: createdBefore,
+}: z.output<typeof replayBody>) {
+  return { createdAfter, createdBefore };
 }
-
-/** The status that a filter names, as a message has it. */
-function filterOf(name: z.output<typeof status> | undefined): DeliveryStatus {
-  return name === undefined ? DeliveryStatus.UNSPECIFIED : statuses[name];
-}
-
-function attemptOf(message: Attempt): z.input<typeof attempt> {
-  return {
-    id: message.id,
-    number: message.number,
-    status: message.status === DeliveryStatus.DELIVERED ? 'delivered' : 'failed',
-    response_status: message.responseStatus ?? null,
-    error: textOrNull(message.error),
-    duration_ms: message.duration === undefined ? 0 : Math.round(durationMs(message.duration)),
-    started_at: timeOf(message.startTime),
-    response_body: textOrNull(message.responseBody),
-  };
-}
-
-function statusOf(value: DeliveryStatus): z.input<typeof status> {
-  return status.options.find((name) => statuses[name] === value) ?? 'pending';
-}
-
-const statuses = {
-  pending: DeliveryStatus.PENDING,
-  delivered: DeliveryStatus.DELIVERED,
-  failed: DeliveryStatus.FAILED,
-};

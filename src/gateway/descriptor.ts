@@ -1,14 +1,14 @@
 import { create, type DescFile, toBinary } from '@bufbuild/protobuf';
 import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
-import { AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { MailService } from '../../gen/headlessforms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 
 /**
  * The contract as a `google.protobuf.FileDescriptorSet`, from which clients can be generated: the public protos

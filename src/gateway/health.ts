@@ -3,7 +3,8 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { HttpError } from '../http/errors.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
 import { sendJson } from '../http/reply.ts';
 import { customRoute, type Route, tagged } from './route.ts';
 import { okReply } from './schemas.ts';
@@ -21,7 +22,7 @@ export const healthRoutes: Route[] = tagged('Health', [
   customRoute('get', '/ready', Health.method.check, {
     name: 'ready',
     summary:
-      'Whether the service can do its work; 503 while the database is out of reach, its disk almost full, or before a stop',
+      'Whether the service can do its work; 503 while the database is out of reach or stores nothing, the disk is almost full, or before a stop',
     reply: z.object({
       ok: z.literal(true),
       database: z.literal('up'),
@@ -37,8 +38,8 @@ export const healthRoutes: Route[] = tagged('Health', [
       const why =
         disk === 'low'
           ? 'The disk is almost full: nothing new is stored'
-          : 'The database is out of reach, or the service stops';
-      throw new HttpError('unavailable', why, { headers: { 'retry-after': '1' } });
+          : 'The database is out of reach or stores nothing, or the service stops';
+      throw failed(Reason.UNAVAILABLE, why);
     },
   }),
 ]);

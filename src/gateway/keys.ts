@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { type Key, KeysService } from '../../gen/forms/v1/keys_pb.js';
+import { KeySchema, KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { scopes } from '../domain/scopes.ts';
-import { durationOf, present, timeOf, timeOrNull } from '../http/values.ts';
+import { durationOf, shape, timeReply } from '../http/shape.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import { idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds, timeReply } from './schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds } from './schemas.ts';
 
 const { method: rpcs } = KeysService;
 
@@ -35,20 +35,18 @@ const createKeyBody = z
   })
   .meta({ id: 'CreateKeyInput' });
 
-const key = z
-  .object({
-    id: z.string(),
-    name: z.string(),
-    scopes: z.array(z.string()).meta({ items: scopeSchema }),
-    project: z.string(),
-    last4: z.string().describe('The last four characters of its secret.'),
-    created_at: timeReply,
-    expires_at: timeReply.nullable(),
-    last_used_at: timeReply.nullable(),
-  })
-  .meta({ id: 'Key' });
+const key = shape(KeySchema, 'Key', {
+  id: z.string(),
+  name: z.string(),
+  scopes: z.array(z.string()).meta({ items: scopeSchema }),
+  project: z.string(),
+  last4: z.string().describe('The last four characters of its secret.'),
+  created_at: timeReply,
+  expires_at: timeReply.nullable(),
+  last_used_at: timeReply.nullable(),
+});
 
-const keyCreatedReply = z.object({ key, secret: z.string().describe('Shown only here.') });
+const keyCreatedReply = z.object({ key: key.schema, secret: z.string().describe('Shown only here.') });
 
 /** The routes of API keys. */
 export const keyRoutes: Route[] = tagged('Keys', [
@@ -66,7 +64,7 @@ export const keyRoutes: Route[] = tagged('Keys', [
     status: 201,
     errors: [404, 409],
     reply: keyCreatedReply,
-    answer: ({ key, secret }) => ({ key: keyOf(key), secret }),
+    answer: ({ key: made, secret }) => ({ key: key.of(made), secret }),
   }),
   listRoute('/v1/keys', rpcs.listKeys, {
     summary: 'List the project’s API keys, newest first',
@@ -75,7 +73,6 @@ export const keyRoutes: Route[] = tagged('Keys', [
     pageSize: pageSizes.max,
     input: ({ page }) => page,
     item: key,
-    answer: ({ keys, nextPageToken }) => ({ items: keys.map(keyOf), nextPageToken }),
   }),
   route('delete', '/v1/keys/:id', rpcs.deleteKey, {
     summary: 'Revoke an API key',
@@ -84,18 +81,3 @@ export const keyRoutes: Route[] = tagged('Keys', [
     answer: () => ({ ok: true as const }),
   }),
 ]);
-
-/** A key as replies have it. */
-function keyOf(message: Key | undefined): z.input<typeof key> {
-  const there = present(message);
-  return {
-    id: there.id,
-    name: there.name,
-    scopes: there.scopes,
-    project: there.project,
-    last4: there.last4,
-    created_at: timeOf(there.createTime),
-    expires_at: timeOrNull(there.expireTime),
-    last_used_at: timeOrNull(there.lastUseTime),
-  };
-}

@@ -1,8 +1,8 @@
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { pageSizes } from '../domain/limits/limits.ts';
-import { sendJson, sendPieces } from '../http/reply.ts';
-import { textOrNull } from '../http/values.ts';
+import { sendChunks, sendJson } from '../http/reply.ts';
+import { type Shape, textOrNull } from '../http/shape.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery } from './route.ts';
 import { nextCursor } from './schemas.ts';
 
@@ -12,54 +12,58 @@ import { nextCursor } from './schemas.ts';
  * The RPC ends a page early where it would be too large for one message. Then as many further pages are asked for
  * as make up the `limit` of the request, each when the reader has taken the one before.
  */
-export function listRoute<I extends DescMessage, O extends DescMessage, Query, Item extends z.ZodType>(
+export function listRoute<I extends DescMessage, O extends DescMessage, Query, Name extends string>(
   path: string,
   rpc: DescMethodUnary<I, O>,
-  spec: ListRoute<I, O, Query, Item>,
+  spec: ListRoute<I, MessageShape<O>, Query, Name>,
 ): Route {
   const { summary, name, query, item } = spec;
-  const reply = z.object({ [name]: z.array(item), next_cursor: nextCursor });
+  const reply = z.object({ [name]: z.array(item.schema), next_cursor: nextCursor });
   const handle = (exchange: Exchange) => sendList(exchange, rpc, spec);
   return customRoute('get', path, rpc, { summary, query, reply, handle });
 }
 
-async function sendList<I extends DescMessage, O extends DescMessage, Query, Item extends z.ZodType>(
+async function sendList<I extends DescMessage, O extends DescMessage, Query, Name extends string>(
   exchange: Exchange,
   rpc: DescMethodUnary<I, O>,
-  { query: schema, pageSize, name, input, answer }: ListRoute<I, O, Query, Item>,
+  { query: schema, pageSize, name, input, item }: ListRoute<I, MessageShape<O>, Query, Name>,
 ): Promise<void> {
   const { call, request, response } = exchange;
   const query = readQuery(request, schema);
   const wanted = query.limit ?? pageSize ?? pageSizes.default;
   const id = idOf(request);
-  const first = { pageSize: wanted, pageToken: query.cursor ?? '' };
-  const page = answer(await call(rpc, input({ id, query, page: first, continued: false })));
-  if (page.nextPageToken === '' || page.items.length >= wanted) {
-    const next = textOrNull(page.nextPageToken);
-    return sendJson(response, 200, { [name]: page.items, next_cursor: next });
+  const first = await read({ pageSize: wanted, pageToken: query.cursor ?? '' }, false);
+  if (first.nextPageToken === '' || first.items.length >= wanted) {
+    const next = textOrNull(first.nextPageToken);
+    return sendJson(response, 200, { [name]: first.items, next_cursor: next });
   }
 
   response.setHeader('content-type', 'application/json; charset=utf-8');
-  await sendPieces(response, pieces(page));
+  await sendChunks(response, texts());
 
-  async function* pieces(begin: ListPage<Item>): AsyncGenerator<string> {
+  async function read(page: PageRequest, continued: boolean) {
+    const output: unknown = await call(rpc, input({ id, query, page, continued }));
+    // The type of `name` holds only for responses that have these fields.
+    const { [name]: given, nextPageToken } = output as Page<Name, ItemOf<MessageShape<O>, Name>>;
+    return { items: given.map((each) => item.of(each)), nextPageToken };
+  }
+
+  async function* texts(): AsyncGenerator<string> {
     yield `{${JSON.stringify(name)}:[`;
-    let { items, nextPageToken } = begin;
+    let { items, nextPageToken } = first;
     for (let sent = 0; ; ) {
       for (const each of items) yield `${sent++ > 0 ? ',' : ''}${JSON.stringify(each)}`;
       if (sent >= wanted || nextPageToken === '') break;
-      const next = { pageSize: wanted - sent, pageToken: nextPageToken };
-      const output = await call(rpc, input({ id, query, page: next, continued: true }), { continued: true });
-      ({ items, nextPageToken } = answer(output));
+      ({ items, nextPageToken } = await read({ pageSize: wanted - sent, pageToken: nextPageToken }, true));
     }
     yield `],"next_cursor":${JSON.stringify(textOrNull(nextPageToken))}}`;
   }
 }
 
-type ListRoute<I extends DescMessage, O extends DescMessage, Query, Item extends z.ZodType> = {
+type ListRoute<I extends DescMessage, Output, Query, Name extends string> = {
   summary: string;
-  /** The property of the reply that has the items. */
-  name: string;
+  /** The property of the reply that has the items, which is the field of the RPC's response. */
+  name: Output extends Page<Name, unknown> ? Name : never;
   query: z.ZodType<Query & { limit?: number; cursor?: string }>;
   /** Without a `limit` in the query; as in every list unless given. */
   pageSize?: number;
@@ -67,12 +71,14 @@ type ListRoute<I extends DescMessage, O extends DescMessage, Query, Item extends
   input: (request: {
     id: string;
     query: Query;
-    page: { pageSize: number; pageToken: string };
+    page: PageRequest;
     continued: boolean;
   }) => MessageInitShape<I>;
-  /** The schema of an item. */
-  item: Item;
-  answer: (output: MessageShape<O>) => ListPage<Item>;
+  item: Shape<ItemOf<Output, Name>, z.ZodObject>;
 };
 
-type ListPage<Item extends z.ZodType> = { items: readonly z.input<Item>[]; nextPageToken: string };
+type PageRequest = { pageSize: number; pageToken: string };
+
+type Page<Name extends string, Item> = Record<Name, readonly Item[]> & { nextPageToken: string };
+
+type ItemOf<Output, Name extends string> = Output extends Page<Name, infer Item> ? Item : never;

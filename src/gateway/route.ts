@@ -8,13 +8,15 @@ import type {
 } from '@bufbuild/protobuf';
 import type { Request, Response } from 'express';
 import type { z } from 'zod';
-import type { Ending, HostedSession } from '../../gen/forms/internal/v1/hosted_pb.js';
-import type { ConfirmationState, FormShare } from '../../gen/forms/v1/forms_pb.js';
+import type { Ending, HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import type { ConfirmationState, FormShare } from '../../gen/headlessforms/v1/forms_pb.js';
+import type { Violation } from '../domain/errors/violations.ts';
 import { violationsOf } from '../domain/errors/violations.ts';
-import { limitsOf } from '../domain/limits/message-limits.ts';
+import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
 import type { Call, Receive, Stream } from '../http/call.ts';
-import { contentError, type ErrorDetail, type HttpError } from '../http/errors.ts';
+import { contentError, type RestError } from '../http/errors.ts';
 import type { FormInputs } from '../http/multipart.ts';
 import { type Page, sendJson } from '../http/reply.ts';
 
@@ -48,10 +50,11 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
   return customRoute(method, path, rpc, { ...operation, handle });
 }
 
-/** The query of a request. Throws an `HttpError` with all that is wrong with it. */
+/** The query of a request. Throws a failure with all that is wrong with it. */
 export function readQuery<Query>(request: Request, schema: z.ZodType<Query>): Query {
   const query = schema.safeParse(request.query);
-  if (query.error) throw contentError(violationsOf(query.error, request.query), request.query, 'bad_request');
+  if (query.error)
+    throw contentError(violationsOf(query.error, request.query), request.query, Reason.BAD_REQUEST);
   return query.data;
 }
 
@@ -112,7 +115,7 @@ export type Operation = {
   name: string;
   tag?: string;
   summary: string;
-  /** The RPC whose entry in the authorization table says who may call; none: anybody. */
+  /** The RPC whose policy says who may call; none: anybody. */
   rpc?: DescMethod;
   /** The schemas of segments of the path that are not ids, by name. */
   segments?: Record<string, z.ZodType>;
@@ -152,7 +155,7 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
 };
 
 /** A body as the route reads it, or all that is wrong with it. */
-type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly ErrorDetail[] };
+type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly Violation[] };
 
 /**
  * The pages that answer a browser's form post in place of JSON. The gateway decides the status; the request is
@@ -162,7 +165,7 @@ export type Pages = {
   /** Thanks a person for a submission. */
   renderCompletion(ending: Ending, request: IncomingMessage): Page;
   /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
-  renderError(error: HttpError, request: IncomingMessage, requestId: string): Page;
+  renderError(error: RestError, request: IncomingMessage, requestId: string): Page;
   /** Shows the form in place of a site's own one whose post was refused, with what was posted and what is wrong. */
   renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
   /**
@@ -175,7 +178,7 @@ export type Pages = {
 type RefusedPost = {
   request: IncomingMessage;
   inputs: FormInputs;
-  details: readonly ErrorDetail[];
+  details: readonly Violation[];
   /** The address of the page that has the form, http or https; empty if it is not known. */
   site: string;
 };

@@ -1,9 +1,11 @@
+import { ConnectError } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { NextCall } from '../../gen/forms/v1/errors_pb.js';
-import { hasBody } from '../body/has-body.ts';
+import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { hasBody } from '../admission/read-body.ts';
+import { failed, failureOf, refailed } from '../domain/errors/failure.ts';
 import { requestIdOf } from '../http/call.ts';
-import { HttpError, httpErrorOf } from '../http/errors.ts';
+import type { RestError } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { auditRoutes } from './audit.ts';
@@ -15,11 +17,10 @@ import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
-import { type AccessOf, describeApi } from './openapi/document.ts';
-import type { Exchange, Route } from './route.ts';
+import { describeApi } from './openapi/document.ts';
+import { type Exchange, isKeyless, type Route } from './route.ts';
 import { sessionRoutes } from './sessions.ts';
-import { exportRoutes } from './submissions/export.ts';
-import { streamRoutes } from './submissions/stream.ts';
+import { exportRoutes, streamRoutes } from './submissions/export.ts';
 import { submissionRoutes } from './submissions/submissions.ts';
 import { submitRoutes } from './submissions/submit.ts';
 import { uploadRoutes } from './uploads.ts';
@@ -50,7 +51,7 @@ export const routes: readonly Route[] = [
  * behind the hosted pages. The app's `trust proxy` decides which address a caller has.
  */
 export function createGateway(options: GatewayOptions): Router {
-  const { baseUrl, pages, version, accessOf, log } = options;
+  const { baseUrl, pages, version, log } = options;
   const router = express.Router();
   // Made at the first request for it, since it would slow down every start.
   let description: string | undefined;
@@ -73,7 +74,7 @@ export function createGateway(options: GatewayOptions): Router {
     .route('/openapi.json')
     .get((_request, response) => {
       response.setHeader('access-control-allow-origin', '*');
-      description ??= JSON.stringify(describeApi(routes, { baseUrl, version, accessOf }));
+      description ??= JSON.stringify(describeApi(routes, { baseUrl, version }));
       response.type('application/json').end(description);
     })
     .all(otherMethod('GET, HEAD'));
@@ -86,7 +87,7 @@ export function createGateway(options: GatewayOptions): Router {
     })
     .all(otherMethod('GET, HEAD'));
   router.use(() => {
-    throw new HttpError('not_found', 'There is no such route; GET /openapi.json describes all', {
+    throw failed(Reason.NOT_FOUND, 'There is no such route; GET /openapi.json describes all', {
       nextCall: NextCall.CORRECTED,
     });
   });
@@ -115,23 +116,26 @@ export function createGateway(options: GatewayOptions): Router {
 
   /** Answers with the documented error: JSON, or a page where a browser posted a form. */
   function refuse(error: unknown, request: Request, response: Response, served?: Route): Promise<void> {
-    const send = (failed: HttpError) => {
-      const byBrowser = isFormPost(request) && !prefersJson(request) && failed.reason !== 'media_type';
+    const send = (refusal: RestError) => {
+      const byBrowser = isFormPost(request) && !prefersJson(request) && refusal.reason !== 'media_type';
       const page = served?.operation.forms !== undefined && byBrowser;
-      if (!page) return sendJson(response, failed.status, failed.body);
-      const shown = pages.renderError(failed, request, requestIdOf(request));
-      return sendPage(request, response, failed.status, shown);
+      if (!page) return sendJson(response, refusal.status, refusal.body);
+      const shown = pages.renderError(refusal, request, requestIdOf(request));
+      return sendPage(request, response, refusal.status, shown);
     };
     return sendError(errorAt(served, error), { request, response, log, send });
   }
 }
 
 /**
- * Whether a caller is asked for key and rate before the body is read: a small body costs less than the question,
- * and the call that takes a file is asked by itself.
+ * Whether a caller is asked for key and rate before the body is read. The body of one who shows a key counts as that
+ * of a known caller then. Without a key a small body costs less than the question, and the call that takes a file is
+ * asked by itself.
  */
 function isAskedFirst(request: Request, { operation }: Route): boolean {
-  if (operation.bodyTypes !== undefined || !hasBody(request)) return false;
+  if (!hasBody(request)) return false;
+  if (!isKeyless(request)) return true;
+  if (operation.bodyTypes !== undefined) return false;
   return !(Number(request.headers['content-length']) <= SMALL_BODY_BYTES);
 }
 
@@ -142,7 +146,7 @@ const SMALL_BODY_BYTES = 16 * 1024;
  * strangers learn nothing.
  */
 async function admitFirst(error: unknown, { admit }: Exchange): Promise<unknown> {
-  if (!(error instanceof HttpError)) return error;
+  if (!(error instanceof ConnectError)) return error;
   return admit().then(
     () => error,
     (refusal: unknown) => refusal,
@@ -155,8 +159,9 @@ function noNext(): void {}
 function errorAt(served: Route | undefined, error: unknown): unknown {
   const { body, bodyTypes } = served?.operation ?? {};
   if (body !== undefined || bodyTypes !== undefined) return error;
-  const { reason, message, details, headers } = httpErrorOf(error);
-  return reason === 'invalid' ? new HttpError('bad_request', message, { details, headers }) : error;
+  const failure = failureOf(error);
+  if (!(error instanceof ConnectError) || failure?.reason !== Reason.INVALID) return error;
+  return refailed(error, { ...failure, reason: Reason.BAD_REQUEST });
 }
 
 /** No cache may keep a reply, and no browser may take it for a page. */
@@ -182,8 +187,9 @@ const belowApi = /^\/api\//i;
 const answerPreflight = cors({ origin: '*', methods: ['GET', 'HEAD', 'POST'], maxAge: 7200 });
 
 function otherMethod(allow: string) {
-  return () => {
-    throw new HttpError('method', `This path answers ${allow}`, { headers: { allow } });
+  return (_request: Request, response: Response) => {
+    response.setHeader('allow', allow);
+    throw failed(Reason.METHOD, `This path answers ${allow}`);
   };
 }
 
@@ -200,8 +206,6 @@ function allowedAt(path: string, atPath: readonly Route[]): string {
 }
 
 export type GatewayOptions = ExchangeOptions & {
-  /** Who may call an RPC, by the authorization table. */
-  accessOf: AccessOf;
   /** The version of the software, for the API description. */
   version: string;
   log: ErrorLog;

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { idempotencyKeyLength, pageSizes } from '../domain/limits/limits.ts';
-import { HttpError } from '../http/errors.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
@@ -18,11 +19,6 @@ export const jsonObject = z
 export const httpsUrl = z
   .string()
   .meta({ format: 'uri', pattern: '^https://', minLength: 1, maxLength: 2048 });
-
-/** An instant in a reply: ISO 8601 in UTC with milliseconds. */
-export const timeReply = z
-  .string()
-  .meta({ format: 'date-time', examples: ['2026-11-21T08:00:00.000Z'], description: 'ISO 8601, UTC.' });
 
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 
@@ -73,16 +69,14 @@ export const idempotencyKey = z
   .max(idempotencyKeyLength.max)
   .describe('The same key with the same content gives the first answer again.');
 
-/** The `Idempotency-Key` of a request; empty without one. Throws an `HttpError` if it is no key. */
+/** The `Idempotency-Key` of a request; empty without one. Throws a failure if it is no key. */
 export function idempotencyKeyOf({ headers }: IncomingMessage): string {
   const header = headers['idempotency-key'];
   if (header === undefined) return '';
   const key = idempotencyKey.safeParse(header);
   if (key.success) return key.data;
-  const details = violationsOf(key.error, header, 'Idempotency-Key');
-  throw new HttpError(
-    'bad_request',
-    `Idempotency-Key: Expected 1 to ${idempotencyKeyLength.max} characters`,
-    { details },
-  );
+  const violations = violationsOf(key.error, header, 'Idempotency-Key');
+  throw failed(Reason.BAD_REQUEST, `Idempotency-Key: Expected 1 to ${idempotencyKeyLength.max} characters`, {
+    violations,
+  });
 }

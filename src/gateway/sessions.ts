@@ -1,23 +1,20 @@
 import type { Response } from 'express';
 import { z } from 'zod';
-import { type Session, SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import {
+  type Session,
+  SessionSchema,
+  SessionStatus,
+  SessionsService,
+} from '../../gen/headlessforms/v1/sessions_pb.js';
 import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
-import { provenanceOf } from '../http/provenance.ts';
+import { provenance, readProvenance } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
-import { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
-import { agentSchemaOf, agentSchemaReply, preferredLanguage, preferredLanguageOf } from './agent-schema.ts';
+import { durationOf, enumValue, from, present, shape, timeOf, timeReply } from '../http/shape.ts';
+import { agentSchema, preferredLanguage, preferredLanguageOf } from './agent-schema.ts';
 import { listRoute } from './list-route.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
-import {
-  httpsUrl,
-  idempotencyKey,
-  idempotencyKeyOf,
-  jsonObject,
-  pageQuery,
-  seconds,
-  timeReply,
-} from './schemas.ts';
-import { provenance, submission, submissionOf } from './submissions/submissions.ts';
+import { httpsUrl, idempotencyKey, idempotencyKeyOf, jsonObject, pageQuery, seconds } from './schemas.ts';
+import { submission } from './submissions/submissions.ts';
 
 const { method: rpcs } = SessionsService;
 
@@ -68,28 +65,27 @@ const submitSessionBody = z
 
 const sessionStatus = z.enum(['open', 'submitted', 'expired', 'cancelled']);
 
-const session = z
-  .object({
-    id: z.string().describe('Whoever has it can fill the session.'),
-    form_id: z.string(),
-    form_version_id: z.string(),
-    status: sessionStatus,
-    url: z.string().describe('The hosted page.'),
-    expires_at: timeReply,
-    created_at: timeReply,
-    opened_at: timeReply.nullable(),
-    prefill: jsonObject,
-    metadata: jsonObject,
-    submission_id: z.string().nullable(),
-    return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
-    partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
-    provenance: provenance
-      .exactOptional()
-      .describe('Where each answer that it holds comes from, by field id.'),
-  })
-  .meta({ id: 'Session' });
+const session = shape(SessionSchema, 'Session', {
+  id: z.string().describe('Whoever has it can fill the session.'),
+  form_id: z.string(),
+  form_version_id: z.string(),
+  status: sessionStatus,
+  url: z.string().describe('The hosted page.'),
+  expires_at: timeReply,
+  created_at: timeReply,
+  opened_at: timeReply.nullable(),
+  prefill: jsonObject,
+  metadata: jsonObject,
+  submission_id: z.string().nullable(),
+  return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
+  partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
+  provenance: from(
+    readProvenance,
+    provenance.exactOptional().describe('Where each answer that it holds comes from, by field id.'),
+  ),
+});
 
-const sessionReply = z.object({ session });
+const sessionReply = z.object({ session: session.schema });
 
 const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;
 
@@ -112,8 +108,8 @@ const sessionQuery = z.object({
 const submittedReply = z.object({
   ok: z.literal(true),
   submission_id: z.string(),
-  submission,
-  session,
+  submission: submission.schema,
+  session: session.schema,
 });
 
 /** The routes of the interface's sessions, in its order. */
@@ -124,7 +120,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     bodyOptional: true,
     headers: { 'Idempotency-Key': idempotencyKey },
     input: ({ id, body: { expires_in, return_url = '', ...body } }, { request }) => ({
-      formId: id,
+      subject: { case: 'formId' as const, value: id },
       ...body,
       returnUrl: return_url,
       expiresIn: durationOf(expires_in),
@@ -133,7 +129,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     status: 201,
     errors: [409, 410],
     reply: sessionReply,
-    answer: ({ session }) => ({ session: sessionOf(session) }),
+    answer: ({ session: there }) => ({ session: session.of(there) }),
   }),
   listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
     summary: 'List a form’s sessions, newest first',
@@ -142,10 +138,9 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     input: ({ id, page, query: { status } }) => ({
       formId: id,
       ...page,
-      status: status === undefined ? SessionStatus.UNSPECIFIED : statuses[status],
+      status: enumValue(SessionStatus, status),
     }),
     item: session,
-    answer: ({ sessions, nextPageToken }) => ({ items: sessions.map(sessionOf), nextPageToken }),
   }),
   customRoute('get', '/v1/sessions/:id', rpcs.getSession, {
     summary: 'Read a session, or wait for its end',
@@ -161,7 +156,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
       language: preferredLanguageOf(request, response),
     }),
     errors: [409, 410],
-    reply: agentSchemaReply.extend({
+    reply: agentSchema.schema.extend({
       session: z.object({
         url: z.string().describe('The page on which a person answers.'),
         expires_at: timeReply,
@@ -169,7 +164,7 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     }),
     answer: ({ schema, url, expireTime }) => ({
       session: { url, expires_at: timeOf(expireTime) },
-      ...agentSchemaOf(schema),
+      ...agentSchema.of(schema),
     }),
   }),
   route('patch', '/v1/sessions/:id', rpcs.updateSession, {
@@ -184,14 +179,14 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     }),
     errors: [409, 410],
     reply: sessionReply,
-    answer: ({ session }) => ({ session: sessionOf(session) }),
+    answer: ({ session: there }) => ({ session: session.of(there) }),
   }),
   route('post', '/v1/sessions/:id/cancel', rpcs.cancelSession, {
     summary: 'End a session before its time',
     input: ({ id }) => ({ sessionId: id }),
     errors: [409, 410],
     reply: sessionReply,
-    answer: ({ session }) => ({ session: sessionOf(session) }),
+    answer: ({ session: there }) => ({ session: session.of(there) }),
   }),
   route('post', '/v1/sessions/:id/submit', rpcs.submitSession, {
     summary: 'Submit a session for its user',
@@ -201,11 +196,11 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     status: 201,
     errors: [409, 410],
     reply: submittedReply,
-    answer: ({ submission, session }) => ({
+    answer: (submitted) => ({
       ok: true as const,
-      submission_id: present(submission).id,
-      submission: submissionOf(submission),
-      session: sessionOf(session),
+      submission_id: present(submitted.submission).id,
+      submission: submission.of(submitted.submission),
+      session: session.of(submitted.session),
     }),
   }),
 ]);
@@ -222,38 +217,6 @@ async function readSession({ call, request, response }: Exchange): Promise<void>
 }
 
 function sendSession(response: Response) {
-  return ({ session }: { session?: Session | undefined }) =>
-    sendJson(response, 200, { session: sessionOf(session) } satisfies z.input<typeof sessionReply>);
+  return ({ session: there }: { session?: Session | undefined }) =>
+    sendJson(response, 200, { session: session.of(there) } satisfies z.input<typeof sessionReply>);
 }
-
-/** A session as replies have it. */
-function sessionOf(message: Session | undefined): z.input<typeof session> {
-  const there = present(message);
-  return {
-    id: there.id,
-    form_id: there.formId,
-    form_version_id: there.formVersionId,
-    status: statusOf(there.status),
-    url: there.url,
-    expires_at: timeOf(there.expireTime),
-    created_at: timeOf(there.createTime),
-    opened_at: timeOrNull(there.openTime),
-    prefill: there.prefill ?? {},
-    metadata: there.metadata ?? {},
-    submission_id: textOrNull(there.submissionId),
-    ...(there.returnUrl === '' ? {} : { return_url: there.returnUrl }),
-    ...(there.partialAnswers === undefined ? {} : { partial_answers: there.partialAnswers }),
-    ...provenanceOf(there),
-  };
-}
-
-function statusOf(status: SessionStatus): z.input<typeof session>['status'] {
-  return sessionStatus.options.find((name) => statuses[name] === status) ?? 'open';
-}
-
-const statuses = {
-  open: SessionStatus.OPEN,
-  submitted: SessionStatus.SUBMITTED,
-  expired: SessionStatus.EXPIRED,
-  cancelled: SessionStatus.CANCELLED,
-} satisfies Record<z.output<typeof sessionStatus>, SessionStatus>;

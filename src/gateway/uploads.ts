@@ -1,15 +1,17 @@
 import { z } from 'zod';
-import { type Upload, type UploadFileResponse, UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { required, violationsOf } from '../domain/errors/violations.ts';
+import {
+  type UploadFileResponse,
+  UploadSchema,
+  UploadsService,
+} from '../../gen/headlessforms/v1/uploads_pb.js';
+import { required } from '../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
 import { readParts } from '../http/body.ts';
 import { contentError } from '../http/errors.ts';
-import { type FilePart, fileParts } from '../http/file-parts.ts';
-import { isFormPost, type ReceivedFile, readForm } from '../http/multipart.ts';
-import { sendJson } from '../http/reply.ts';
-import { sendFile } from '../http/send-file.ts';
-import { present } from '../http/values.ts';
-import { customRoute, type Exchange, idOf, type Route, tagged } from './route.ts';
+import { type FilePart, fileParts, isFormPost, readForm } from '../http/multipart.ts';
+import { sendFile, sendJson } from '../http/reply.ts';
+import { from, shape } from '../http/shape.ts';
+import { customRoute, type Exchange, idOf, type Route, readQuery, tagged } from './route.ts';
 import { idempotencyKey, idempotencyKeyOf } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
@@ -20,20 +22,21 @@ const uploadQuery = z.object({
     .string()
     .min(1)
     .exactOptional()
-    .describe('The id of the file field; in a form’s post its input `field`.'),
+    .describe('The id of the file field; in a form’s post its input `field`, before the file.'),
   filename: z.string().max(1000).exactOptional().describe('The name of a file that is sent as the raw body.'),
 });
 
+const upload = shape(UploadSchema, '', {
+  upload_id: from('id', z.string().describe('What an answer names as `upload_id`.')),
+  filename: z.string(),
+  content_type: z.string().describe('Judged by the content.'),
+  size: z.int(),
+  sha256: z.string(),
+});
+
 const uploadReply = z.object({
-  upload: z
-    .object({
-      upload_id: z.string().describe('What an answer names as `upload_id`.'),
-      filename: z.string(),
-      content_type: z.string().describe('Judged by the content.'),
-      size: z.int(),
-      sha256: z.string(),
-      url: z.string().describe('Where a key with `submissions:read` reads it.'),
-    })
+  upload: upload.schema
+    .extend({ url: z.string().describe('Where a key with `submissions:read` reads it.') })
     .meta({ id: 'Upload' }),
 });
 
@@ -58,23 +61,18 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
 ]);
 
 async function takeUpload(exchange: Exchange): Promise<void> {
-  const { admit, request, response, baseUrl } = exchange;
-  const query = uploadQuery.safeParse(request.query);
-  if (query.error) {
-    await admit();
-    throw contentError(violationsOf(query.error, request.query), request.query, 'bad_request');
-  }
+  const { request, response, baseUrl } = exchange;
+  const query = readQuery(request, uploadQuery);
   const take = isFormPost(request) ? takeFormFile : takeRawFile;
-  const { upload } = await take(exchange, { ...query.data, idempotencyKey: idempotencyKeyOf(request) });
-  sendJson(response, 201, { upload: uploadOf(upload, baseUrl) });
+  const sent = { ...query, idempotencyKey: idempotencyKeyOf(request) };
+  const stored = upload.of((await take(exchange, sent)).upload);
+  const url = `${baseUrl}/v1/uploads/${stored.upload_id}`;
+  sendJson(response, 201, { upload: { ...stored, url } } satisfies z.input<typeof uploadReply>);
 }
 
-async function takeRawFile({ stream, admit, request }: Exchange, sent: SentUpload) {
+async function takeRawFile({ stream, request }: Exchange, sent: SentUpload) {
   const { field: fieldId, filename = '', idempotencyKey } = sent;
-  if (fieldId === undefined) {
-    await admit();
-    throw contentError([required('field')], undefined);
-  }
+  if (fieldId === undefined) throw contentError([required('field')], undefined);
   const first: FilePart = {
     target: { case: 'formId', value: idOf(request) },
     fieldId,
@@ -84,56 +82,27 @@ async function takeRawFile({ stream, admit, request }: Exchange, sent: SentUploa
   return stream(rpcs.uploadFile, fileParts(first, readParts(request, MAX_FILE_BYTES)));
 }
 
-/** The file in the input `file`; the input `field` may come before or after it. */
-async function takeFormFile({ stream, admit, request }: Exchange, sent: SentUpload) {
-  const field = Promise.withResolvers<string>();
-  field.promise.catch(() => undefined);
-  let uploading: Promise<UploadFileResponse> | undefined;
-  const takeFile = async ({ name, filename, content }: ReceivedFile) => {
-    if (name !== 'file' || uploading !== undefined) return undefined;
-    const read = Promise.withResolvers<void>();
+/** The file in the input `file`; the input `field` comes before it, unless the query has it. */
+async function takeFormFile({ stream, request }: Exchange, sent: SentUpload) {
+  let stored: UploadFileResponse | undefined;
+  const inputs = await readForm(request, async ({ name, filename, content }, before) => {
+    if (name !== 'file' || stored !== undefined) return undefined;
+    const fieldId = before.get('field')?.at(-1) ?? sent.field;
+    if (fieldId === undefined) throw contentError([required('field')], undefined);
     const target = { case: 'formId' as const, value: idOf(request) };
-    async function* parts(): AsyncGenerator<FilePart> {
-      const { field: fieldId = '', idempotencyKey } = sent;
-      yield* fileParts({ target, fieldId, filename, idempotencyKey }, content);
-      read.resolve();
-      yield { fieldId: await field.promise };
-    }
-    uploading = stream(rpcs.uploadFile, parts());
-    await Promise.race([read.promise, uploading]);
+    const first: FilePart = { target, fieldId, filename, idempotencyKey: sent.idempotencyKey };
+    stored = await stream(rpcs.uploadFile, fileParts(first, content));
     return undefined;
-  };
-  try {
-    const inputs = await readForm(request, takeFile);
-    const fieldId = inputs.get('field')?.at(-1) ?? sent.field;
-    if (fieldId === undefined || uploading === undefined) {
-      await admit();
-      throw contentError([required(fieldId === undefined ? 'field' : 'file')], undefined);
-    }
-    field.resolve(fieldId);
-    return await uploading;
-  } catch (error) {
-    // Ends a call that waits for the rest.
-    field.reject(error);
-    await uploading?.catch(() => undefined);
-    throw error;
+  });
+  if (stored === undefined) {
+    const isFieldKnown = sent.field !== undefined || inputs.has('field');
+    throw contentError([required(isFieldKnown ? 'file' : 'field')], undefined);
   }
+  return stored;
 }
 
 async function sendUpload({ receive, request, response }: Exchange): Promise<void> {
   await sendFile(response, receive(rpcs.getUpload, { uploadId: idOf(request) }));
-}
-
-function uploadOf(message: Upload | undefined, baseUrl: string): z.input<typeof uploadReply>['upload'] {
-  const there = present(message);
-  return {
-    upload_id: there.id,
-    filename: there.filename,
-    content_type: there.contentType,
-    size: there.size,
-    sha256: there.sha256,
-    url: `${baseUrl}/v1/uploads/${there.id}`,
-  };
 }
 
 /** What is sent beside a file. */

@@ -1,19 +1,11 @@
 import { z } from 'zod';
-import { type Webhook, type WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { type WebhookEvent, WebhookSchema, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
 import { pageSizes, secretDelaySeconds, secretLength } from '../domain/limits/limits.ts';
-import { durationOf, present, textOrNull, timeOf, timeOrNull } from '../http/values.ts';
+import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import {
-  httpsUrl,
-  idempotencyKey,
-  idempotencyKeyOf,
-  largePageQuery,
-  okReply,
-  seconds,
-  timeReply,
-} from './schemas.ts';
+import { httpsUrl, idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 
@@ -61,28 +53,29 @@ const rotateSecretBody = z
   })
   .meta({ id: 'RotateSecretInput' });
 
-const webhook = z
-  .object({
-    id: z.string(),
-    url: z.string(),
-    events: z.array(event),
-    form_id: z.string().nullable(),
-    active: z.boolean(),
-    created_at: timeReply,
-    disabled_at: timeReply.nullable(),
-    disabled_reason: z.string().nullable(),
-    traceparent: z.literal(true).exactOptional().describe('Only if deliveries have that header.'),
-  })
-  .meta({ id: 'Webhook' });
+const webhook = shape(WebhookSchema, 'Webhook', {
+  id: z.string(),
+  url: z.string(),
+  events: from(
+    ({ events }) => event.options.filter((name) => events.includes(registrableEvents[name])),
+    z.array(event),
+  ),
+  form_id: z.string().nullable(),
+  active: z.boolean(),
+  created_at: timeReply,
+  disabled_at: timeReply.nullable(),
+  disabled_reason: z.string().nullable(),
+  traceparent: z.literal(true).exactOptional().describe('Only if deliveries have that header.'),
+});
 
-const webhookReply = z.object({ webhook });
+const webhookReply = z.object({ webhook: webhook.schema });
 
 const webhookCreatedReply = z.object({
-  webhook,
+  webhook: webhook.schema,
   secret: z.string().exactOptional().describe('Only if the service made it, and only here.'),
 });
 
-const secretRotatedReply = z.object({ webhook, secret: z.string(), effective_at: timeReply });
+const secretRotatedReply = z.object({ webhook: webhook.schema, secret: z.string(), effective_at: timeReply });
 
 /** The routes of the interface's webhooks, in its order, and those added to them. */
 export const webhookRoutes: Route[] = tagged('Webhooks', [
@@ -101,7 +94,10 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     status: 201,
     errors: [404, 409],
     reply: webhookCreatedReply,
-    answer: ({ webhook, secret }) => ({ webhook: webhookOf(webhook), ...(secret === '' ? {} : { secret }) }),
+    answer: ({ webhook: made, secret }) => ({
+      webhook: webhook.of(made),
+      ...(secret === '' ? {} : { secret }),
+    }),
   }),
   listRoute('/v1/webhooks', rpcs.listWebhooks, {
     summary: 'List the project’s webhooks, newest first',
@@ -110,13 +106,12 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     pageSize: pageSizes.max,
     input: ({ page }) => page,
     item: webhook,
-    answer: ({ webhooks, nextPageToken }) => ({ items: webhooks.map(webhookOf), nextPageToken }),
   }),
   route('get', '/v1/webhooks/:id', rpcs.getWebhook, {
     summary: 'Read a webhook',
     input: ({ id }) => ({ webhookId: id }),
     reply: webhookReply,
-    answer: ({ webhook }) => ({ webhook: webhookOf(webhook) }),
+    answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
   }),
   route('delete', '/v1/webhooks/:id', rpcs.deleteWebhook, {
     summary: 'Delete a webhook; what waits to be delivered is dropped',
@@ -130,7 +125,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     bodyOptional: true,
     input: ({ id, body }) => ({ ...body, webhookId: id, events: eventsOf(body.events) }),
     reply: webhookReply,
-    answer: ({ webhook }) => ({ webhook: webhookOf(webhook) }),
+    answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
   }),
   route('post', '/v1/webhooks/:id/rotate-secret', rpcs.rotateWebhookSecret, {
     summary: 'Make a new signing secret',
@@ -138,29 +133,13 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     bodyOptional: true,
     input: ({ id, body }) => ({ webhookId: id, effectiveIn: durationOf(body.effective_in) }),
     reply: secretRotatedReply,
-    answer: ({ webhook, secret, effectiveTime }) => ({
-      webhook: webhookOf(webhook),
+    answer: ({ webhook: there, secret, effectiveTime }) => ({
+      webhook: webhook.of(there),
       secret,
       effective_at: timeOf(effectiveTime),
     }),
   }),
 ]);
-
-/** A webhook as replies have it. */
-function webhookOf(message: Webhook | undefined): z.input<typeof webhook> {
-  const there = present(message);
-  return {
-    id: there.id,
-    url: there.url,
-    events: event.options.filter((name) => there.events.includes(registrableEvents[name])),
-    form_id: textOrNull(there.formId),
-    active: there.active,
-    created_at: timeOf(there.createTime),
-    disabled_at: timeOrNull(there.disableTime),
-    disabled_reason: textOrNull(there.disabledReason),
-    ...(there.traceparent && { traceparent: true as const }),
-  };
-}
 
 /** The event types of a body, as messages have them. */
 function eventsOf(names: readonly z.output<typeof event>[] | undefined): WebhookEvent[] {

@@ -1,19 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import type { Unread } from '../body/discard.ts';
-import { hasBody } from '../body/has-body.ts';
-import { readBody, readParts as receiveParts, UnreadError } from '../body/read-body.ts';
+import type { ConnectError } from '@connectrpc/connect';
+import type { FormDefinition } from '../../gen/headlessforms/v1/definition_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { bodyTooLarge, hasBody, readBody, readParts as receiveParts } from '../admission/read-body.ts';
+import { checkDefinition, type DefinitionOptions } from '../domain/definition/definition.ts';
+import { definitionToMessage } from '../domain/definition/definition-proto.ts';
+import { failed } from '../domain/errors/failure.ts';
 import type { Violation } from '../domain/errors/violations.ts';
-import { jsonExcess } from '../domain/json/json-nodes.ts';
-import { jsonProblems, MAX_DEPTH } from '../domain/json/well-formed.ts';
-import type { MessageLimits } from '../domain/limits/message-limits.ts';
-import { HttpError } from './errors.ts';
+import { jsonExcess, jsonProblems, MAX_DEPTH } from '../domain/json/json-problems.ts';
+import type { MessageLimits } from '../domain/limits/limits.ts';
 
 /**
  * Reads a JSON body. An empty one reads as `{}`, whatever its media type.
  *
- * `problems` is not empty if the value nests too deep to be processed; do not use `value` then. Throws an
- * `HttpError` if the body is too large, not JSON by its media type, or not JSON.
+ * `problems` is not empty if the value nests too deep to be processed; do not use `value` then. Throws a
+ * failure if the body is too large, not JSON by its media type, or not JSON.
  */
 export async function readJson(
   request: IncomingMessage,
@@ -23,71 +25,41 @@ export async function readJson(
   if (bytes.length === 0) return { value: {}, problems: [] };
   if (!isJson(request.headers['content-type'])) throw wrongMediaType('application/json');
   const excess = jsonExcess(bytes, { maxNodes, maxDepth: MAX_DEPTH });
-  if (excess === 'nodes') throw new HttpError('too_large', `The body holds more than ${maxNodes} values`);
+  if (excess === 'nodes') throw failed(Reason.TOO_LARGE, `The body holds more than ${maxNodes} values`);
   const value = parse(bytes);
   return { value, problems: excess === 'depth' ? jsonProblems(value, '') : [] };
 }
 
 /**
- * Reads a whole body of at most `limit` bytes. Throws an `HttpError` if it is larger or compressed,
+ * Reads a whole body of at most `limit` bytes. Throws a failure if it is larger or compressed,
  * and a `CutOff` if it ends early.
  */
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   if (!hasBody(request)) return Buffer.alloc(0);
   refuseEncoded(request);
-  const bytes = await readBody(request, limit);
-  if (typeof bytes === 'string') throw unreadable(bytes, limit);
-  return bytes;
+  return readBody(request, limit);
 }
 
 /**
- * The parts of a body as they arrive. Throws an `HttpError` if it is compressed or says that it is larger than
+ * The parts of a body as they arrive. Throws a failure if it is compressed or says that it is larger than
  * `limit` bytes, and a `CutOff` if it ends early.
  */
 export async function* readParts(request: IncomingMessage, limit: number): AsyncGenerator<Buffer> {
   refuseEncoded(request);
-  if (Number(request.headers['content-length']) > limit) throw tooLarge(limit);
-  try {
-    yield* receiveParts(request, PART_BYTES);
-  } catch (error) {
-    throw error instanceof UnreadError ? unreadable(error.reason, limit) : error;
-  }
+  if (Number(request.headers['content-length']) > limit) throw bodyTooLarge(limit);
+  yield* receiveParts(request, PART_BYTES);
 }
-
-/** The error of a body that could not be read. */
-function unreadable(reason: Unread, limit: number): Error {
-  switch (reason) {
-    case 'cut off':
-      return new CutOff();
-    case 'too large':
-      return tooLarge(limit);
-    case 'too slow':
-      return new HttpError('bad_request', 'The request took too long to arrive');
-    case 'over budget':
-      return new HttpError('unavailable', 'Too many requests are arriving at once; try again soon');
-    default:
-      return reason satisfies never;
-  }
-}
-
-/** The error of a body that is larger than `limit` bytes. */
-export function tooLarge(limit: number): HttpError {
-  return new HttpError('too_large', `The body is larger than ${limit} bytes`);
-}
-
-/** The sender closed the connection before the end of the body, so that nobody reads an answer. */
-export class CutOff extends Error {}
 
 /** The error of a body of another media type. */
-function wrongMediaType(...expected: string[]): HttpError {
-  return new HttpError('media_type', `Expected a body of the media type ${expected.join(' or ')}`);
+function wrongMediaType(...expected: string[]): ConnectError {
+  return failed(Reason.MEDIA_TYPE, `Expected a body of the media type ${expected.join(' or ')}`);
 }
 
 /** Refuses compressed bodies. */
 export function refuseEncoded(request: IncomingMessage): void {
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding.toLowerCase() === 'identity') return;
-  throw new HttpError('media_type', 'Expected a body without Content-Encoding');
+  throw failed(Reason.MEDIA_TYPE, 'Expected a body without Content-Encoding');
 }
 
 /** The media type without its parameters, in lower case; empty if there is none. */
@@ -104,12 +76,12 @@ function isJson(contentType: string | undefined): boolean {
 }
 
 function parse(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) throw new HttpError('bad_request', 'The body is not UTF-8');
+  if (!isUtf8(bytes)) throw failed(Reason.BAD_REQUEST, 'The body is not UTF-8');
   const text = bytes.toString('utf8');
   try {
     return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
   } catch (error) {
-    throw new HttpError('bad_request', `The body is not JSON${placeOf(error)}`);
+    throw failed(Reason.BAD_REQUEST, `The body is not JSON${placeOf(error)}`);
   }
 }
 
@@ -121,9 +93,25 @@ function placeOf(error: unknown): string {
   return line === undefined ? '' : `: see line ${line}, column ${column}`;
 }
 
+/**
+ * Checks a form definition before it becomes a message, which can't carry unknown properties and wrong types.
+ *
+ * The service checks it again and decides who has no key.
+ */
+export function readDefinition(raw: unknown, options: DefinitionOptions): ReadDefinition {
+  const checked = checkDefinition(raw, options);
+  if (!checked.ok) return checked;
+  const message = definitionToMessage(checked.definition);
+  const channel = message.delivery?.channel;
+  if (channel?.case === 'webhook') channel.value.secret = checked.deliverySecret ?? '';
+  return { ok: true, value: message };
+}
+
 /** What Node keeps of a body that nobody reads, which is all that is in memory of one whose parts are stored. */
 const PART_BYTES = 64 * 1024;
 
 const BYTE_ORDER_MARK = '\uFEFF';
 
 export type JsonBody = { value: unknown; problems: Violation[] };
+
+type ReadDefinition = { ok: true; value: FormDefinition } | { ok: false; violations: readonly Violation[] };

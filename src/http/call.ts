@@ -1,37 +1,132 @@
 import type {
   DescMessage,
+  DescMethod,
   DescMethodClientStreaming,
   DescMethodServerStreaming,
   DescMethodUnary,
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import { type CallOptions, Code, ConnectError, type Transport } from '@connectrpc/connect';
+import { Code, ConnectError, type ContextValues, type Transport } from '@connectrpc/connect';
 import type { Request, Response } from 'express';
-import { hasBody } from '../body/has-body.ts';
+import { hasBody, setKnownCaller } from '../admission/read-body.ts';
 import { requestIdFrom } from '../domain/ids.ts';
-import { accessValuesOf } from '../telemetry/access-log.ts';
+import { callerIfAny, contextOf } from '../rpc/context.ts';
+import { accessLineOf } from '../telemetry/access-log.ts';
+import { passedBack, toRestFailure } from './errors.ts';
 
 /**
- * Calls RPCs on behalf of an HTTP request, with the options of `callOptions`; of a page whose reader is signed in, with
- * their credential. Throws the `ConnectError` of a failed call.
+ * Calls RPCs on behalf of one HTTP request; of a page whose reader is signed in, with their credential. A call throws
+ * its failure with the paths of the request. The headers that an RPC answers with and that callers may see go onto the
+ * reply.
+ *
+ * All calls begin with the same header and context values, so the request is identified once, and counts once against
+ * each limit. Its properties are functions of their own for those who take them apart.
  */
-export function callsFor(
-  transport: Transport,
-  request: Request,
-  response: Response,
-  from: Source,
-  credential?: string,
-): Call {
-  let options: HttpCallOptions | undefined;
-  return (method, input, { continued = false, waits = false } = {}) => {
-    options ??= callOptions(request, response, from, credential);
-    const headers = continued ? { ...options.headers, ...continuation } : options.headers;
-    const signal = waits ? signalOfEnd(response) : undefined;
-    // Not async, and with a function from elsewhere: calls that wait would keep all of this.
-    const reply = transport.unary(method, signal, undefined, headers, input, options.contextValues);
-    return reply.then(messageFor(response));
-  };
+export class RpcClient {
+  readonly request: Request;
+  readonly response: Response;
+  readonly #transport: Transport;
+  readonly #from: Source;
+  readonly #credential: string | undefined;
+  #start: CallStart | undefined;
+  #isAsked = false;
+
+  constructor(transport: Transport, { request, response }: Requested, from: Source, credential?: string) {
+    this.request = request;
+    this.response = response;
+    this.#transport = transport;
+    this.#from = from;
+    this.#credential = credential;
+  }
+
+  /** Calls one RPC with one message. */
+  get call(): Call {
+    return (method, input, { waits = false } = {}) => {
+      const { header, values } = this.begin();
+      const signal = waits ? signalOfEnd(this.response) : undefined;
+      // Not async, and with a function from elsewhere: calls that wait would keep all of this.
+      const reply = this.#transport.unary(method, signal, undefined, header, input, values);
+      return reply.then(messageFor(this.response), refused);
+    };
+  }
+
+  /** Calls one RPC with a stream of messages. What `inputs` throws, such as a `CutOff`, is thrown as it is. */
+  get stream(): Stream {
+    return async (method, inputs) => {
+      const { header, values } = this.begin();
+      let broken: unknown;
+      async function* guarded(): typeof inputs {
+        try {
+          yield* inputs;
+        } catch (error) {
+          broken = error;
+          throw new ConnectError("The request can't be read to its end", Code.Canceled);
+        }
+      }
+      try {
+        const reply = await this.#transport.stream(method, undefined, undefined, header, guarded(), values);
+        passBack(reply.header, this.response);
+        for await (const message of reply.message) return message;
+        throw new ConnectError(`${method.name} sent no answer`, Code.Internal);
+      } catch (error) {
+        throw broken ?? toRestFailure(error);
+      }
+    };
+  }
+
+  /** Calls one RPC that answers with a stream. The call ends when nobody reads its answer any more. */
+  get receive(): Receive {
+    return (method, input) => this.#receive(method, input);
+  }
+
+  async *#receive<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodServerStreaming<I, O>,
+    input: MessageInitShape<I>,
+  ): AsyncGenerator<MessageShape<O>> {
+    const { header, values } = this.begin();
+    const signal = signalOfEnd(this.response);
+    async function* message() {
+      yield input;
+    }
+    try {
+      const reply = await this.#transport.stream(method, signal, undefined, header, message(), values);
+      passBack(reply.header, this.response);
+      yield* reply.message;
+    } catch (error) {
+      throw toRestFailure(error);
+    }
+  }
+
+  /**
+   * Asks whether a call would be refused before its service sees it. Whoever has called anything before has been asked.
+   */
+  protected async ask(ask: Admit, method: DescMethod, formId: string): Promise<void> {
+    if (this.#isAsked) return;
+    const { header, values } = this.begin();
+    passBack(await ask(method, header, values, formId).catch(refused), this.response);
+    this.#trustBody();
+  }
+
+  /** Finds out whose key the request has, before it is known what it calls. */
+  async identify<Caller>(find: (header: Headers, values: ContextValues) => Promise<Caller>): Promise<Caller> {
+    const { header, values } = this.begin();
+    const caller = await find(header, values);
+    this.#trustBody();
+    return caller;
+  }
+
+  /** The body of a caller with a key does not count as that of a stranger. */
+  #trustBody(): void {
+    if (callerIfAny(this.begin())?.keyId !== undefined) setKnownCaller(this.request);
+  }
+
+  /** What every call begins with: what an RPC gets of the request beside its message. */
+  begin(): CallStart {
+    this.#isAsked = true;
+    this.#start ??= startOf(this.request, this.#from, this.#credential);
+    return this.#start;
+  }
 }
 
 /** Takes the message from a reply, and passes its headers back. */
@@ -42,54 +137,8 @@ function messageFor(response: Response) {
   };
 }
 
-/**
- * As `callsFor`, for RPCs that take a stream of messages and answer with one. What `inputs` throws, such as a
- * `CutOff`, is thrown as it is.
- */
-export function streamsFor(transport: Transport, request: Request, response: Response, from: Source): Stream {
-  return async (method, inputs) => {
-    const options = callOptions(request, response, from);
-    let broken: unknown;
-    async function* guarded(): typeof inputs {
-      try {
-        yield* inputs;
-      } catch (error) {
-        broken = error;
-        throw new ConnectError("The request can't be read to its end", Code.Canceled);
-      }
-    }
-    try {
-      const { headers, contextValues } = options;
-      const reply = await transport.stream(method, undefined, undefined, headers, guarded(), contextValues);
-      options.onHeader(reply.header);
-      for await (const message of reply.message) return message;
-      throw new ConnectError(`${method.name} sent no answer`, Code.Internal);
-    } catch (error) {
-      throw broken ?? error;
-    }
-  };
-}
-
-/**
- * As `callsFor`, for RPCs that answer with a stream. The call ends when nobody reads its answer any more.
- */
-export function receivesFor(
-  transport: Transport,
-  request: Request,
-  response: Response,
-  from: Source,
-  credential?: string,
-): Receive {
-  return async function* received(method, input) {
-    const signal = signalOfEnd(response);
-    const { headers, onHeader, contextValues } = callOptions(request, response, from, credential);
-    async function* message() {
-      yield input;
-    }
-    const reply = await transport.stream(method, signal, undefined, headers, message(), contextValues);
-    onHeader(reply.header);
-    yield* reply.message;
-  };
+function refused(error: unknown): never {
+  throw toRestFailure(error);
 }
 
 /** Aborted when the client goes before its answer is complete. */
@@ -102,33 +151,24 @@ function signalOfEnd(response: Response): AbortSignal {
   return gone.signal;
 }
 
-/**
- * What an RPC gets of an HTTP request beside its message: the client's address, the request id, and of an API
- * call the credentials. The headers that the RPC answers with and that callers may see go onto the reply.
- */
-export function callOptions(
-  request: Request,
-  response: Response,
-  from: Source,
-  credential?: string,
-): HttpCallOptions {
-  const headers: Record<string, string> = { 'x-request-id': requestIdOf(request) };
-  if (credential !== undefined) headers.authorization = `Bearer ${credential}`;
+/** The client's address and host, the request id, and of an API call the credentials. */
+function startOf(request: Request, from: Source, credential: string | undefined): CallStart {
+  const header = new Headers({ 'x-request-id': requestIdOf(request) });
+  if (credential !== undefined) header.set('authorization', `Bearer ${credential}`);
   for (const name of passedOn[from]) {
     const value = request.headers[name];
-    if (typeof value === 'string') headers[name] = value;
+    if (typeof value === 'string') header.set(name, value);
   }
+  const isManagement = from === 'management';
   // Services tell a body without a media type by an empty one.
-  if (from === 'management' && hasBody(request)) headers['content-type'] ??= '';
-  // The one address that Express found behind the trusted proxies, never the header as it came.
-  const { ip } = request;
-  if (ip !== undefined) headers['x-forwarded-for'] = ip;
-  const contextValues = accessValuesOf(request);
-  return {
-    headers,
-    ...(contextValues !== undefined && { contextValues }),
-    onHeader: (received) => passBack(received, response),
-  };
+  if (isManagement && hasBody(request) && !header.has('content-type')) header.set('content-type', '');
+  const values = contextOf({
+    // The one address that Express found behind the trusted proxies, never the header as it came.
+    clientAddress: request.ip ?? 'unknown',
+    host: isManagement ? request.headers.host : undefined,
+    line: accessLineOf(request),
+  });
+  return { header, values };
 }
 
 /** The id of a request in all logs. It is kept in the request's header, so that every reader gets the same. */
@@ -138,9 +178,6 @@ export function requestIdOf({ headers }: Request): string {
   return id;
 }
 
-/** Marks a call that goes on with what another call of the same request began: the two count as one. */
-const continuation = { 'x-continuation': 'true' };
-
 const ofApi = ['authorization', 'origin', 'referer', 'accept-language'] as const;
 
 /**
@@ -149,14 +186,13 @@ const ofApi = ['authorization', 'origin', 'referer', 'accept-language'] as const
  */
 const passedOn = {
   api: ofApi,
-  management: [...ofApi, 'host', 'sec-fetch-site', 'content-type'],
+  management: [...ofApi, 'sec-fetch-site', 'content-type'],
   page: ['accept-language'],
 } as const satisfies Record<string, readonly string[]>;
 
-/** The response headers of an RPC that go on to the HTTP reply. */
-export const passedBack = ['ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate'] as const;
-
 function passBack(received: Headers, response: Response): void {
+  // A list goes on after its reply has begun.
+  if (response.headersSent) return;
   for (const name of passedBack) {
     const value = received.get(name);
     if (value !== null) response.setHeader(name, value);
@@ -166,14 +202,11 @@ function passBack(received: Headers, response: Response): void {
 /** Whether a request came to a tier of the documented interface or to a page. */
 type Source = keyof typeof passedOn;
 
-/**
- * Calls one RPC with one message. `continued`: it counts as one call with the one before. `waits`: it may take long
- * on purpose, and ends when the client goes.
- */
+/** Calls one RPC with one message. `waits`: it may take long on purpose, and ends when the client goes. */
 export type Call = <I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   input: MessageInitShape<I>,
-  options?: { continued?: boolean; waits?: boolean },
+  options?: { waits?: boolean },
 ) => Promise<MessageShape<O>>;
 
 /** Calls one RPC with a stream of messages. */
@@ -188,5 +221,17 @@ export type Receive = <I extends DescMessage, O extends DescMessage>(
   input: MessageInitShape<I>,
 ) => AsyncGenerator<MessageShape<O>>;
 
-type HttpCallOptions = Required<Pick<CallOptions, 'onHeader'>> &
-  Pick<CallOptions, 'contextValues'> & { headers: Record<string, string> };
+type Requested = { request: Request; response: Response };
+
+type CallStart = { header: Headers; values: ContextValues };
+
+/**
+ * Throws what refuses a call before its service sees it: authentication, authorization and rate limits. The headers
+ * say what is left of these.
+ */
+export type Admit = (
+  method: DescMethod,
+  header: Headers,
+  values: ContextValues,
+  formId: string,
+) => Promise<Headers>;

@@ -1,155 +1,76 @@
-import { Code, ConnectError } from '@connectrpc/connect';
-import { FailureSchema, type NextCall, Reason, ReasonSchema } from '../../gen/forms/v1/errors_pb.js';
-import { isRetryable, nextCallAfter } from '../domain/errors/next-call.ts';
-import { withReceived } from '../domain/errors/received.ts';
-import { violationFromMessage } from '../domain/errors/violation-message.ts';
-import { summarize } from '../domain/errors/violations.ts';
-import { passedBack } from './call.ts';
-import { type NextCallName, nextCallNamed, nextInWords } from './next-call.ts';
-import { restPathOf } from './rest-path.ts';
-
-/** The documented table of errors: the status of each reason. */
-const statuses = {
-  bad_request: 400,
-  missing_key: 401,
-  invalid_key: 401,
-  insufficient_scope: 401,
-  invalid_token: 401,
-  token_used: 401,
-  origin_not_allowed: 401,
-  not_found: 404,
-  method: 404,
-  conflict: 409,
-  expired: 410,
-  cancelled: 410,
-  closed: 410,
-  archived: 410,
-  deleted: 410,
-  too_large: 413,
-  media_type: 415,
-  invalid: 422,
-  rate_limited: 429,
-  internal: 500,
-  unavailable: 503,
-} as const;
-
-/** Every reason, in the order of the table. */
-export const errorReasons = Object.keys(statuses);
+import { ConnectError } from '@connectrpc/connect';
+import { z } from 'zod';
+import { type Failure, NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { jsonPathOf } from '../domain/definition/definition-path.ts';
+import {
+  type FailureReason,
+  failed,
+  failureOf,
+  failures,
+  nameOf,
+  type ReasonName,
+  reasonOf,
+  refailed,
+  withFailure,
+} from '../domain/errors/failure.ts';
+import { withReceived } from '../domain/errors/rejected-values.ts';
+import { violationFromMessage } from '../domain/errors/violation-proto.ts';
+import { summarize, type Violation, violationCodes } from '../domain/errors/violations.ts';
 
 /**
- * A refused or failed request, as its caller sees it: one row of the documented table of errors.
- *
- * `headers` go onto the reply; 429 and 503 always have `Retry-After`. `cause` is a fault that was not logged yet;
- * it is never sent.
- */
-export class HttpError extends Error {
-  readonly reason: ErrorReason;
-  readonly status: number;
-  readonly details: readonly ErrorDetail[];
-  readonly headers: Readonly<Record<string, string>>;
-  /** The submission that a session already has; empty for every other error. */
-  readonly submissionId: string;
-  /** Whether the same request can succeed later without any change. */
-  readonly retryable: boolean;
-  readonly nextCall: NextCallName;
-
-  constructor(reason: ErrorReason, message: string, options: ErrorOptions = {}) {
-    super(message, { cause: options.cause });
-    this.reason = reason;
-    this.status = statuses[reason];
-    this.details = options.details ?? [];
-    const wait = this.status === 429 || this.status === 503 ? { 'retry-after': '1' } : {};
-    this.headers = { ...wait, ...options.headers };
-    this.submissionId = options.submissionId ?? '';
-    const number = reasonNumbers.get(reason) ?? Reason.INTERNAL;
-    const { details: violations, submissionId } = this;
-    this.retryable = isRetryable(number);
-    this.nextCall = nextCallNamed(options.nextCall ?? nextCallAfter(number, { violations, submissionId }));
-  }
-
-  /** When to send the request again, in seconds; undefined where that does not help. */
-  get retryAfter(): number | undefined {
-    const seconds = Number(this.headers['retry-after']);
-    return this.retryable && seconds > 0 ? seconds : undefined;
-  }
-
-  /** The documented body of the reply. */
-  get body(): ErrorBody {
-    const { reason, status, message, details, submissionId, retryable, retryAfter, nextCall } = this;
-    return {
-      error: {
-        code: codeOf(status),
-        message,
-        details: details.map(({ path, code, message, received }) => ({
-          path,
-          code,
-          message,
-          ...(received !== undefined && { received }),
-        })),
-        reason,
-        ...(submissionId !== '' && { submission_id: submissionId }),
-        retryable,
-        ...(retryAfter !== undefined && { retry_after: retryAfter }),
-        next_call: nextCall,
-        next: nextInWords[nextCall],
-      },
-    };
-  }
-}
-
-/**
- * The error of a body that can be read but does not fit, or of a query (`bad_request`), with all problems and what
+ * The error of a body that can be read but does not fit, or of a query (`BAD_REQUEST`), with all problems and what
  * came of `input` at their places.
  */
 export function contentError(
-  details: readonly ErrorDetail[],
+  violations: readonly Violation[],
   input: unknown,
-  reason: ErrorReason = 'invalid',
-): HttpError {
-  return new HttpError(reason, summarize(details), { details: withReceived(details, input) });
+  reason: FailureReason = Reason.INVALID,
+): ConnectError {
+  return failed(reason, summarize(violations), { violations: withReceived(violations, input) });
 }
 
-/** The error for whatever was thrown: the failure of a call, or a fault of this process. */
-export function httpErrorOf(error: unknown): HttpError {
-  if (error instanceof HttpError) return error;
-  if (error instanceof ConnectError) return ofFailure(error);
-  if (error instanceof URIError) return new HttpError('bad_request', 'The path is not correctly encoded');
-  return new HttpError('internal', INTERNAL, { cause: error });
+/**
+ * The documented error for whatever was thrown: a failure whose paths are those of the request, as `toRestFailure`
+ * makes them, or a fault of this process.
+ */
+export function restErrorOf(error: unknown): RestError {
+  if (error instanceof URIError) return restErrorOf(failed(Reason.BAD_REQUEST, UNDECODABLE));
+  const failure = failureOf(error);
+  if (error instanceof ConnectError && failure !== undefined) return ofFailure(error, failure);
+  return { ...restErrorOf(failed(Reason.INTERNAL, 'Internal error')), fault: error };
 }
 
-const INTERNAL = 'Internal error';
+const UNDECODABLE = 'The path is not correctly encoded';
 
-function ofFailure(error: ConnectError): HttpError {
-  const failure = error.findDetails(FailureSchema)[0];
+function ofFailure(error: ConnectError, failure: Failure): RestError {
+  const reason = reasonOf(error);
+  const { submissionId, violations } = failure;
+  const [, status, usualNext] = failures[reason];
+  const retryable = usualNext === NextCall.SAME;
   const headers = headersOf(error.metadata);
-  if (failure === undefined) {
-    const bare = bareFailures[error.code];
-    if (bare === undefined) return new HttpError('internal', INTERNAL, { headers, cause: error });
-    return new HttpError(bare.reason, bare.message, { headers: { ...bare.headers, ...headers } });
-  }
-  const details = failure.violations.map((message) => {
-    const violation = violationFromMessage(message);
-    return { ...violation, path: restPathOf(violation.path) };
-  });
-  const message = details.length > 0 ? summarize(details) : error.rawMessage;
-  const { submissionId, nextCall } = failure;
-  return new HttpError(reasonOf(failure.reason), message, { details, headers, submissionId, nextCall });
+  const seconds = Number(headers['retry-after']);
+  const details = violations.map(violationFromMessage);
+  const nextCall = nextCallNamed(failure.nextCall);
+  return {
+    status,
+    headers,
+    reason: nameOf(reason),
+    details,
+    body: {
+      error: {
+        code: codeOf(status),
+        message: error.rawMessage,
+        details,
+        reason: nameOf(reason),
+        ...(submissionId !== '' && { submission_id: submissionId }),
+        retryable,
+        ...(retryable && seconds > 0 && { retry_after: seconds }),
+        next_call: nextCall,
+        next: nextInWords[nextCall],
+      },
+    },
+  };
 }
-
-/** The name of a failed call's reason in lower case. An unknown one, of a newer service, is `internal`. */
-function reasonOf(reason: Reason): ErrorReason {
-  const name = Reason[reason]?.toLowerCase() ?? '';
-  return isErrorReason(name) ? name : 'internal';
-}
-
-function isErrorReason(name: string): name is ErrorReason {
-  return Object.hasOwn(statuses, name);
-}
-
-/** The number of each reason in failures of RPCs. */
-const reasonNumbers: ReadonlyMap<string, Reason> = new Map(
-  ReasonSchema.values.map(({ localName, number }) => [localName.toLowerCase(), number]),
-);
 
 function headersOf(metadata: Headers): Record<string, string> {
   const headers: Record<string, string> = {};
@@ -160,63 +81,150 @@ function headersOf(metadata: Headers): Record<string, string> {
   return headers;
 }
 
-const unreadable: BareFailure = { reason: 'bad_request', message: "The request can't be read" };
-const notAllowed: BareFailure = {
-  reason: 'invalid_key',
-  message: 'The call is not allowed',
-  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-};
-const unavailable: BareFailure = {
-  reason: 'unavailable',
-  message: 'The service is not available just now',
-};
-
-/** The errors for failures without a detail, which a transport or a proxy made: their messages are not for callers. */
-const bareFailures: Partial<Record<Code, BareFailure>> = {
-  [Code.InvalidArgument]: unreadable,
-  [Code.OutOfRange]: unreadable,
-  [Code.Unauthenticated]: notAllowed,
-  [Code.PermissionDenied]: notAllowed,
-  [Code.NotFound]: { reason: 'not_found', message: 'There is no such thing' },
-  [Code.ResourceExhausted]: { reason: 'too_large', message: 'The request is too large' },
-  [Code.Unavailable]: unavailable,
-  [Code.DeadlineExceeded]: unavailable,
-};
+/** The response headers of an RPC that go on to the HTTP reply. */
+export const passedBack = ['ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate'] as const;
 
 /** One of the contract's four codes, by the status. */
-function codeOf(status: number): ErrorBody['error']['code'] {
+function codeOf(status: number): (typeof codes)[number] {
   if (status === 401) return 'unauthorized';
   if (status === 404) return 'not_found';
   return status >= 500 ? 'internal_error' : 'validation_failed';
 }
 
-/** The finer word beside the contract's four codes. */
-export type ErrorReason = keyof typeof statuses;
-
-/** One refused value, as the contract's `error.details` lists it. */
-export type ErrorDetail = { path: string; code: string; message: string; received?: string };
-
-type ErrorBody = {
-  error: {
-    code: 'validation_failed' | 'unauthorized' | 'not_found' | 'internal_error';
-    message: string;
-    details: readonly ErrorDetail[];
-    reason: ErrorReason;
-    submission_id?: string;
-    retryable: boolean;
-    retry_after?: number;
-    next_call: NextCallName;
-    next: string;
-  };
+/** A refused or failed request as its caller sees it: one row of the documented table of errors. */
+export type RestError = {
+  status: number;
+  /** Of the reply. 429 and 503 always have `Retry-After`. */
+  headers: Record<string, string>;
+  reason: ReasonName;
+  details: readonly Violation[];
+  body: ErrorBody;
+  /** A fault that was not logged yet. It is never sent. */
+  fault?: unknown;
 };
 
-type BareFailure = { reason: ErrorReason; message: string; headers?: Record<string, string> };
+type ErrorBody = z.input<typeof errorBody>;
 
-type ErrorOptions = {
-  details?: readonly ErrorDetail[];
-  headers?: Readonly<Record<string, string>>;
-  submissionId?: string;
-  /** Instead of the one that the other facts imply. */
-  nextCall?: NextCall;
-  cause?: unknown;
-};
+/**
+ * The failure of an RPC as that of the REST request that made the call: with the paths of the request's own values,
+ * and where a transport or a proxy made the error without its words, which are not for callers. What is no failure
+ * of the call, but a fault, stays as it is.
+ */
+export function toRestFailure(error: unknown): unknown {
+  if (!(error instanceof ConnectError)) return error;
+  const failure = failureOf(error);
+  if (failure !== undefined) return withPaths(error, restPathOf);
+  const complete = withFailure(error);
+  const known = failureOf(complete);
+  const [, , , sentence] = failures[reasonOf(complete)];
+  return known === undefined || sentence === undefined
+    ? error
+    : refailed(complete, known, { message: sentence });
+}
+
+/** The same error with other paths of its violations. */
+export function withPaths(error: unknown, pathFrom: (path: string) => string): unknown {
+  const failure = failureOf(error);
+  if (!(error instanceof ConnectError) || failure === undefined || failure.violations.length === 0)
+    return error;
+  const violations = failure.violations.map((violation) => ({
+    ...violation,
+    path: pathFrom(violation.path),
+  }));
+  const message = summarize(violations);
+  return refailed(error, { ...failure, violations }, { message });
+}
+
+/**
+ * The path of a refused value as a REST caller wrote it, from the path of the RPC's field: `definition.slug` is
+ * `slug` in the body, `page_size` is the parameter `limit`, and the second of several events is `events.1`.
+ *
+ * Answers, prefill and metadata have the same paths in both: they are JSON in both.
+ */
+function restPathOf(fieldPath: string): string {
+  const [, name = '', rest = ''] = /^([^.[]*)(.*)$/s.exec(fieldPath) ?? [];
+  if (jsonFields.has(name)) return fieldPath;
+  return jsonPathOf(fieldPath) ?? `${restNames.get(name) ?? name}${rest.replaceAll(/\[(\d+)\]/g, '.$1')}`;
+}
+
+/** The fields whose content is JSON that a caller made up, keys included. */
+const jsonFields = new Set(['answers', 'prefill', 'metadata']);
+
+/** The parameters, headers and parts of REST that have another name than the field that they become. */
+const restNames = new Map([
+  ['page_size', 'limit'],
+  ['page_token', 'cursor'],
+  ['skip', 'offset'],
+  ['timeout', 'wait'],
+  ['activation_token', 'token'],
+  ['idempotency_key', 'Idempotency-Key'],
+  ['field_id', 'field'],
+  ['content', 'file'],
+]);
+
+/** What to call after a failure, for callers of REST, by the name of the call. */
+export const nextInWords = {
+  none: 'No request helps: tell whoever asked for it what the message says.',
+  same: 'Wait retry_after seconds, then send the same request again; with its Idempotency-Key nothing is made twice.',
+  corrected: 'Put right what details or the message name, then send the request again.',
+  with_key:
+    'Ask the owner of the service for a key that may do this: POST /v1/keys or `npm run cli -- admin keys create` makes one.',
+  list: 'Check the id: GET /v1/forms lists the forms, and POST /api/forms/:id/activate publishes a draft.',
+  read: 'Read what is there already, such as by GET /v1/sessions/:id or GET /v1/forms/:id.',
+  get_submission: 'Read the submission that is there already: GET /v1/submissions/:id with submission_id.',
+  create_session:
+    'Open a session for a person: POST /v1/forms/:id/sessions, with the answers that are known as prefill.',
+  activate_form:
+    'Publish the draft: POST /api/forms/:id/activate with the token and the address of its owner.',
+  create_form: 'Make a form with another token: POST /api/forms/create.',
+} satisfies Record<NextCallName, string>;
+
+/** The name of a next call. An unknown one, of a newer service, is `none`. */
+function nextCallNamed(number: NextCall): NextCallName {
+  const name = NextCall[number]?.toLowerCase() ?? '';
+  return isNextCall(name) ? name : 'none';
+}
+
+function isNextCall(name: string): name is NextCallName {
+  return Object.hasOwn(nextInWords, name);
+}
+
+const codes = ['validation_failed', 'not_found', 'unauthorized', 'internal_error'] as const;
+
+/** The body of every error. */
+export const errorBody = z
+  .object({
+    error: z.object({
+      code: z.enum(codes),
+      message: z.string(),
+      details: z.array(
+        z.object({
+          path: z.string().describe('A dotted path into the input, such as `fields.0.id`.'),
+          code: z.enum(violationCodes),
+          message: z.string().describe('What was expected.'),
+          received: z
+            .string()
+            .exactOptional()
+            .describe(
+              'What came: a number, a text or the like as JSON, cut to a readable length; of lists and objects, and of ' +
+                'what may be a secret, the type alone. Absent if nothing came.',
+            ),
+        }),
+      ),
+      reason: z
+        .enum(Object.keys(failures).map((reason) => nameOf(Number(reason))))
+        .describe('The finer word beside the code.'),
+      submission_id: z.string().exactOptional().describe('The submission that a session already has.'),
+      retryable: z.boolean().describe('Whether the same request can succeed later without any change.'),
+      retry_after: z
+        .number()
+        .exactOptional()
+        .meta({ type: 'integer', minimum: 1, description: 'When to send it again, in seconds.' }),
+      next_call: z.enum(Object.keys(nextInWords).filter(isNextCall)).describe('What to call next.'),
+      next: z.string().describe('The same in words.'),
+    }),
+  })
+  .meta({ id: 'Error' });
+
+/** The names of what to call next: those of the proto in lower case. */
+type NextCallName = Exclude<Lowercase<keyof typeof NextCall>, 'unspecified'>;

@@ -1,10 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ConnectError } from '@connectrpc/connect';
 import { Busboy, type BusboyFileStream, type BusboyInstance } from '@fastify/busboy';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import type { UploadFileRequestSchema } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { bodyTooLarge, CutOff } from '../admission/read-body.ts';
+import { failed } from '../domain/errors/failure.ts';
 import { MAX_FILE_BYTES } from '../domain/fields/file.ts';
-import { MAX_MESSAGE_BYTES } from '../domain/limits/message-limits.ts';
-import { CutOff, mediaTypeOf, readBytes, readParts, refuseEncoded, tooLarge } from './body.ts';
-import { HttpError } from './errors.ts';
+import { MAX_MESSAGE_BYTES } from '../domain/limits/limits.ts';
+import { mediaTypeOf, readBytes, readParts, refuseEncoded } from './body.ts';
 
 /** The media types of an HTML form's post. */
 export const formTypes = ['application/x-www-form-urlencoded', 'multipart/form-data'] as const;
@@ -20,7 +25,7 @@ export function isFormPost(request: IncomingMessage): boolean {
  * reads as urlencoded.
  *
  * `takeFile` gets each file as it arrives, one after the other; what it returns becomes a value of the input,
- * and what it leaves of the file is dropped. An empty file input is ignored. Throws an `HttpError` if the body
+ * and what it leaves of the file is dropped. An empty file input is ignored. Throws a failure if the body
  * can't be read or is too large, and a `CutOff` if it ends early.
  */
 export async function readForm(request: IncomingMessage, takeFile: TakeFile): Promise<FormInputs> {
@@ -37,13 +42,19 @@ export async function readForm(request: IncomingMessage, takeFile: TakeFile): Pr
     const text = (await readBytes(request, MAX_MESSAGE_BYTES)).toString('utf8');
     // An HTML form's post would have the brace encoded.
     if (text.trimStart().startsWith('{')) {
-      throw new HttpError('media_type', 'JSON needs the header Content-Type: application/json');
+      throw failed(Reason.MEDIA_TYPE, 'JSON needs the header Content-Type: application/json');
     }
     for (const [name, value] of new URLSearchParams(text)) add(name, value);
   } else {
-    throw new HttpError('media_type', 'Expected the post of an HTML form');
+    throw failed(Reason.MEDIA_TYPE, 'Expected the post of an HTML form');
   }
   return inputs;
+}
+
+/** What `UploadFile` gets: what the file is, and then its content as it arrives. */
+export async function* fileParts(first: FilePart, content: AsyncIterable<Buffer>): AsyncGenerator<FilePart> {
+  yield first;
+  for await (const part of content) yield { content: part };
 }
 
 /** Ignores the files of a form's post. */
@@ -63,7 +74,7 @@ async function readMultipart(
 
   parser.on('field', (name, value, nameCut, valueCut) => {
     textBytes += name.length + value.length;
-    if (nameCut || valueCut || textBytes > MAX_MESSAGE_BYTES) reject(tooLarge(MAX_MESSAGE_BYTES));
+    if (nameCut || valueCut || textBytes > MAX_MESSAGE_BYTES) reject(bodyTooLarge(MAX_MESSAGE_BYTES));
     else add(name, value);
   });
   parser.on('file', (name, stream, filename) => {
@@ -82,7 +93,7 @@ async function readMultipart(
     files.catch(reject);
   });
   for (const limit of ['partsLimit', 'filesLimit', 'fieldsLimit'] as const) {
-    parser.on(limit, () => reject(new HttpError('too_large', 'The form has too many inputs')));
+    parser.on(limit, () => reject(failed(Reason.TOO_LARGE, 'The form has too many inputs')));
   }
   parser.once('error', () => reject(notMultipart()));
   parser.once('finish', () => void files.then(resolve, reject));
@@ -106,8 +117,8 @@ function parserOf(request: IncomingMessage): BusboyInstance {
   }
 }
 
-function notMultipart(): HttpError {
-  return new HttpError('bad_request', 'The body is not multipart/form-data');
+function notMultipart(): ConnectError {
+  return failed(Reason.BAD_REQUEST, 'The body is not multipart/form-data');
 }
 
 async function* partsFrom(
@@ -143,3 +154,5 @@ export type ReceivedFile = { name: string; filename: string; content: AsyncGener
 
 /** `before` has the inputs that came before the file, and perhaps some that came after it. */
 type TakeFile = (file: ReceivedFile, before: FormInputs) => Promise<string | undefined>;
+
+export type FilePart = MessageInitShape<typeof UploadFileRequestSchema>;

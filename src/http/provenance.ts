@@ -1,36 +1,47 @@
-import { AnswerChannel, type AnswerOrigin, type Submission } from '../../gen/forms/v1/submissions_pb.js';
+import { z } from 'zod';
+import {
+  AnswerChannel,
+  type AnswerOrigin,
+  type Submission,
+} from '../../gen/headlessforms/v1/submissions_pb.js';
 import { answerChannels } from '../domain/answers/provenance.ts';
-import { timeOf } from './values.ts';
+import { enumValue, timeOf, timeReply } from './shape.ts';
 
-/** Where answers come from, as the property of a reply; none if nothing is known of it. */
-export function provenanceOf(message: Pick<Submission, 'provenance'>): {
-  provenance?: Record<string, Origin>;
-} {
-  const entries = Object.entries(message.provenance);
-  if (entries.length === 0) return {};
-  const known = new Map<AnswerOrigin, Origin>();
-  for (const [, origin] of entries) if (!known.has(origin)) known.set(origin, originOf(origin));
-  return {
-    provenance: Object.fromEntries(
-      entries.map(([id, origin]) => [id, known.get(origin) ?? originOf(origin)]),
-    ),
-  };
+const origin = z
+  .object({
+    by: z
+      .enum(answerChannels)
+      .describe(
+        '`human`: from the hosted page, where whoever holds the link can answer. `api`: by a call or an HTML form. ' +
+          '`prefill`: left as it was. `default`: the field’s.',
+      ),
+    at: timeReply,
+    key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
+  })
+  .meta({ id: 'AnswerOrigin' });
+
+/** Where answers come from, as replies have it, by field id. */
+export const provenance = z.record(z.string(), origin);
+
+/** Where the answers of a message come from; undefined if nothing is known of it. */
+export function readProvenance({ provenance: origins }: Pick<Submission, 'provenance'>) {
+  let last: AnswerOrigin | undefined;
+  let reply: z.input<typeof origin> | undefined;
+  const entries = Object.entries(origins).map(([id, each]) => {
+    // Answers that came together share an origin.
+    if (reply === undefined || each !== last) reply = originOf(each);
+    last = each;
+    return [id, reply] as const;
+  });
+  return reply && Object.fromEntries(entries);
 }
 
-function originOf({ by, answerTime, keyId }: AnswerOrigin): Origin {
+function originOf({ by, answerTime, keyId }: AnswerOrigin): z.input<typeof origin> {
   return {
-    by: answerChannels.find((name) => channels[name] === by) ?? 'api',
+    by: channels.get(by) ?? 'api',
     at: timeOf(answerTime),
     ...(keyId !== '' && { key_id: keyId }),
   };
 }
 
-const channels = {
-  human: AnswerChannel.HUMAN,
-  api: AnswerChannel.API,
-  prefill: AnswerChannel.PREFILL,
-  default: AnswerChannel.DEFAULT,
-} satisfies Record<(typeof answerChannels)[number], AnswerChannel>;
-
-/** `at` is ISO 8601 in UTC; `key_id` is that of the project's key that brought the answer, if one did. */
-type Origin = { by: (typeof answerChannels)[number]; at: string; key_id?: string };
+const channels = new Map(answerChannels.map((name) => [enumValue(AnswerChannel, name), name]));

@@ -2,11 +2,15 @@ import { once } from 'node:events';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
-import { discard } from '../body/discard.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import type { Upload } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { discard } from '../admission/discard.ts';
+import { CutOff } from '../admission/read-body.ts';
+import { failed } from '../domain/errors/failure.ts';
 import { accessLineOf, noteRefusal } from '../telemetry/access-log.ts';
-import { CutOff } from './body.ts';
 import { requestIdOf } from './call.ts';
-import { HttpError, httpErrorOf } from './errors.ts';
+import { type RestError, restErrorOf } from './errors.ts';
+import { present } from './shape.ts';
 
 /** Sends a JSON reply. Headers for caches and browsers were set before. */
 export function sendJson(response: Response, status: number, body: unknown): void {
@@ -18,18 +22,18 @@ export function sendJson(response: Response, status: number, body: unknown): voi
 }
 
 /**
- * Sends a body in pieces, asking for each when the reader has taken the one before, so that memory holds one or
+ * Sends a body in chunks, asking for each when the reader has taken the one before, so that memory holds one or
  * two of them; for HEAD it asks for none. Ends without an error when the reader goes.
  */
-export async function sendPieces(
+export async function sendChunks(
   response: Response,
-  pieces: AsyncIterable<string | Uint8Array>,
+  chunks: AsyncIterable<string | Uint8Array>,
 ): Promise<void> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    for await (const piece of response.req.method === 'HEAD' ? [] : pieces) {
-      if (!response.write(piece)) await once(response, 'drain', { signal: gone.signal });
+    for await (const chunk of response.req.method === 'HEAD' ? [] : chunks) {
+      if (!response.write(chunk)) await once(response, 'drain', { signal: gone.signal });
     }
     response.end();
   } catch (error) {
@@ -46,15 +50,32 @@ export async function sendMessages<T>(
   rest: AsyncGenerator<T>,
   bytesOf: (message: T) => Uint8Array,
 ): Promise<void> {
-  async function* pieces(): AsyncGenerator<Uint8Array> {
+  async function* contents(): AsyncGenerator<Uint8Array> {
     if (!first.done) yield bytesOf(first.value);
     for await (const message of rest) yield bytesOf(message);
   }
   try {
-    await sendPieces(response, pieces());
+    await sendChunks(response, contents());
   } finally {
     await rest.return(undefined);
   }
+}
+
+/**
+ * Sends a file that an RPC answers with in chunks, of which the first says what it is. Browsers save it under its name
+ * and never show it: it is a stranger's.
+ */
+export async function sendFile(response: Response, chunks: AsyncGenerator<FileChunk>): Promise<void> {
+  const first = await chunks.next();
+  const { filename, contentType, size } = present(first.value?.upload);
+  response.attachment(filename);
+  response.setHeader('content-type', contentType);
+  response.setHeader('content-length', size);
+  response.setHeader('cache-control', 'no-store');
+  response.setHeader('referrer-policy', 'no-referrer');
+  response.setHeader('x-content-type-options', 'nosniff');
+  response.setHeader('content-security-policy', "default-src 'none'; sandbox");
+  await sendMessages(response, first, chunks, ({ content }) => content);
 }
 
 /** Sends a page, compressed where the browser takes it. */
@@ -97,21 +118,23 @@ export function prefersJson(request: Request): boolean {
 export async function sendError(error: unknown, options: ErrorReply): Promise<void> {
   const { request, response, log, send } = options;
   if (error instanceof CutOff || response.destroyed) return void request.socket.destroy();
-  const failed = logged(httpErrorOf(error), options, log);
-  noteRefusal(accessLineOf(request), failed.reason);
+  const refusal = logged(restErrorOf(error), options, log);
+  noteRefusal(accessLineOf(request), refusal.reason);
   if (response.headersSent) return void response.destroy();
-  for (const [name, value] of Object.entries(failed.headers)) response.setHeader(name, value);
+  for (const [name, value] of Object.entries(refusal.headers)) response.setHeader(name, value);
   if (!(await discard(request))) response.setHeader('connection', 'close');
-  await send(failed);
+  await send(refusal);
 }
 
 /** Logs a fault that no service has logged, under an id that the caller gets. */
-function logged(error: HttpError, { request }: Exchange, log: ErrorLog): HttpError {
-  if (error.cause === undefined) return error;
+function logged(error: RestError, { request }: Exchange, log: ErrorLog): RestError {
+  if (error.fault === undefined) return error;
   const requestId = requestIdOf(request);
-  log.error({ err: error.cause, requestId }, 'a request failed');
-  return new HttpError(error.reason, `${error.message} (request ${requestId})`);
+  log.error({ err: error.fault, requestId }, 'a request failed');
+  return restErrorOf(failed(Reason.INTERNAL, `Internal error (request ${requestId})`));
 }
+
+type FileChunk = { upload?: Upload | undefined; content: Uint8Array };
 
 /** A page, without its status and media type. */
 export type Page = { html: string; headers: Record<string, string> };
@@ -124,5 +147,5 @@ type Exchange = { request: Request; response: Response };
 type ErrorReply = Exchange & {
   log: ErrorLog;
   /** Sends the error as JSON or as a page. */
-  send: (error: HttpError) => Promise<void> | void;
+  send: (error: RestError) => Promise<void> | void;
 };

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { StartError } from '../domain/errors/start-error.ts';
+import { StartError } from '../domain/errors/system-errors.ts';
 import type { Log } from '../telemetry/log.ts';
 
 /** Reads a certificate and its key. Throws a `StartError` that names the setting whose file can't be used. */
@@ -26,7 +26,9 @@ export function watchCertificate(
   let problem: string | undefined;
   async function read(): Promise<void> {
     try {
-      const [cert, key] = await Promise.all([readFile(files.certFile), readFile(files.keyFile)]);
+      // One after the other: if both are missing, it is always the same one that is named.
+      const cert = await readFile(files.certFile);
+      const key = await readFile(files.keyFile);
       if (textOf({ cert, key }) === seen) return;
       createSecureContext({ cert, key });
       seen = textOf({ cert, key });

@@ -1,24 +1,32 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type RequestListener, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
-import { Http1Request } from '../body/pieces.ts';
-import { HttpError } from '../http/errors.ts';
-import { oneAtATime } from './pipelining.ts';
-import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
+import type { ConnectError } from '@connectrpc/connect';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import type { Admission } from '../admission/admission.ts';
+import { MAX_HEADER_BYTES, type TimeOuts } from '../admission/bounds.ts';
+import { Http1Request } from '../admission/chunk-budget.ts';
+import { oneAtATime } from '../admission/pipelining.ts';
+import { failed } from '../domain/errors/failure.ts';
+import { restErrorOf } from '../http/errors.ts';
 
 /**
  * A server of HTTP/1.1 that ends connections which are slow, idle or broken. It listens on no port of its own:
  * whoever does emits `connection` on it.
  */
-export function createHttp1Server(handler: RequestListener, timeOuts: TimeOuts): Server {
-  const answer = oneAtATime(refusingTwoHosts(handler));
+export function createHttp1Server(
+  handler: RequestListener,
+  admission: Pick<Admission, 'hold'>,
+  timeOuts: TimeOuts,
+): Server {
+  const answer = oneAtATime(refusingTwoHosts(handler), admission);
   const server = createServer(
     {
       IncomingMessage: Http1Request,
       headersTimeout: timeOuts.headersMs,
       keepAliveTimeout: timeOuts.http1IdleMs,
       connectionsCheckingInterval: timeOuts.checkEveryMs,
-      // How long a body may take depends on its size: see src/body.
+      // How long a body may take depends on its size: see src/admission/arrival.ts.
       requestTimeout: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
     },
@@ -57,16 +65,17 @@ function refuseBrokenRequest(error: NodeJS.ErrnoException, socket: Socket): void
   socket.end(answerWith(brokenRequests[error.code ?? ''] ?? notHttp));
 }
 
-const twoHosts = new HttpError('bad_request', 'The request names more than one host');
-const notHttp = new HttpError('bad_request', 'The request is not HTTP');
+const twoHosts = failed(Reason.BAD_REQUEST, 'The request names more than one host');
+const notHttp = failed(Reason.BAD_REQUEST, 'The request is not HTTP');
 
-const brokenRequests: Record<string, HttpError> = {
-  HPE_HEADER_OVERFLOW: new HttpError('too_large', 'The URL or the headers are too large'),
-  ERR_HTTP_REQUEST_TIMEOUT: new HttpError('bad_request', 'The request took too long to arrive'),
+const brokenRequests: Record<string, ConnectError> = {
+  HPE_HEADER_OVERFLOW: failed(Reason.TOO_LARGE, 'The URL or the headers are too large'),
+  ERR_HTTP_REQUEST_TIMEOUT: failed(Reason.BAD_REQUEST, 'The request took too long to arrive'),
 };
 
 /** The bytes of a reply. It has an id of its own, as every reply has one; these are not logged. */
-function answerWith({ status, body: content }: HttpError): string {
+function answerWith(error: ConnectError): string {
+  const { status, body: content } = restErrorOf(error);
   const body = JSON.stringify(content);
   return (
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/json; charset=utf-8\r\n` +

@@ -8,8 +8,8 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import { Http2Request } from '../body/pieces.ts';
-import { MAX_HEADER_BYTES, type TimeOuts } from './time-outs.ts';
+import { MAX_HEADER_BYTES, type TimeOuts } from '../admission/bounds.ts';
+import { Http2Request } from '../admission/chunk-budget.ts';
 
 /**
  * A server of HTTP/2 that ends connections which never begin, are idle or gone, or flood it with frames that are no
@@ -30,46 +30,40 @@ export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Se
     },
     handler,
   );
-  const watches = new Set<SessionWatch>();
   let accepted: Socket | undefined;
   server.prependListener('connection', (socket: Socket) => {
     accepted = socket;
   });
   // Emitted while its connection is.
   server.on('session', (session) => {
-    if (accepted === undefined) return;
-    const watch = watchSession(session, accepted, timeOuts);
-    watches.add(watch);
-    accepted.once('close', () => watches.delete(watch));
+    if (accepted !== undefined) watchSession(session, accepted, timeOuts);
   });
-  const timer = setInterval(() => {
-    for (const watch of watches) watch.check();
-  }, timeOuts.checkEveryMs);
-  server.once('close', () => clearInterval(timer));
   return server;
 }
 
-/** Counts time in checks, which come every `checkEveryMs`. */
-function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: TimeOuts): SessionWatch {
-  const checksIn = (ms: number) => Math.ceil(ms / timeOuts.checkEveryMs);
-  const streamCheck = checksIn(timeOuts.stalledMs / STREAM_CHECKS);
+/** Looks at a session now and then, each at times of its own, so that few are ended at once. */
+function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: TimeOuts): void {
   const streams = new Set<ServerHttp2Stream>();
-  const stalled = new Map<ServerHttp2Stream, { bytes: number; checks: number }>();
-  const [age, idle, silent] = [{ checks: 0 }, { checks: 0 }, { checks: 0 }];
+  const stalled = new Map<ServerHttp2Stream, { bytes: number; since: number }>();
   let settingsOwed = 2;
   let bytesRead = 0;
-  let controlFrames = 0;
+  let heardAt = performance.now();
+  let pingedAt: number | undefined;
+  let idleSince = heardAt;
+  const controlFrames = { count: 0, since: heardAt };
 
-  session.once('localSettings', () => {
-    settingsOwed -= 1;
+  const beginning = setTimeout(destroy, timeOuts.headersMs);
+  const timer = setInterval(check, timeOuts.http2CheckMs);
+  socket.once('close', () => {
+    clearTimeout(beginning);
+    clearInterval(timer);
   });
-  session.once('remoteSettings', () => {
+  const settled = () => {
     settingsOwed -= 1;
-  });
-  const countControlFrame = () => {
-    controlFrames += 1;
-    if (controlFrames > MAX_CONTROL_FRAMES) destroy(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    if (settingsOwed === 0) clearTimeout(beginning);
   };
+  session.once('localSettings', settled);
+  session.once('remoteSettings', settled);
   session.on('ping', countControlFrame);
   session.on('remoteSettings', countControlFrame);
   session.on('stream', (stream) => {
@@ -78,58 +72,68 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
     stream.on('close', forget);
   });
 
+  function countControlFrame(): void {
+    const now = performance.now();
+    if (now - controlFrames.since > CONTROL_FRAMES_MS) Object.assign(controlFrames, { count: 0, since: now });
+    controlFrames.count += 1;
+    if (controlFrames.count > MAX_CONTROL_FRAMES) end(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
   function forget(this: ServerHttp2Stream): void {
     streams.delete(this);
     stalled.delete(this);
+    if (streams.size === 0) idleSince = performance.now();
   }
 
-  function destroy(code: number = constants.NGHTTP2_NO_ERROR): void {
+  function destroy(): void {
+    end(constants.NGHTTP2_NO_ERROR);
+  }
+
+  function end(code: number): void {
     session.destroy(undefined, code);
     socket.destroy();
   }
 
+  function check(): void {
+    if (session.destroyed) return;
+    const now = performance.now();
+    if (streams.size === 0) checkIdle(now);
+    checkSilent(now);
+    checkStreams(now);
+  }
+
   /** Ends what has begun but does not go on; the client learns in time that it needs another connection. */
-  function checkIdle(): void {
-    idle.checks = streams.size === 0 ? idle.checks + 1 : 0;
-    if (idle.checks === checksIn(timeOuts.http2IdleMs)) session.close();
-    else if (idle.checks > checksIn(timeOuts.http2IdleMs + timeOuts.lingerMs)) destroy();
+  function checkIdle(now: number): void {
+    const idleMs = now - idleSince;
+    if (idleMs >= timeOuts.http2IdleMs + timeOuts.lingerMs) destroy();
+    else if (idleMs >= timeOuts.http2IdleMs) session.close();
   }
 
   /** A client that is gone says nothing; one that waits for a stream answers a ping. */
-  function checkSilent(): void {
-    const read = streams.size > 0 ? socket.bytesRead : 0;
-    silent.checks = streams.size > 0 && read === bytesRead ? silent.checks + 1 : 0;
-    bytesRead = read;
-    if (silent.checks === checksIn(timeOuts.pingAfterMs)) session.ping(() => undefined);
-    else if (silent.checks > checksIn(timeOuts.pingAfterMs + timeOuts.pongMs)) destroy();
-  }
-
-  function checkStreams(): void {
-    for (const stream of streams) {
-      const bytes = stream.bufferSize;
-      const before = stalled.get(stream);
-      const checks = bytes > 0 && bytes === before?.bytes ? before.checks + streamCheck : 0;
-      if (bytes > 0) stalled.set(stream, { bytes, checks });
-      else if (before !== undefined) stalled.delete(stream);
-      if (checks > checksIn(timeOuts.stalledMs)) stream.close(constants.NGHTTP2_CANCEL);
+  function checkSilent(now: number): void {
+    const isHeard = streams.size === 0 || socket.bytesRead !== bytesRead;
+    if (isHeard) {
+      bytesRead = socket.bytesRead;
+      heardAt = now;
+      pingedAt = undefined;
+    } else if (pingedAt !== undefined) {
+      if (now - pingedAt >= timeOuts.pongMs) destroy();
+    } else if (now - heardAt >= timeOuts.pingAfterMs) {
+      pingedAt = now;
+      session.ping(() => undefined);
     }
   }
 
-  return {
-    check() {
-      age.checks += 1;
-      if (age.checks % checksIn(CONTROL_FRAMES_MS) === 0) controlFrames = 0;
-      if (session.destroyed) return;
-      if (settingsOwed > 0 && age.checks > checksIn(timeOuts.headersMs)) return destroy();
-      checkIdle();
-      checkSilent();
-      if (age.checks % streamCheck === 0) checkStreams();
-    },
-  };
+  function checkStreams(now: number): void {
+    for (const stream of streams) {
+      const bytes = stream.bufferSize;
+      const before = stalled.get(stream);
+      if (bytes === 0) stalled.delete(stream);
+      else if (bytes !== before?.bytes) stalled.set(stream, { bytes, since: now });
+      else if (now - before.since >= timeOuts.stalledMs) stream.close(constants.NGHTTP2_CANCEL);
+    }
+  }
 }
-
-/** How often a stream is looked at before it is ended as stalled. Seldom, since thousands may wait for hours. */
-const STREAM_CHECKS = 8;
 
 /** Of one connection: what clients such as browsers and those of gRPC take for granted. */
 const MAX_STREAMS = 100;
@@ -142,4 +146,3 @@ const MAX_CONTROL_FRAMES = 10_000;
 const CONTROL_FRAMES_MS = 10_000;
 
 type Handler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
-type SessionWatch = { check(): void };

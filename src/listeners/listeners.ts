@@ -1,18 +1,23 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { Http2Server, Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from 'node:http2';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import type { RequestListener } from 'node:http';
+import {
+  constants,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from 'node:http2';
+import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, Server as TlsServer } from 'node:tls';
-import type { BodyBudget } from '../body/budget.ts';
-import { hasBody } from '../body/has-body.ts';
-import { countBody } from '../body/read-body.ts';
-import { StartError } from '../domain/errors/start-error.ts';
+import type { Admission } from '../admission/admission.ts';
+import { standardTimeOuts, type TimeOuts } from '../admission/bounds.ts';
+import type { Request, Response } from '../admission/client.ts';
+import { countBody } from '../admission/read-body.ts';
+import type { Log } from '../telemetry/log.ts';
 import { readCertificate, type TlsFiles, watchCertificate } from './certificate.ts';
-import { type ConnectionLimitOptions, createConnectionLimits, createLingering } from './connection-limits.ts';
 import { createHttp1Server } from './http1.ts';
 import { createHttp2Server } from './http2.ts';
+import { listenOn, portOf } from './ports.ts';
 import { readPreface } from './preface.ts';
-import { standardTimeOuts, type TimeOuts } from './time-outs.ts';
-import { createTurns, type TurnOptions, type Turns } from './turns.ts';
 
 /**
  * Opens the two ports: one of HTTP/1.1, for REST, hosted pages, Connect and gRPC-Web, which takes HTTP/2 cleartext
@@ -27,23 +32,43 @@ export async function listen({
   grpcPort,
   http,
   grpc,
+  admission,
   ...options
 }: ListenOptions): Promise<Listeners> {
   const certificate = options.tls && readCertificate(options.tls);
   const timeOuts = { ...standardTimeOuts, ...options.timeOuts };
-  const counted = countBodies(options);
   let isDraining = false;
-  const inTurns: Turns = options.rateLimit ? createTurns(options) : (handler) => handler;
   const http1 = createHttp1Server(
-    inTurns(
-      counted<IncomingMessage, ServerResponse>((request, response) => {
-        if (isDraining) response.setHeader('connection', 'close');
-        http(request, response);
+    (request, response) =>
+      admission.request(request, response, {
+        begin() {
+          if (isDraining) response.setHeader('connection', 'close');
+          countBody(request, response, admission);
+          http(request, response);
+        },
+        refuse() {
+          response.setHeader('connection', 'close');
+          options.refuse(request, response);
+        },
       }),
-    ),
+    admission,
     timeOuts,
   );
-  const http2 = createHttp2Server(inTurns(counted(grpc)), timeOuts);
+  const http2 = createHttp2Server(
+    (request, response) =>
+      admission.request(request, response, {
+        begin() {
+          countBody(request, response, admission);
+          grpc(request, response);
+        },
+        refuse() {
+          options.refuse(request, response);
+          // Else the stream would stay open for the rest of the body.
+          response.stream.close(constants.NGHTTP2_NO_ERROR);
+        },
+      }),
+    timeOuts,
+  );
   const sessions = trackSessions(http2);
   const toHttp1 = (socket: Socket) => void http1.emit('connection', socket);
   const toHttp2 = (socket: Socket) => {
@@ -56,7 +81,7 @@ export async function listen({
     http2: toHttp2,
     undecided: (error: Error, socket: Socket) => void http1.emit('clientError', error, socket),
   };
-  const destroyAfterEnd = createLingering(timeOuts.lingerMs);
+  const destroyAfterEnd = lingering(timeOuts.lingerMs);
   const openTls = (protocols: string[]) => {
     const server = createTlsServer(
       { ...certificate, ALPNProtocols: protocols, handshakeTimeout: timeOuts.headersMs, allowHalfOpen: true },
@@ -74,8 +99,7 @@ export async function listen({
     ? openTls(['http/1.1', 'h2'])
     : openPort((socket) => readPreface(socket, timeOuts.headersMs, divided));
   const rpcPort = certificate ? openTls(['h2', 'http/1.1']) : openPort(toHttp2);
-  const limits = createConnectionLimits(options, timeOuts.lingerMs);
-  for (const opened of [httpPort, rpcPort]) limits.guard(opened);
+  for (const opened of [httpPort, rpcPort]) guard(opened, admission, destroyAfterEnd);
 
   try {
     await listenOn(httpPort, host, port, 'PORT');
@@ -98,7 +122,6 @@ export async function listen({
   return {
     port: portOf(httpPort),
     grpcPort: portOf(rpcPort),
-    connections: () => limits.open(),
     drain() {
       isDraining = true;
     },
@@ -108,13 +131,40 @@ export async function listen({
       // Connections that become idle during the stop would be kept open for a next call.
       const idle = setInterval(() => http1.closeIdleConnections(), IDLE_MS);
       for (const session of sessions) session.close();
-      const deadline = setTimeout(() => limits.destroyAll(), graceMs);
+      const deadline = setTimeout(() => admission.destroyConnections(), graceMs);
       for (const server of [http1, http2]) server.close();
       await closed;
       clearTimeout(deadline);
       clearInterval(idle);
     },
   };
+}
+
+/** From now on, what listens to the server's `connection` event only gets connections that are admitted. */
+function guard(server: Server, admission: Admission, destroyAfterEnd: (socket: Socket) => void): void {
+  const listeners = server.listeners('connection');
+  server.removeAllListeners('connection');
+  server.on('connection', (socket: Socket) => {
+    if (!admission.connection(socket)) return socket.destroy();
+    destroyAfterEnd(socket);
+    // Whoever reads it hears of its failure, if anybody does; nobody does once it was refused.
+    socket.on('error', ignore);
+    for (const listener of listeners) Reflect.apply(listener, server, [socket]);
+  });
+}
+
+function ignore(): void {}
+
+/**
+ * Makes what destroys a connection some time after it was ended on this side: who never closes the other one would
+ * keep it for ever.
+ */
+function lingering(lingerMs: number): (socket: Socket) => void {
+  function finished(this: Socket): void {
+    const linger = setTimeout(() => this.destroy(), lingerMs);
+    this.once('close', () => clearTimeout(linger));
+  }
+  return (socket) => void socket.on('finish', finished);
 }
 
 /** A port whose connections may be closed on one side, as HTTP's can. */
@@ -124,32 +174,6 @@ function openPort(take: (socket: Socket) => void): Server {
 
 /** How soon a connection is closed after its last call, during a stop. */
 const IDLE_MS = 50;
-
-/**
- * Connections that wait to be taken: with Node's 511, those of others wait for seconds beside a flood. Linux allows
- * as many by default.
- */
-const BACKLOG = 4_096;
-
-function listenOn(server: Server, host: string, port: number, setting: string): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', (error: NodeJS.ErrnoException) => {
-    reject(
-      new StartError(
-        `${setting}: can't listen on ${host}:${port}: ${reasons[error.code ?? ''] ?? error.message}`,
-      ),
-    );
-  });
-  server.listen({ port, host, backlog: BACKLOG }, resolve);
-  return promise;
-}
-
-const reasons: Record<string, string> = {
-  EADDRINUSE: 'another program uses it',
-  EACCES: 'this user may not (ports below 1024 need rights)',
-  EADDRNOTAVAIL: 'this machine does not have that address',
-  ENOTFOUND: 'that host name is not known',
-};
 
 function closing(server: Server): Promise<void> {
   return new Promise((resolve) => {
@@ -166,51 +190,26 @@ function trackSessions(server: Http2Server): Set<ServerHttp2Session> {
   return sessions;
 }
 
-/** Counts the bodies of the requests that a handler gets. */
-function countBodies({ bodies, clientOfRequest }: BodyOptions) {
-  return <Q extends Request, A extends Response>(handler: (request: Q, response: A) => void) =>
-    (request: Q, response: A) => {
-      if (hasBody(request)) countBody(request, response, bodies, () => clientOfRequest(request));
-      handler(request, response);
-    };
-}
-
-function portOf(server: Server): number {
-  return (server.address() as AddressInfo).port;
-}
-
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;
-
-type BodyOptions = {
-  /** Where the bodies of requests are counted. */
-  bodies: BodyBudget;
-  /** For whom; undefined for a trusted proxy that names nobody. */
-  clientOfRequest: (request: Request) => string | undefined;
+export type ListenOptions = {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  grpcPort: number;
+  http: RequestListener;
+  grpc: (request: Http2ServerRequest, response: Http2ServerResponse) => void;
+  admission: Admission;
+  /** Answers a request that may not wait: too many of its client do. */
+  refuse: (request: Request, response: Response) => void;
+  /** What to serve TLS with, on both ports; absent: cleartext. */
+  tls?: TlsFiles | undefined;
+  /** Other time-outs than the standard ones. */
+  timeOuts?: Partial<TimeOuts>;
+  log: Log;
 };
-
-export type ListenOptions = ConnectionLimitOptions &
-  BodyOptions &
-  TurnOptions & {
-    host: string;
-    /** 0 takes a free one. */
-    port: number;
-    grpcPort: number;
-    http: RequestListener;
-    grpc: (request: Http2ServerRequest, response: Http2ServerResponse) => void;
-    /** Whether the calls of a client are bounded. */
-    rateLimit: boolean;
-    /** What to serve TLS with, on both ports; absent: cleartext. */
-    tls?: TlsFiles | undefined;
-    /** Other time-outs than the standard ones. */
-    timeOuts?: Partial<TimeOuts>;
-  };
 
 export type Listeners = {
   port: number;
   grpcPort: number;
-  /** How many are open. */
-  connections: () => number;
   /** Ends each connection of HTTP/1.1 with its next answer, so that its client opens the next one elsewhere. */
   drain: () => void;
   /** Accepts no more connections, and waits at most `graceMs` for calls under way. */

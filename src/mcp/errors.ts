@@ -1,31 +1,28 @@
-import { isForPerson } from '../domain/errors/violations.ts';
+import type { ReasonName } from '../domain/errors/failure.ts';
+import { isForPerson, type Violation } from '../domain/errors/violations.ts';
 import { isObject } from '../domain/json/json.ts';
-import { type ErrorDetail, type ErrorReason, type HttpError, httpErrorOf } from '../http/errors.ts';
-import type { Exchange } from './exchange.ts';
+import { type RestError, restErrorOf } from '../http/errors.ts';
 
 /**
  * What a model needs to know of a failed call to go on: each refused value with its rule, what was expected and
  * what came, whether a repeat can help and when, and what to call next.
  */
 export function failureOf(error: unknown, { exchange, tool, input }: FailedCall): Failure {
-  const failed = httpErrorOf(error);
-  const { reason, submissionId, details, retryable, retryAfter } = failed;
-  const problems = details.map((detail) => problemOf(detail, input));
+  const { fault, body } = restErrorOf(error);
+  const { reason, message, submission_id, details, retryable, retry_after } = body.error;
+  const problems = details.map((violation) => problemOf(violation, input));
   return {
     reason,
-    message:
-      failed.cause === undefined
-        ? failed.message
-        : `Internal error (request ${exchange.logFault(failed.cause)})`,
+    message: fault === undefined ? message : `${message} (request ${exchange.logFault(fault)})`,
     ...(problems.length > 0 && { problems }),
     retryable,
-    ...(retryAfter !== undefined && { retry_after: retryAfter }),
-    ...(submissionId !== '' && { submission_id: submissionId }),
-    next: nextAfter(failed, tool),
+    ...(retry_after !== undefined && { retry_after }),
+    ...(submission_id !== undefined && { submission_id }),
+    next: nextAfter(body.error, tool),
   };
 }
 
-function problemOf({ path, code, message, received }: ErrorDetail, input: unknown): Problem {
+function problemOf({ path, code, message, received }: Violation, input: unknown): Problem {
   return {
     field: fieldOf(path, input),
     rule: code,
@@ -52,12 +49,12 @@ const argumentNames = new Map([
 ]);
 
 /** What to call next, in the words of the tools. */
-function nextAfter({ nextCall, details, retryAfter = 1 }: HttpError, tool: string): string {
-  switch (nextCall) {
+function nextAfter({ next_call, details, retry_after = 1 }: ErrorBody, tool: string): string {
+  switch (next_call) {
     case 'none':
       return 'No call helps: tell who asked for it what the message says.';
     case 'same':
-      return `Wait ${retryAfter} seconds, and call ${tool} again.`;
+      return `Wait ${retry_after} seconds, and call ${tool} again.`;
     case 'corrected':
       return `Correct what problems or the message name, and call ${tool} again.`;
     case 'with_key':
@@ -77,7 +74,7 @@ function nextAfter({ nextCall, details, retryAfter = 1 }: HttpError, tool: strin
     case 'create_form':
       return 'A token works once, for 7 days: create_form makes a form with another.';
     default:
-      return nextCall satisfies never;
+      return next_call satisfies never;
   }
 }
 
@@ -92,12 +89,14 @@ const nextUnfound: Record<string, string> = {
   get_submission: 'Check the id: list_submissions shows those of a form.',
 };
 
+type ErrorBody = RestError['body']['error'];
+
 /** Which tool failed, with what arguments. */
-type FailedCall = { exchange: Exchange; tool: string; input: unknown };
+type FailedCall = { exchange: { logFault: (error: unknown) => string }; tool: string; input: unknown };
 
 /** `retry_after` is in seconds. */
 export type Failure = {
-  reason: ErrorReason;
+  reason: ReasonName;
   message: string;
   problems?: Problem[];
   retryable: boolean;

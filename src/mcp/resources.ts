@@ -7,16 +7,15 @@ import {
   ResourceTemplate,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { definitionSchema } from '../domain/definition/definition.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
-import { present } from '../http/values.ts';
+import { present } from '../http/shape.ts';
 import { failureOf } from './errors.ts';
-import type { Exchange } from './exchange.ts';
-import { NOTICE } from './tool.ts';
-import { formOf, isByStranger, questionsOf } from './tools/forms.ts';
-import { answersOf } from './tools/schemas.ts';
+import { type Exchange, NOTICE } from './tool.ts';
+import { form as formShape, isByStranger, questionsOf } from './tools/forms.ts';
+import { answers } from './tools/schemas.ts';
 
 const forms = FormsService.method;
 const { getSubmission } = SubmissionsService.method;
@@ -75,12 +74,12 @@ export function registerResources(server: McpServer, exchange: Exchange): void {
       untrusted: ['form.name', ...Object.keys(questions)],
       notice: NOTICE,
     };
-    return { form: formOf(form), ...questions, ...untrusted };
+    return { form: formShape.of(form), ...questions, ...untrusted };
   }
 
   async function readSubmission(id: string) {
-    const submission = present((await call(getSubmission, { submissionId: id })).submission);
-    return { ...answersOf(submission), untrusted: ['answers'], notice: NOTICE };
+    const { submission } = await call(getSubmission, { submissionId: id });
+    return { ...answers.of(submission), untrusted: ['answers'], notice: NOTICE };
   }
 
   async function read(uri: string, content: () => Promise<object>) {

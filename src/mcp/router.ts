@@ -1,17 +1,15 @@
-import type { DescMethod } from '@bufbuild/protobuf';
-import type { Transport } from '@connectrpc/connect';
+import type { ContextValues, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { limitsOf } from '../domain/limits/message-limits.ts';
-import { holds, type Scope } from '../domain/scopes.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import { type Access, isWithinScopes, limitsOf, policyOf } from '../domain/methods.ts';
 import { readJson } from '../http/body.ts';
-import { type Call, callOptions, callsFor, requestIdOf } from '../http/call.ts';
-import { contentError, HttpError } from '../http/errors.ts';
-import { type ErrorLog, sendError, sendJson, sendPieces } from '../http/reply.ts';
-import { accessLineOf, noteCaller } from '../telemetry/access-log.ts';
-import { describeCatalog, describeForModels, describeServer } from './discovery.ts';
-import type { Exchange, Sealer } from './exchange.ts';
+import { RpcClient, requestIdOf } from '../http/call.ts';
+import { contentError, type RestError } from '../http/errors.ts';
+import { type ErrorLog, sendChunks, sendError, sendJson } from '../http/reply.ts';
+import type { Exchange, Sealer } from './tool.ts';
 
 /**
  * The MCP server at `/mcp`, as a client of the RPCs, and what describes it to those who look for it. Requests to other
@@ -20,10 +18,8 @@ import type { Exchange, Sealer } from './exchange.ts';
  * Each request stands for itself: the key in its header decides what it may do.
  */
 export function createMcp(options: McpOptions): Router {
-  const { transport, identify, accessOf, sealer, baseUrl, allowPrivateUrls, ownOrigins, version, log } =
-    options;
+  const { transport, identify, sealer, baseUrl, allowPrivateUrls, ownOrigins, version, log } = options;
   const router = express.Router();
-  const facts = { baseUrl, version };
 
   router
     .route('/mcp')
@@ -35,27 +31,21 @@ export function createMcp(options: McpOptions): Router {
       response.setHeader('allow', 'POST, OPTIONS');
       sendRefusal(response, 405, { message: 'This path answers POST' });
     });
-  router.get(['/mcp/server-card', '/.well-known/mcp.json'], (_request, response) =>
-    sendPublic(response, 'application/mcp-server-card+json', JSON.stringify(describeServer(facts))),
-  );
-  router.get('/.well-known/mcp/catalog.json', (_request, response) =>
-    sendPublic(response, 'application/json', JSON.stringify(describeCatalog(facts))),
-  );
   router.get('/llms.txt', (_request, response) =>
-    sendPublic(response, 'text/plain; charset=utf-8', describeForModels(facts)),
+    sendPublic(response, 'text/plain; charset=utf-8', describeForModels(baseUrl)),
   );
   return router;
 
   async function answer(request: Request, response: Response): Promise<void> {
-    const caller = await identify(callOptions(request, response, 'management').headers);
-    noteCaller(accessLineOf(request), caller);
+    const client = new RpcClient(transport, { request, response }, 'management');
+    const caller = await client.identify(identify);
     // The largest message that any tool takes.
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
-    if (problems.length > 0) throw contentError(problems, undefined, 'bad_request');
-    if (Array.isArray(body)) throw new HttpError('bad_request', 'Expected one message, not a list of them');
+    if (problems.length > 0) throw contentError(problems, undefined, Reason.BAD_REQUEST);
+    if (Array.isArray(body)) throw failed(Reason.BAD_REQUEST, 'Expected one message, not a list of them');
     const exchange: Exchange = {
-      call: callsOnce(callsFor(transport, request, response, 'management')),
-      mayCall: (rpc) => mayCall(accessOf(rpc), caller),
+      call: client.call,
+      mayCall: (rpc) => mayCall(policyOf(rpc), caller),
       keyId: caller.keyId ?? '',
       sealer,
       baseUrl,
@@ -72,7 +62,7 @@ export function createMcp(options: McpOptions): Router {
   }
 
   function refuse(error: unknown, request: Request, response: Response): Promise<void> {
-    const send = ({ status, body }: HttpError) => {
+    const send = ({ status, body }: RestError) => {
       const { message, ...data } = body.error;
       sendRefusal(response, status, { message, data });
     };
@@ -103,20 +93,9 @@ function refuseOtherOrigins(ownOrigins: readonly string[]) {
   };
 }
 
-/** All calls of one request count as one where rates are limited. */
-function callsOnce(calls: Call): Call {
-  let called = false;
-  return (method, input, further) => {
-    const continued = called;
-    called = true;
-    return calls(method, input, { ...further, continued });
-  };
-}
-
-function mayCall({ key, scope, openWithoutKeys }: Access, { keyId, scopes }: Caller): boolean {
-  if (key === 'none' || scope === undefined) return true;
-  if (keyId === undefined) return key === 'optional' || openWithoutKeys === true;
-  return holds(scopes, scope);
+function mayCall(access: Access, { keyId, scopes }: Caller): boolean {
+  if (keyId === undefined && access.key === 'required') return access.openWithoutKeys === true;
+  return keyId === undefined || isWithinScopes(access, scopes);
 }
 
 /** The head of a request as the library takes it; the body is read apart. */
@@ -133,7 +112,7 @@ async function sendWeb(response: Response, { status, headers, body }: globalThis
   response.status(status);
   for (const [name, value] of headers) response.setHeader(name, value);
   if (body === null) response.end();
-  else await sendPieces(response, body);
+  else await sendChunks(response, body);
 }
 
 /** Sends what everybody may read, on any page. */
@@ -145,13 +124,39 @@ function sendPublic(response: Response, type: string, text: string): void {
   response.end(text);
 }
 
+/** What a model that finds the service at `baseUrl` needs to know (llmstxt.org). */
+function describeForModels(baseUrl: string): string {
+  return `# ${TITLE}
+
+> ${ABOUT}
+
+An agent makes a form, fills in what it knows, hands the rest to a person by a link, and gets the answers with who gave
+each. Every call needs an API key of the service in \`Authorization: Bearer <key>\`, but for making and activating
+forms and for submitting answers by REST.
+
+## Interfaces
+
+- [MCP](${baseUrl}/mcp): streamable HTTP. Tools for forms, sessions and submissions; \`ask_person\` hands over to a person.
+- [OpenAPI](${baseUrl}/openapi.json): the REST interface
+- [Protocol buffers](${baseUrl}/descriptor.binpb): the RPCs, as a descriptor set
+
+## In short
+
+1. \`create_form\`, then \`activate_form\` with the owner's e-mail address. Fields have \`answeredBy\`: anyone, human, agent.
+2. \`get_form\` tells what is asked. \`submit_answers\` submits what you know.
+3. \`ask_person\` opens a session with your answers as prefill and returns a link for the person.
+4. \`wait_for_session\` waits for the person and returns the answers.
+`;
+}
+
+const TITLE = 'Headless form service';
+const ABOUT = 'Makes forms, and collects validated answers from people and agents.';
+
 export type McpOptions = {
   /** Leads to the services. */
   transport: Transport;
-  /** Tells whose key is in the headers of a caller. Throws as a call does without a valid one. */
-  identify: (headers: Record<string, string>) => Promise<Caller>;
-  /** Who may call an RPC, by the authorization table. */
-  accessOf: (rpc: DescMethod) => Access;
+  /** Tells whose key a request has, for all its calls. Throws as a call does without a valid one. */
+  identify: (header: Headers, values: ContextValues) => Promise<Caller>;
   sealer: Sealer;
   /** The public address of the service, without a slash at the end. */
   baseUrl: string;
@@ -163,8 +168,6 @@ export type McpOptions = {
   version: string;
   log: ErrorLog;
 };
-
-type Access = { key: 'none' | 'optional' | 'required'; scope?: Scope; openWithoutKeys?: boolean };
 
 /** `keyId` is undefined for calls without a key, where none is required. */
 type Caller = { project: string; keyId: string | undefined; scopes: readonly string[] };

@@ -1,9 +1,9 @@
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import type { Exchange } from './exchange.ts';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { registerResources } from './resources.ts';
-import { askPerson, openHandOff } from './tools/ask-person.ts';
+import type { Exchange } from './tool.ts';
+import { askPerson, openPendingLink } from './tools/ask-person.ts';
 import { formTools } from './tools/forms.ts';
 import { sessionTools } from './tools/sessions.ts';
 import { submissionTools } from './tools/submissions.ts';
@@ -32,7 +32,7 @@ function createServer({ exchange, version }: ServerOptions): McpServer {
         resources: { listChanged: false },
         prompts: { listChanged: false },
       },
-      requestState: { verify: (state) => openHandOff(state, exchange) },
+      requestState: { verify: (state) => openPendingLink(state, exchange) },
     },
   );
   for (const { name, config, isUsable, call } of tools) {

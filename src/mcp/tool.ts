@@ -11,14 +11,15 @@ import {
   type ToolAnnotations,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
 import { violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
-import { jsonExcess } from '../domain/json/json-nodes.ts';
-import { MAX_DEPTH } from '../domain/json/well-formed.ts';
-import { limitsOf } from '../domain/limits/message-limits.ts';
-import { contentError, HttpError } from '../http/errors.ts';
+import { jsonExcess, MAX_DEPTH } from '../domain/json/json-problems.ts';
+import { limitsOf } from '../domain/methods.ts';
+import type { Call } from '../http/call.ts';
+import { contentError } from '../http/errors.ts';
 import { failureOf } from './errors.ts';
-import type { Exchange } from './exchange.ts';
 
 /**
  * A tool that checks its arguments by `input` and answers with what `run` finds out. Whatever `run` throws becomes a
@@ -43,10 +44,7 @@ export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
       try {
         const bytes = Buffer.from(JSON.stringify(args ?? {}));
         if (jsonExcess(bytes, { maxNodes, maxDepth: MAX_DEPTH }) !== undefined) {
-          throw new HttpError(
-            'too_large',
-            `The arguments hold more than ${maxNodes} values, or nest too deep`,
-          );
+          throw failed(Reason.TOO_LARGE, `The arguments hold more than ${maxNodes} values, or nest too deep`);
         }
         const parsed = input.safeParse(args);
         if (parsed.error) throw contentError(violationsOf(parsed.error, args), args);
@@ -106,6 +104,26 @@ function describe(schema: object): StandardSchemaWithJSON {
     },
   });
 }
+
+/** What a tool gets for one request. */
+export type Exchange = {
+  /** Calls an RPC as the caller of the request. A request counts once against each limit, whatever it calls. */
+  call: Call;
+  /** Whether the caller may call an RPC. */
+  mayCall: (rpc: DescMethod) => boolean;
+  /** The caller's key; empty for calls without one, where none is required. */
+  keyId: string;
+  sealer: Sealer;
+  /** The address of the service, without a slash at the end. */
+  baseUrl: string;
+  /** Whether webhooks may go to private addresses, as in development. */
+  allowPrivateUrls: boolean;
+  /** Logs a fault of this process, and returns the id of the request, which the log has too. */
+  logFault: (error: unknown) => string;
+};
+
+/** Makes text that only this service can read and make. `open` throws for any other. */
+export type Sealer = { seal: (text: string) => string; open: (sealed: string) => string };
 
 /** A tool as the server registers it. */
 export type Tool = {

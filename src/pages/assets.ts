@@ -1,63 +1,70 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { createRequire, stripTypeScriptTypes } from 'node:module';
+import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { promisify } from 'node:util';
+import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
 import type { Request, Response } from 'express';
+import swaggerUi from 'swagger-ui-dist/package.json' with { type: 'json' };
 
 /**
- * The files that the pages load, by their path below the service's root.
+ * The files that the pages load.
  *
- * The path carries a hash over all of them, so that browsers may keep them for ever. The modules of
+ * Their paths carry a hash over all of them, so that browsers may keep them for ever. The modules of
  * the script keep their places relative to each other, so that their imports resolve as they are:
  * there is no bundler.
  */
 export function loadAssets(): Assets {
-  const files = new Map<string, Buffer>();
-  files.set('style.css', minified(read('./style.css') + read('./fields.css')));
-  files.set('docs.css', minified(read('./docs.css')));
-  files.set('owner/owner.css', minified(read('./owner/owner.css')));
-  for (const module of [...modules, DOCS_SCRIPT])
-    files.set(scriptPath(module), Buffer.from(stripped(read(module))));
-  files.set(`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad()));
-
-  const hash = createHash('sha256');
-  for (const [name, content] of files) hash.update(name).update(content);
+  const own = new Map<string, Buffer>([
+    ['style.css', minified(read('./style.css') + read('./fields.css'))],
+    ['docs.css', minified(read('./docs.css'))],
+    ['owner.css', minified(read('./owner/owner.css'))],
+    [`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad())],
+    ...[...modules, './browser/docs.ts'].map((module): [string, Buffer] => [
+      scriptPath(module),
+      Buffer.from(stripped(read(module))),
+    ]),
+  ]);
+  const hash = createHash('sha256').update(swaggerUi.version);
+  for (const [name, content] of own) hash.update(name).update(content);
   const folder = `assets/${hash.digest('hex').slice(0, HASH_LENGTH)}`;
+
+  const ready = new Map([...own].map(([name, content]) => [name, assetOf(name, content)]));
+  const large = new Map<string, Promise<Asset>>();
   return {
-    folder,
-    style: `${folder}/style.css`,
-    script: `${folder}/${scriptPath('./browser/page.ts')}`,
-    copyingScript: `${folder}/${scriptPath(COPYING_SCRIPT)}`,
-    docsStyle: `${folder}/docs.css`,
-    ownerStyle: `${folder}/owner/owner.css`,
-    docsScript: `${folder}/${scriptPath(DOCS_SCRIPT)}`,
+    path: (name) => `${folder}/${name}`,
     preloads: modules.map((module) => `${folder}/${scriptPath(module)}`),
-    files: new Map([...files].map(([name, content]) => [`/${folder}/${name}`, assetOf(name, content)])),
     embed: assetOf('embed.js', Buffer.from(stripped(read('./browser/embed.ts')))),
+    find: (path) => {
+      if (!path.startsWith(`/${folder}/`)) return undefined;
+      const name = path.slice(folder.length + 2);
+      const found = ready.get(name) ?? large.get(name);
+      if (found !== undefined || !swaggerUiFiles.includes(name)) return found;
+      const loading = loadLarge(name);
+      large.set(name, loading);
+      return loading;
+    },
   };
 }
-
-const COPYING_SCRIPT = './browser/copying.ts';
 
 /** What the page's script consists of; the entry is the first. */
 const modules = [
   './browser/page.ts',
   './browser/answers.ts',
-  COPYING_SCRIPT,
+  './browser/kept.ts',
+  './browser/copying.ts',
   './browser/ranking.ts',
   './browser/signatures.ts',
   './browser/typing.ts',
   './browser/saving.ts',
   './browser/uploads.ts',
-  './browser/visits.ts',
   './browser/zones.ts',
   '../domain/conditions/condition.ts',
   '../domain/fields/web-address.ts',
-  '../text/file-size.ts',
+  '../text/quantities.ts',
 ];
-
-const DOCS_SCRIPT = './browser/docs.ts';
 
 /** A library that the page's script loads where a form asks for a drawn signature. */
 const SIGNATURE_PAD = 'signature_pad';
@@ -121,15 +128,31 @@ function minified(style: string): Buffer {
 
 function assetOf(name: string, content: Buffer): Asset {
   return {
-    type: assetTypeOf(name),
+    type: typeOf(name),
     plain: content,
     gzip: gzipSync(content, { level: constants.Z_BEST_COMPRESSION }),
     br: brotliCompressSync(content),
   };
 }
 
+/** Of the API reference. They are large, and few services are ever asked for them: they are read at the first request. */
+const swaggerUiFiles = ['libraries/swagger-ui-bundle.js', 'libraries/swagger-ui.css'];
+
+async function loadLarge(name: string): Promise<Asset> {
+  const source = `swagger-ui-dist/${basename(name)}`;
+  const plain = await readFile(createRequire(import.meta.url).resolve(source));
+  const [zipped, br] = await Promise.all([
+    promisify(gzip)(plain),
+    promisify(brotliCompress)(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
+  ]);
+  return { type: typeOf(name), plain, gzip: zipped, br };
+}
+
+/** A tenth of a second for the bundle; the best quality takes several. */
+const BROTLI_QUALITY = 5;
+
 /** The media type of a file by its name: a style sheet or a script. */
-export function assetTypeOf(name: string): string {
+function typeOf(name: string): string {
   return name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
 }
 
@@ -155,20 +178,12 @@ export function sendAsset(request: Request, response: Response, asset: Asset, ca
 const HASH_LENGTH = 16;
 
 export type Assets = {
-  /** Their folder below the root, without slashes at the ends. */
-  folder: string;
-  style: string;
-  script: string;
-  /** Of the pages of owners: it copies what there is to copy. */
-  copyingScript: string;
-  /** Of `/docs`. */
-  docsStyle: string;
-  /** Of the pages of owners of forms, beside `style`. */
-  ownerStyle: string;
-  docsScript: string;
-  /** All modules of the script, so that a browser can load them at once. */
-  preloads: string[];
-  files: ReadonlyMap<string, Asset>;
+  /** The path of a file below the service's root, without a slash before it: `style.css`, `pages/browser/page.js`. */
+  path: (name: string) => string;
+  /** What is at a path, with a slash before it; undefined if there is no such file. */
+  find: (path: string) => Asset | Promise<Asset> | undefined;
+  /** The paths of all modules of the page's script, so that a browser can load them at once. */
+  preloads: readonly string[];
   /** The script of `/embed.js`. */
   embed: Asset;
 };

@@ -1,16 +1,9 @@
 import type { Transport } from '@connectrpc/connect';
 import type { Request, RequestHandler, Response } from 'express';
-import type { HostedSession } from '../../gen/forms/internal/v1/hosted_pb.js';
-import {
-  type Call,
-  callsFor,
-  type Receive,
-  receivesFor,
-  requestIdOf,
-  type Stream,
-  streamsFor,
-} from '../http/call.ts';
-import type { HttpError } from '../http/errors.ts';
+import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import type { Html } from '../domain/text/html.ts';
+import { type Call, type Receive, RpcClient, requestIdOf, type Stream } from '../http/call.ts';
+import type { RestError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { preferNamedLanguage } from './form/languages.ts';
 import { renderError } from './messages.ts';
@@ -28,8 +21,8 @@ export function serveScript(options: PageOptions, handle: HandlePage): RequestHa
   return serve(options, handle, (failed, { response }) => sendJson(response, failed.status, failed.body));
 }
 
-/** Serves a page whose errors `fail` answers. */
-export function serve(
+/** Serves what `fail` answers the errors of. */
+function serve(
   { transport, hostedUrl, log }: PageOptions,
   handle: HandlePage,
   fail: SendFailure,
@@ -39,14 +32,17 @@ export function serve(
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     preferNamedLanguage(request);
+    const { call, stream, receive } = new RpcClient(transport, { request, response }, 'page');
     const exchange: PageExchange = {
-      call: callsFor(transport, request, response, 'page'),
-      stream: streamsFor(transport, request, response, 'page'),
-      receive: receivesFor(transport, request, response, 'page'),
+      call,
+      stream,
+      receive,
       request,
       response,
       hostedUrl,
       session: undefined,
+      isOwners: false,
+      typed: () => false,
     };
     try {
       await handle(exchange);
@@ -56,16 +52,20 @@ export function serve(
   };
 }
 
-function sendFailure(failed: HttpError, exchange: PageExchange): Promise<void> | void {
-  const { request, response, session } = exchange;
+function sendFailure(failed: RestError, exchange: PageExchange): Promise<void> | void {
+  const { request, response, session, isOwners } = exchange;
   if (prefersJson(request)) return sendJson(response, failed.status, failed.body);
   const { formName, locale, theme, embedOrigins } = session ?? noForm;
+  const typed = exchange.typed();
   const page = renderError(failed, request, {
     requestId: requestIdOf(request),
     formName,
     locale,
     theme,
     embedOrigins,
+    more: typed,
+    script: typed !== false,
+    isOwners,
   });
   return sendPage(request, response, failed.status, page);
 }
@@ -89,9 +89,13 @@ export type PageExchange = {
    * form.
    */
   session: HostedSession | undefined;
+  /** Whether it is a page for owners of forms. */
+  isOwners: boolean;
+  /** What was typed into the page that is posted, for an error page to show: the person may have it nowhere else. */
+  typed: () => Html | false;
 };
 
-export type SendFailure = (failed: HttpError, exchange: PageExchange) => Promise<void> | void;
+type SendFailure = (failed: RestError, exchange: PageExchange) => Promise<void> | void;
 
 export type HandlePage = (exchange: PageExchange) => Promise<void> | void;
 

@@ -1,7 +1,6 @@
+import { html } from '../domain/text/html.ts';
 import { sendPage } from '../http/reply.ts';
-import { html } from '../text/html.ts';
-import { chooseLanguage } from '../text/words/language.ts';
-import { firstCommand } from './first-command.ts';
+import { chooseLanguage } from '../text/words.ts';
 import type { HandlePage } from './handler.ts';
 import { renderPage, rootOf } from './layout.ts';
 
@@ -15,7 +14,7 @@ export function showHome({ baseUrl, allowPublicCreate }: HomeOptions): HandlePag
     const body = html`<h1>${TITLE}</h1>
 <p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by e-mail, by signed webhook, or as a file.</p>
 <h2>Where to go</h2>
-<ul class="places">${places.map(
+<ul class="places">${destinations.map(
       ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>
 `,
     )}</ul>
@@ -29,7 +28,7 @@ export function showHome({ baseUrl, allowPublicCreate }: HomeOptions): HandlePag
 
 const TITLE = 'Headless form service';
 
-const places = [
+const destinations = [
   { path: 'owner', name: 'Your forms', about: 'For owners: read, save and delete what came in' },
   { path: 'docs', name: 'API reference', about: 'Every route, to read and to try' },
   { path: 'openapi.json', name: 'OpenAPI', about: 'The same for generators of clients' },
@@ -44,3 +43,24 @@ export type HomeOptions = {
   /** Whether forms are made without a key. */
   allowPublicCreate: boolean;
 };
+
+/**
+ * A command that makes a form, for people to paste into a terminal. `key` is the text of an API key, if one is to be
+ * sent.
+ */
+export function firstCommand(url: string, key?: string): string {
+  const definition = {
+    name: 'Contact',
+    slug: 'contact',
+    fields: [
+      { id: 'email', type: 'email', required: true },
+      { id: 'message', type: 'textarea' },
+    ],
+    delivery: { type: 'email' },
+  };
+  const headers = [
+    ...(key === undefined ? [] : [`-H 'Authorization: Bearer ${key}'`]),
+    "-H 'Content-Type: application/json'",
+  ];
+  return `curl ${url}/api/forms/create ${headers.join(' ')} -d '${JSON.stringify(definition)}'`;
+}

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Theme } from '../../gen/forms/v1/definition_pb.js';
+import type { Theme } from '../../gen/headlessforms/v1/definition_pb.js';
+import { MAX_ADDRESS_LENGTH } from '../domain/addresses/email-address.ts';
+import { attributes, Html, html } from '../domain/text/html.ts';
 import type { Page } from '../http/reply.ts';
-import { attributes, Html, html } from '../text/html.ts';
-import type { Language } from '../text/words/language.ts';
+import type { Language, Words } from '../text/words.ts';
 import { loadAssets } from './assets.ts';
 import { accentStyle, logoOf, modeOf } from './theme.ts';
 
@@ -30,8 +31,8 @@ export function renderPage(content: PageContent): Page {
 <meta name="color-scheme" content="${{ light: 'light', dark: 'dark', auto: 'light dark' }[modeOf(theme)]}">
 <title>${title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${root}${assets.style}">
-${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.ownerStyle}">`}
+<link rel="stylesheet" href="${root}${assets.path('style.css')}">
+${content.ofOwner === true && html`<link rel="stylesheet" href="${root}${assets.path('owner.css')}">`}
 ${style !== '' && html`<style>${new Html(style)}</style>`}
 ${content.script === true && scripts(root, content.ofOwner === true)}
 </head>
@@ -46,6 +47,24 @@ ${content.body}
   return { html: page.text, headers: headersOf(style, content) };
 }
 
+/** The input of an e-mail address with its label; `problem` says what is wrong with the one that was given. */
+export function emailField({ id, label, problem, words, ...more }: EmailField): Html {
+  const isWrong = problem !== undefined;
+  return html`<div class="${isWrong ? 'field wrong' : 'field'}"><label for="${id}">${label}</label>
+${isWrong && html`<p class="error" id="${id}.error"><span class="sr">${words.error} </span>${problem}</p>`}
+<input${attributes({
+    class: 'control',
+    id,
+    name: 'email',
+    type: 'email',
+    required: true,
+    maxlength: MAX_ADDRESS_LENGTH,
+    'aria-invalid': isWrong && 'true',
+    'aria-describedby': isWrong && `${id}.error`,
+    ...more,
+  })}></div>`;
+}
+
 /** The relative path from a page to the service's root, which a proxy may have moved: `../` for `/f/sess_1`. */
 export function rootOf(request: IncomingMessage): string {
   const [path = ''] = (request.url ?? '').split('?', 1);
@@ -53,8 +72,9 @@ export function rootOf(request: IncomingMessage): string {
 }
 
 function scripts(root: string, ofOwner: boolean): Html {
-  if (ofOwner) return html`<script type="module" src="${root}${assets.copyingScript}"></script>`;
-  return html`<script type="module" src="${root}${assets.script}"></script>
+  if (ofOwner)
+    return html`<script type="module" src="${root}${assets.path('pages/browser/copying.js')}"></script>`;
+  return html`<script type="module" src="${root}${assets.path('pages/browser/page.js')}"></script>
 ${assets.preloads.map((path) => html`<link rel="modulepreload" href="${root}${path}">`)}`;
 }
 
@@ -117,4 +137,14 @@ export type PageContent = {
   leadsTo?: string | undefined;
   /** Whether the page needs the script; one of owners needs it to copy. */
   script?: boolean;
+};
+
+type EmailField = {
+  id: string;
+  label: string;
+  problem: string | undefined;
+  words: Words;
+  autocomplete: 'email' | 'off';
+  value?: string | undefined;
+  autofocus?: boolean;
 };

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import type { Theme } from '../../gen/forms/v1/definition_pb.js';
-import type { ErrorReason, HttpError } from '../http/errors.ts';
+import type { Theme } from '../../gen/headlessforms/v1/definition_pb.js';
+import type { ReasonName } from '../domain/errors/failure.ts';
+import { Html, html } from '../domain/text/html.ts';
+import type { RestError } from '../http/errors.ts';
 import type { Page } from '../http/reply.ts';
-import { type Html, html } from '../text/html.ts';
-import type { Words } from '../text/words/en.ts';
-import { chooseLanguage, fill, type Language } from '../text/words/language.ts';
-import { type IconName, icon } from './icons.ts';
+import { chooseLanguage, fill, type Language, type Words } from '../text/words.ts';
 import { renderPage, rootOf } from './layout.ts';
 
 /** A page with a title and a sentence, and perhaps more below. */
@@ -30,17 +29,21 @@ ${message.more}`;
 }
 
 /** Says why a request was refused or failed. The log has a fault under `requestId`. */
-export function renderError(error: HttpError, request: IncomingMessage, options: ErrorOptions): Page {
+export function renderError(error: RestError, request: IncomingMessage, options: ErrorOptions): Page {
   const language = languageOf(request, options.locale);
-  const [title, text] = wordsFor(error.reason, language.words);
+  const { words, owner } = language;
+  const { requestId, isOwners = false, locale: _, ...looks } = options;
+  const [title, text] = isOwners ? wordsForOwner(error.reason, language) : wordsFor(error.reason, words);
+  const home = html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${owner.title}</a></p>`;
   return renderMessage({
     request,
     language,
     title,
-    text: fill(text, { id: options.requestId }),
-    icon: iconFor(error.reason),
-    next: nextFor(error.reason, language.words),
-    ...options,
+    text: fill(text, { id: requestId }),
+    ...looks,
+    ...(isOwners
+      ? { icon: 'problem', more: home }
+      : { icon: iconFor(error.reason), next: nextFor(error.reason, words) }),
   });
 }
 
@@ -49,7 +52,7 @@ export function languageOf(request: IncomingMessage, locale = ''): Language {
   return chooseLanguage(locale, request.headers['accept-language']);
 }
 
-function iconFor(reason: ErrorReason): IconName {
+function iconFor(reason: ReasonName): IconName {
   if (reason === 'conflict') return 'done';
   if (reason === 'expired') return 'clock';
   if (reason === 'cancelled' || reason === 'closed' || reason === 'archived') return 'closed';
@@ -57,12 +60,12 @@ function iconFor(reason: ErrorReason): IconName {
 }
 
 /** What a person can do next, where the text does not say it. */
-function nextFor(reason: ErrorReason, words: Words): string | undefined {
+function nextFor(reason: ReasonName, words: Words): string | undefined {
   if (reason === 'conflict' || reason === 'cancelled') return words.closePage;
   return reason === 'closed' || reason === 'archived' || reason === 'not_found' ? words.askSender : undefined;
 }
 
-function wordsFor(reason: ErrorReason, words: Words): [title: string, text: string] {
+function wordsFor(reason: ReasonName, words: Words): [title: string, text: string] {
   switch (reason) {
     case 'conflict':
       return [words.submittedTitle, words.submittedText];
@@ -103,6 +106,14 @@ function wordsFor(reason: ErrorReason, words: Words): [title: string, text: stri
   }
 }
 
+/** Owners read their own pages, where no answers are sent. */
+function wordsForOwner(reason: ReasonName, { words, owner }: Language): [title: string, text: string] {
+  if (reason === 'rate_limited' || reason === 'unavailable') return wordsFor(reason, words);
+  if (reason === 'origin_not_allowed') return [words.refusedTitle, owner.refusedText];
+  const isUnknown = reason === 'not_found' || reason === 'invalid' || reason === 'bad_request';
+  return isUnknown ? [owner.notFoundTitle, owner.notFoundText] : [words.faultTitle, owner.failedText];
+}
+
 /** The looks of the form that a message is about, as far as they are known. */
 type Looks = { theme?: Theme | undefined; formName?: string; embedOrigins?: string[] };
 
@@ -119,4 +130,23 @@ export type Message = Looks & {
   script?: boolean;
 };
 
-type ErrorOptions = Looks & { locale?: string; requestId: string };
+type ErrorOptions = Looks &
+  Pick<Message, 'more' | 'script'> & { locale?: string; requestId: string; isOwners?: boolean };
+
+/**
+ * A picture above the title of a page that says how something stands. Readers of the page get the same from its words.
+ */
+export function icon(name: IconName): Html {
+  const marks: Record<IconName, string> = {
+    done: '<path d="M15 24.5l6.5 6.5L33.5 18"/>',
+    clock: '<path d="M24 14v11l7 5"/>',
+    closed: '<path d="M17 22h14v11H17zM20 22v-4a4 4 0 0 1 8 0v4"/>',
+    unknown: '<path d="M19 20a5 5 0 1 1 7 4.6c-1.4.8-2 1.7-2 3.4M24 33v.1"/>',
+    problem: '<path d="M24 14v13M24 33v.1"/>',
+  };
+  return new Html(
+    `<svg class="icon ${name}" viewBox="0 0 48 48" width="48" height="48" aria-hidden="true"><circle cx="24" cy="24" r="24"/>${marks[name]}</svg>`,
+  );
+}
+
+type IconName = 'done' | 'clock' | 'closed' | 'unknown' | 'problem';

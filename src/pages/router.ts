@@ -1,12 +1,13 @@
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
-import { HttpError } from '../http/errors.ts';
-import { showActivation } from './activation/activation-link.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import { showActivation } from './activation.ts';
 import { sendAsset } from './assets.ts';
-import { sendSwaggerUi, showDocs, swaggerUiPath } from './docs.ts';
+import { showDocs } from './docs.ts';
 import { postForm } from './form/post.ts';
 import { showForm } from './form/show.ts';
 import { postUpload } from './form/uploads.ts';
-import { type HandlePage, type PageOptions, servePage, serveScript } from './handler.ts';
+import { type HandlePage, type PageExchange, type PageOptions, servePage, serveScript } from './handler.ts';
 import { type HomeOptions, showHome } from './home.ts';
 import { assets } from './layout.ts';
 import { sendLinkedFile } from './links/files.ts';
@@ -30,12 +31,11 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   }
   router.get('/', page(showHome(options)));
   router.get('/docs', page(showDocs));
-  router.get(swaggerUiPath, sendSwaggerUi);
   router.get('/api/forms/:id/activate', page(showActivation));
   router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
   router.route('/files/:token').get(page(sendLinkedFile)).all(page(refuseMethod));
   router.use(createOwnerPages(options));
-  router.get(`/${assets.folder}/*file`, sendFile);
+  router.get('/assets/*file', sendFile);
   router.get('/embed.js', (request, response) => sendAsset(request, response, assets.embed, 'max-age=3600'));
   // A path that can't be decoded fails before any page: Express would show a trace, and log the path with its token.
   router.use((error: unknown, request: Request, response: Response, next: NextFunction) =>
@@ -44,16 +44,15 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   return router;
 }
 
-const sendFile: RequestHandler = (request, response, next) => {
-  const asset = assets.files.get(request.path);
+const sendFile: RequestHandler = async (request, response, next) => {
+  const asset = await assets.find(request.path);
   if (asset === undefined) next();
   else sendAsset(request, response, asset, 'public, max-age=31536000, immutable');
 };
 
-function refuseMethod(): void {
-  throw new HttpError('method', 'The path does not know this method', {
-    headers: { allow: 'GET, HEAD, POST' },
-  });
+function refuseMethod({ response }: PageExchange): void {
+  response.setHeader('allow', 'GET, HEAD, POST');
+  throw failed(Reason.METHOD, 'The path does not know this method');
 }
 
 export type HostedPagesOptions = PageOptions & HomeOptions & OwnerPageOptions;

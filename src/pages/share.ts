@@ -1,6 +1,6 @@
-import type { FormShare } from '../../gen/forms/v1/forms_pb.js';
-import { type Html, html } from '../text/html.ts';
-import type { Words } from '../text/words/en.ts';
+import type { FormShare } from '../../gen/headlessforms/v1/forms_pb.js';
+import { type Html, html } from '../domain/text/html.ts';
+import type { Words } from '../text/words.ts';
 
 /**
  * How to reach a published form: its page with a QR code, and snippets for a website. Each can be selected by one

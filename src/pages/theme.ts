@@ -1,4 +1,4 @@
-import { type Theme, ThemeMode } from '../../gen/forms/v1/definition_pb.js';
+import { type Theme, ThemeMode } from '../../gen/headlessforms/v1/definition_pb.js';
 
 /** The mode of a theme as the stylesheet names it. */
 export function modeOf(theme: Theme | undefined): 'light' | 'dark' | 'auto' {

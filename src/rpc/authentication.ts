@@ -1,58 +1,44 @@
-import type { ContextValues, Interceptor } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { holds } from '../domain/scopes.ts';
-import { accessLineKey, noteCaller } from '../telemetry/access-log.ts';
-import { type Access, accessOf } from './authorization.ts';
-import {
-  bearerOf,
-  type Caller,
-  callerKey,
-  callerOf,
-  clientAddressKey,
-  type Owner,
-  ownerKey,
-} from './context.ts';
-import { failed } from './errors.ts';
-import { contextOfHeader } from './local-transport.ts';
-import type { OwnCallersCheck } from './own-callers.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import { type Access, isWithinScopes } from '../domain/methods.ts';
+import { noteCaller } from '../telemetry/access-log.ts';
+import { bearerOf, type Caller, type CallFacts, type Owner } from './context.ts';
+import type { KeylessOriginCheck } from './keyless-origin-check.ts';
 
 /**
- * Finds out who calls, from the `authorization` header, and refuses who may not call.
+ * Finds out who calls, from the `authorization` header, and throws if they may not make a call with this access.
  *
  * Another scheme than `Bearer` counts as no key: a proxy may have its own credentials in the header.
  */
-export function authenticate(options: AuthenticationOptions): Interceptor {
-  return (next) => async (req) => {
-    await identify(req.header, req.contextValues, accessOf(req.method), options);
-    return next(req);
-  };
-}
-
-/** Does the same for a call that is known by its headers alone. */
 export async function identify(
   header: Headers,
-  values: ContextValues,
+  facts: CallFacts,
   access: Access,
-  { keys, owners, requireApiKey, checkOwnCaller }: AuthenticationOptions,
+  { keys, owners, requireApiKey, checkKeylessOrigin }: AuthenticationOptions,
 ): Promise<void> {
   const text = bearerOf(header.get('authorization'));
   if (access.owner !== undefined) {
-    if (values.get(ownerKey) === undefined)
-      values.set(ownerKey, await ownerBehind(text, access.owner, owners));
+    const owner = facts.owner ?? (await ownerBehind(text, access.owner, owners));
+    if (owner !== undefined) facts.owner = owner;
   } else if (text !== undefined) {
-    const caller = values.get(callerKey) ?? (await keys.find(text, values.get(clientAddressKey)));
+    const caller = facts.caller ?? (await keys.find(text, facts.clientAddress));
     if (caller === undefined) throw failed(Reason.INVALID_KEY, text === '' ? EMPTY_KEY : UNKNOWN_KEY);
-    noteCaller(values.get(accessLineKey), caller);
-    checkScope(caller, access);
-    values.set(callerKey, caller);
+    noteCaller(facts.line, caller);
+    const { scope = '' } = access;
+    if (!isWithinScopes(access, caller.scopes)) {
+      throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, {
+        requiredScope: scope,
+      });
+    }
+    facts.caller = caller;
   } else if (access.key === 'required') {
     if (access.openWithoutKeys !== true || requireApiKey) {
       throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
     }
-    checkOwnCaller(header, values);
-    const caller = await keys.withoutKey();
-    noteCaller(values.get(accessLineKey), caller);
-    values.set(callerKey, caller);
+    if (facts.caller !== undefined) return;
+    checkKeylessOrigin(header, facts.host);
+    facts.caller = await keys.withoutKey();
+    noteCaller(facts.line, facts.caller);
   }
 }
 
@@ -77,26 +63,6 @@ async function ownerBehind(
   return owner;
 }
 
-/**
- * Tells whose key is in the headers of a caller in this process, who has not said yet what to call. Throws as a call
- * does without a valid key, unless none is required.
- */
-export function createIdentification(options: AuthenticationOptions): Identify {
-  return async (headers) => {
-    const header = new Headers(headers);
-    const values = contextOfHeader(header);
-    await identify(header, values, { key: 'required', openWithoutKeys: true }, options);
-    return callerOf({ values });
-  };
-}
-
-function checkScope(caller: Caller, { key, scope }: Access): void {
-  if (key === 'none' || scope === undefined || holds(caller.scopes, scope)) return;
-  throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, { requiredScope: scope });
-}
-
-export type Identify = (headers: Record<string, string>) => Promise<Caller>;
-
 /** Finds the owner of a key. */
 export type Authenticator = {
   /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
@@ -116,5 +82,5 @@ export type AuthenticationOptions = {
   owners: OwnerAuthenticator;
   requireApiKey: boolean;
   /** Checks calls without a key, where none is required. */
-  checkOwnCaller: OwnCallersCheck;
+  checkKeylessOrigin: KeylessOriginCheck;
 };

@@ -1,6 +1,9 @@
 import { type ContextKey, type ContextValues, createContextKey } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { failed } from './errors.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import type { WindowState } from '../domain/limits/window-counter.ts';
+import type { Limit } from '../domain/methods.ts';
+import type { AccessLine } from '../telemetry/access-log.ts';
 
 /**
  * Who makes the call, on RPCs that need a key.
@@ -8,36 +11,43 @@ import { failed } from './errors.ts';
  * Where keys are not required, a call without one acts in the default project and has no `keyId`.
  */
 export function callerOf(context: WithValues): Caller {
-  const caller = context.values.get(callerKey);
+  const { caller } = factsOf(context);
   if (caller === undefined) throw failed(Reason.MISSING_KEY, 'This call needs an API key');
   return caller;
 }
 
 /** Whose session an owner's call has. */
 export function ownerOf(context: WithValues): Owner {
-  const owner = context.values.get(ownerKey);
+  const { owner } = factsOf(context);
   if (owner === undefined) throw failed(Reason.MISSING_KEY, 'This call needs a session of an owner');
   return owner;
 }
 
 /** Who makes the call, on RPCs that need no key; undefined without one. */
 export function callerIfAny(context: WithValues): Caller | undefined {
-  return context.values.get(callerKey);
+  return factsOf(context).caller;
 }
 
 /** The address of the client, for limits; `unknown` if there is none, as in calls inside the process. */
 export function clientAddressOf(context: WithValues): string {
-  return context.values.get(clientAddressKey);
+  return factsOf(context).clientAddress;
 }
 
-/**
- * The context values to begin a call with that came over the network. `clientAddress` is the
- * socket's, or what trusted proxies say: headers are not believed any more after this. `host` is the authority
- * that was called.
- */
-export function contextOfClient(clientAddress: string, host?: string): ContextValues {
-  return new CallValues().set(clientAddressKey, clientAddress).set(hostKey, host);
+/** What is known of the request behind a call. A call of this process itself begins with nothing. */
+export function factsOf({ values }: WithValues): CallFacts {
+  const known = values.get(factsKey);
+  if (known !== undefined) return known;
+  const facts: CallFacts = { clientAddress: 'unknown' };
+  values.set(factsKey, facts);
+  return facts;
 }
+
+/** The context values to begin the calls of one request with. */
+export function contextOf(facts: CallFacts): ContextValues {
+  return new CallValues().set(factsKey, facts);
+}
+
+const factsKey = createContextKey<CallFacts | undefined>(undefined, { description: 'request' });
 
 /** Connect's own have three functions for each call, which adds up where thousands wait. */
 export class CallValues implements ContextValues {
@@ -67,23 +77,28 @@ export function bearerOf(header: string | null): string | undefined {
 
 const bearer = /^bearer(?: +(.*))?$/i;
 
-/** Set by the interceptor in authentication.ts. */
-export const callerKey = createContextKey<Caller | undefined>(undefined, { description: 'caller' });
-
-/** Set by the interceptor in authentication.ts, on the RPCs of owners. */
-export const ownerKey = createContextKey<Owner | undefined>(undefined, { description: 'owner' });
-
-/** Set by the server or transport that took the call. */
-export const clientAddressKey = createContextKey('unknown', { description: 'client address' });
-
-/** The host, and the port if it is named, that was called. Set as the client's address is. */
-export const hostKey = createContextKey<string | undefined>(undefined, { description: 'host' });
-
-/** Set by the transport inside the process: the call counts as one with the call that it goes on from. */
-export const continuationKey = createContextKey(false, { description: 'continuation' });
-
 /** The project that the first key, and calls without one, belong to. */
 export const DEFAULT_PROJECT = 'default';
+
+/**
+ * One request, from the network or from the gateway and the pages for one of theirs. All calls that it makes share
+ * this: it is identified once, and counts once against each limit.
+ */
+export type CallFacts = {
+  /** The socket's, or what trusted proxies say: headers are not believed any more after this. */
+  clientAddress: string;
+  /** The host that was called, and the port if it is named. */
+  host?: string | undefined;
+  /** The line that is written of the request. */
+  line?: AccessLine | undefined;
+  /** Set by the gate, as all below. */
+  caller?: Caller;
+  owner?: Owner;
+  counted?: CountedCall[];
+};
+
+/** A limit that a request was counted against, for whom, and how often they have called in its window. */
+export type CountedCall = { limit: Limit; key: string; state: WindowState };
 
 /** The owner of an API key, as services see it. */
 export type Caller = {

@@ -7,16 +7,15 @@ import {
   type Transport,
   type UnaryResponse,
 } from '@connectrpc/connect';
-import { accessLineKey } from '../telemetry/access-log.ts';
-import { CallValues, clientAddressKey, continuationKey, hostKey } from './context.ts';
+import { CallValues } from './context.ts';
 import { type MethodCall, type MethodCalls, normalized } from './method-calls.ts';
 
 /**
  * A transport to services in this process: it runs the interceptors and the method on the message
  * itself, without serializing, for a few microseconds a call.
  *
- * Its callers are the REST gateway and the hosted pages, so the headers `x-forwarded-for`, `host` and `x-continuation`
- * are believed. Messages are not copied: neither side may change one after handing it over.
+ * Its callers are the REST gateway and the hosted pages, so what their context values say of the client is believed.
+ * Messages are not copied: neither side may change one after handing it over.
  */
 export function createLocalTransport(calls: MethodCalls): Transport {
   function callOf(method: DescMethod): MethodCall {
@@ -46,23 +45,19 @@ export function createLocalTransport(calls: MethodCalls): Transport {
   };
 }
 
-/** What every call in this process begins with. Of its caller's `values` only the access line counts. */
-export function requestOf(
+function requestOf(
   method: DescMethod,
   signal: AbortSignal | undefined,
   timeoutMs: number | undefined,
   init: ConstructorParameters<typeof Headers>[0],
-  values?: ContextValues,
+  contextValues: ContextValues = new CallValues(),
 ) {
-  const header = init instanceof Headers ? init : new Headers(init);
-  const contextValues = contextOfHeader(header);
-  if (values !== undefined) contextValues.set(accessLineKey, values.get(accessLineKey));
   return {
     service: method.parent,
     requestMethod: 'POST',
     url: urlOf(method),
     signal: withDeadline(signal, timeoutMs),
-    header,
+    header: init instanceof Headers ? init : new Headers(init),
     contextValues,
   };
 }
@@ -75,16 +70,6 @@ function urlOf(method: DescMethod): string {
 }
 
 const urls = new WeakMap<DescMethod, string>();
-
-/** What the headers of a call in this process say of its client. */
-export function contextOfHeader(header: Headers): ContextValues {
-  const contextValues = new CallValues();
-  const clientAddress = header.get('x-forwarded-for');
-  if (clientAddress !== null) contextValues.set(clientAddressKey, clientAddress);
-  contextValues.set(hostKey, header.get('host') ?? undefined);
-  if (header.has('x-continuation')) contextValues.set(continuationKey, true);
-  return contextValues;
-}
 
 function withDeadline(signal: AbortSignal | undefined, timeoutMs: number | undefined): AbortSignal {
   const signals = signal === undefined ? [] : [signal];

@@ -1,12 +1,12 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed, nameOf, reasonOf, withFailure } from '../domain/errors/failure.ts';
 import { requestIdFrom } from '../domain/ids.ts';
-import { accessLineKey, noteRefusal } from '../telemetry/access-log.ts';
-import type { Log } from '../telemetry/log.ts';
-import { throttledWarning } from '../telemetry/throttled-warning.ts';
-import { failed, reasonNameOf, withFailure } from './errors.ts';
-import { addReceived } from './received.ts';
+import { noteRefusal } from '../telemetry/access-log.ts';
+import { type Log, throttledWarning } from '../telemetry/log.ts';
+import { factsOf } from './context.ts';
+import { addReceived } from './rejected-values.ts';
 
 /**
  * Logs each call by its method, code, duration and request id, never by what it carries; and makes
@@ -18,27 +18,31 @@ import { addReceived } from './received.ts';
 export function createCallLog({ log, now, describeTemporaryFault }: LogOptions): CallLog {
   const warn = throttledWarning(log, now, WARN_EVERY_MS);
 
-  function end(call: Call, startedAt: number): void {
-    log.debug({ ...factsOf(call, startedAt), code: 'ok' }, 'call');
+  function end(call: LoggedCall, startedAt: number): void {
+    log.debug({ ...loggedOf(call, startedAt), code: 'ok' }, 'call');
   }
 
-  function fail(call: Call, startedAt: number, error: unknown): ConnectError {
-    const facts = factsOf(call, startedAt);
+  function fail(call: LoggedCall, startedAt: number, error: unknown): ConnectError {
+    const facts = loggedOf(call, startedAt);
     const failure = failureOf(error, facts.requestId, call.signal);
-    const line = call.contextValues.get(accessLineKey);
+    const line = factsOf({ values: call.contextValues }).line;
     // What a route answers is in its status.
     if (line?.route !== undefined) line.code = Code[failure.code];
-    noteRefusal(line, reasonNameOf(failure));
+    noteRefusal(line, nameOf(reasonOf(failure)));
     logFailure({ ...facts, code: Code[failure.code] }, failure);
     return failure;
   }
 
-  function factsOf({ method, header }: Call, startedAt: number) {
+  function loggedOf({ method, header }: LoggedCall, startedAt: number) {
     const name = `${method.parent.typeName}/${method.name}`;
     return { method: name, ms: now() - startedAt, requestId: requestIdFrom(header.get('x-request-id')) };
   }
 
-  async function* watched<T>(messages: AsyncIterable<T>, call: Call, startedAt: number): AsyncIterable<T> {
+  async function* watched<T>(
+    messages: AsyncIterable<T>,
+    call: LoggedCall,
+    startedAt: number,
+  ): AsyncIterable<T> {
     try {
       yield* messages;
       // Methods end when nobody waits any more, which would read as the end of all there is.
@@ -106,12 +110,12 @@ const RETRY_AFTER_SECONDS = 2;
 export type CallLog = {
   interceptor: Interceptor;
   /** Logs a call that fails before it comes to the interceptors, and returns what its caller gets. */
-  fail(call: Call, error: unknown): ConnectError;
+  fail(call: LoggedCall, error: unknown): ConnectError;
 };
 
 type Response = Awaited<ReturnType<ReturnType<Interceptor>>>;
 
-type Call = { method: DescMethod; header: Headers; contextValues: ContextValues; signal: AbortSignal };
+type LoggedCall = { method: DescMethod; header: Headers; contextValues: ContextValues; signal: AbortSignal };
 
 export type LogOptions = {
   log: Log;

@@ -31,7 +31,7 @@ export function createMethodCalls(
 }
 
 /** The context that a method gets. What it may set is made on demand: most methods set nothing, and some wait long. */
-export class CallContext implements HandlerContext {
+class CallContext implements HandlerContext {
   readonly #request: CallStart;
   #header: Headers | undefined;
   #trailer: Headers | undefined;
@@ -88,6 +88,8 @@ export const arrivalKey = createContextKey<Arrival | undefined>(undefined, { des
 
 function invoke(spec: MethodImplSpec, req: UnaryRequest | StreamRequest): ReturnType<MethodCall> {
   const context = new CallContext(req);
+  const arrival = req.contextValues.get(arrivalKey);
+  if (arrival !== undefined) arrival.context = context;
   if (spec.kind !== 'unary' || req.stream) return invokeStream(spec, req, context);
   const answer = (output: MessageInit) => {
     const message = create(spec.method.output, output);
@@ -146,8 +148,11 @@ async function only<T>(messages: AsyncIterable<T>): Promise<T> {
   throw new ConnectError('The request message is missing', Code.InvalidArgument);
 }
 
-/** How a call came. `endsAt`: its deadline by `performance.now()`, if it has one. */
-type Arrival = { protocolName: string; endsAt: number | undefined };
+/**
+ * How a call came. `endsAt`: its deadline by `performance.now()`, if it has one. `context` has the headers and trailers
+ * that the method has set by now, which a failure has, too.
+ */
+export type Arrival = { protocolName: string; endsAt: number | undefined; context?: CallContext };
 
 /** What of a request is known before its message. */
 type CallStart = Omit<UnaryRequest | StreamRequest, 'message' | 'stream'>;

@@ -2,77 +2,71 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
-  type ConnectRouter,
+  type ContextValues,
   createServiceImplSpec,
   type Interceptor,
+  type MethodImplSpec,
   type ServiceImpl,
   type Transport,
 } from '@connectrpc/connect';
-import { limitsOf } from '../domain/limits/message-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { currentTraceparent, runWith } from '../telemetry/trace-context.ts';
 import { isFault, type Tracing } from '../telemetry/tracing.ts';
-import { type Admit, createAdmission } from './admission.ts';
-import {
-  type Authenticator,
-  authenticate,
-  createIdentification,
-  type Identify,
-  type OwnerAuthenticator,
-} from './authentication.ts';
+import { type Authenticator, identify, type OwnerAuthenticator } from './authentication.ts';
+import { type Caller, callerOf, factsOf } from './context.ts';
+import { createGate, type Gate, throughGate } from './gate.ts';
+import { createKeylessOriginCheck } from './keyless-origin-check.ts';
 import { createLocalTransport } from './local-transport.ts';
-import { createCallLog } from './logging.ts';
-import { createMethodCalls } from './method-calls.ts';
-import { callLimits, maxTimeoutMs, type ServingOptions } from './network/limits.ts';
-import { checkedGzip, refuseUnreadableMessages } from './network/message-check.ts';
-import { createRequestGate } from './network/request-gate.ts';
-import { answerUnary } from './network/unary.ts';
-import { createOwnCallersCheck, type OwnCallersOptions } from './own-callers.ts';
-import { type CountInDatabase, createRateLimits } from './rate-limits.ts';
+import { type CallLog, createCallLog } from './logging.ts';
+import { createMethodCalls, type MethodCalls } from './method-calls.ts';
+import { type RateLimits, setRateHeaders } from './rate-limits.ts';
 
 /**
  * Puts services behind the one chain of interceptors that every call passes: logging, authentication
  * with authorization, rate limits.
  */
 export function createRpc(options: RpcOptions): Rpc {
-  const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, guards, tracing } =
+  const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, refuse, tracing } =
     options;
   const { now, log } = options;
-  const authentication = { keys, owners, requireApiKey, checkOwnCaller: createOwnCallersCheck(options) };
+  const authentication = {
+    keys,
+    owners,
+    requireApiKey,
+    checkKeylessOrigin: createKeylessOriginCheck(options.ownUrls),
+  };
   const callLog = createCallLog({ log, now, describeTemporaryFault });
-  const rates = rateLimits ? createRateLimits({ ...rateLimits, now }) : undefined;
+  const gate = createGate({
+    authentication,
+    rateLimits,
+    refuse,
+  });
   const interceptors: Interceptor[] = [
     ...(tracing === undefined ? [] : [traceCalls(tracing)]),
     callLog.interceptor,
-    refuseUnreadableMessages,
-    authenticate(authentication),
-    ...(rates === undefined ? [] : [rates.interceptor]),
-    ...guards,
+    throughGate(gate),
   ];
-  const requestGate = createRequestGate({ authentication, rateLimits: rates, callLog });
-  /** How a method is served on the network. */
-  const optionsOf = (method: DescMethod): ServingOptions => ({
-    ...callLimits,
-    maxTimeoutMs: maxTimeoutMs(method),
-    readMaxBytes: limitsOf(method).readMaxBytes,
-    acceptCompression: [checkedGzip(method)],
-    requestGate,
-    interceptors,
-  });
   const specs = services.map(({ descriptor, implementation }) =>
     createServiceImplSpec(descriptor, implementation),
   );
   const calls = createMethodCalls(specs, interceptors);
+  const methods = specs.flatMap((spec) => Object.values(spec.methods));
   return {
-    routes(router) {
-      for (const { method, impl } of specs.flatMap(({ methods }) => Object.values(methods))) {
-        router.rpc(method, impl, optionsOf(method));
-      }
-      answerUnary(router, calls, optionsOf);
-    },
+    served: { methods, calls, interceptors, gate, callLog },
     transport: () => createLocalTransport(calls),
-    admit: createAdmission(interceptors),
-    identify: createIdentification(authentication),
+    async admit(method, header, values, formId) {
+      const call = { method, header, contextValues: values, signal: new AbortController().signal };
+      await gate(method, header, values, formId).catch((error: unknown) => {
+        throw callLog.fail(call, error);
+      });
+      const rates = new Headers();
+      setRateHeaders(rates, factsOf({ values }));
+      return rates;
+    },
+    async identify(header, values) {
+      await identify(header, factsOf({ values }), { key: 'required', openWithoutKeys: true }, authentication);
+      return callerOf({ values });
+    },
   };
 }
 
@@ -98,31 +92,46 @@ function traceCalls(tracing: Tracing): Interceptor {
 }
 
 export type Rpc = {
-  /** Registers all services with the server that takes RPCs from the network, interceptors included. */
-  routes(router: ConnectRouter): void;
+  served: Served;
   /** A transport for callers in this process: the gateway and the hosted pages. */
   transport(): Transport;
-  /** Asks whether a caller in this process may make a call, without making it. */
-  admit: Admit;
-  /** Tells whose key a caller in this process has. */
-  identify: Identify;
+  /** Asks whether a caller in this process may make a call, without making it. It counts as one where rates are limited. */
+  admit: (...call: Parameters<Gate>) => Promise<Headers>;
+  /**
+   * Tells whose key a request has that has not said yet what to call. Throws as a call does without a valid key, unless
+   * none is required.
+   */
+  identify: (header: Headers, values: ContextValues) => Promise<Caller>;
+};
+
+/** All methods, for the server that takes RPCs from the network. */
+export type Served = {
+  methods: readonly MethodImplSpec[];
+  /** The calls of all of them, which pass the interceptors. */
+  calls: MethodCalls;
+  interceptors: readonly Interceptor[];
+  /** What a call passes before its message is received. */
+  gate: Gate;
+  callLog: Pick<CallLog, 'fail'>;
 };
 
 /** A service and what answers its calls. */
 type Service = { descriptor: DescService; implementation: ServiceImpl<DescService> };
 
-export type RpcOptions = OwnCallersOptions & {
+export type RpcOptions = {
+  /** The addresses of the service as its users see them. */
+  ownUrls: readonly string[];
   services: readonly Service[];
   keys: Authenticator;
   owners: OwnerAuthenticator;
   /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
   requireApiKey: boolean;
-  /** False: no rate is limited. `perKey` is the most calls a minute with one key; undefined: any number. */
-  rateLimits: false | { perKey: number | undefined; countInDatabase: CountInDatabase };
+  /** Undefined: no rate is limited. */
+  rateLimits: RateLimits | undefined;
   /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
   describeTemporaryFault: (error: unknown) => string | undefined;
-  /** What may refuse a call, innermost. */
-  guards: readonly Interceptor[];
+  /** Throws what keeps everybody from calling a method just now. */
+  refuse: (method: DescMethod) => void;
   tracing?: Tracing | undefined;
   /** Milliseconds since 1970. */
   now: () => number;

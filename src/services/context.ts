@@ -1,5 +1,7 @@
-import type { SecretBox } from '../domain/secrets/secret-box.ts';
-import type { SecretKey } from '../domain/secrets/secret-key.ts';
+import type { HandlerContext } from '@connectrpc/connect';
+import type { Limit } from '../domain/methods.ts';
+import type { SecretBox, SecretKey } from '../domain/secrets/secret-key.ts';
+import type { Caller } from '../rpc/context.ts';
 import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
 import type { SubmissionWriter } from '../store/submissions/submission-writer.ts';
@@ -10,10 +12,9 @@ import type { Audit } from './audit/audit.ts';
 import type { EventFeed } from './events/event-feed.ts';
 import type { FormReader } from './forms/form-reader.ts';
 import type { KeyReader } from './keys/key-reader.ts';
-import type { Concurrency } from './limits/concurrency.ts';
+import type { CallsAtOnce } from './limits/calls-at-once.ts';
 import type { DiskSpace } from './limits/disk-space.ts';
 import type { KeylessStorage } from './limits/keyless-storage.ts';
-import type { PatternMatching } from './patterns/pattern-matching.ts';
 import type { Spool } from './uploads/spool.ts';
 import type { UploadStore } from './uploads/upload-store.ts';
 
@@ -42,8 +43,6 @@ export type ServiceOptions = {
   keylessStorage: KeylessStorage;
   /** Where files lie while they arrive. */
   spool: Spool;
-  /** Matches answers against the patterns of forms. */
-  patterns: PatternMatching;
   metrics?: Metrics | undefined;
   tracing?: Tracing | undefined;
 };
@@ -52,10 +51,10 @@ export type ServiceOptions = {
 export type ServiceSettings = {
   /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
   requireApiKey: boolean;
-  /** Host names, in lower case, that may be called without a key where none is required. */
-  allowedHosts: readonly string[];
   /** False: making a form needs a key. */
   allowPublicCreate: boolean;
+  /** False: owners get mails of their forms in full before their addresses have confirmed. */
+  ownerConfirmation: boolean;
   /** The name of the project of forms made without a key. */
   publicProject: string;
   /** The address of the API, without a slash at the end. */
@@ -89,10 +88,15 @@ export type ServiceContext = ServiceOptions & {
   keys: KeyReader;
   /** Records who does what. */
   audit: Audit;
+  /**
+   * Counts a call against a limit that depends on what it asks for, beside those that the table of methods has. Throws
+   * RATE_LIMITED.
+   */
+  limitRate: (call: Pick<HandlerContext, 'values'>, limit: Limit, formId: string) => Promise<void>;
   /** Counts the streams that are open. */
-  streams: Concurrency;
+  streams: CallsAtOnce<Caller>;
   /** Counts the calls that wait for sessions. */
-  waits: Concurrency;
+  waits: CallsAtOnce<Caller>;
   /** Aborted when the service is about to stop, and is to get no more calls. */
   draining: AbortSignal;
   /** Aborted when the service stops: streams and waits end. */

@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
 import {
   type Health,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { networkOf } from '../domain/addresses/client-network.ts';
+import { networkOf } from '../domain/addresses/ip-address.ts';
+import { notFound } from '../domain/errors/failure.ts';
 import { clientAddressOf } from '../rpc/context.ts';
-import { failed, notFound } from '../rpc/errors.ts';
 import type { ServiceContext } from './context.ts';
 import { createFreshCache } from './fresh-cache.ts';
-import { OpenCounts } from './limits/open-counts.ts';
+import { ALL, limitCallsAtOnce } from './limits/calls-at-once.ts';
 
 /**
  * The health protocol of gRPC: the service serves while its database answers, it can store what comes, and it is not
@@ -27,26 +26,16 @@ export function healthService(
   const names = new Set(['', 'disk', ...services.map(({ typeName }) => typeName)]);
   const isReady = () => database.isReady();
   const lately = createFreshCache({ load: isReady, now, capacity: 1 });
-  const watches = new OpenCounts();
+  const watches = limitCallsAtOnce('watches', (client: string) => [
+    { key: client, most: MAX_WATCHES_PER_CLIENT, who: 'Your network has' },
+    { key: ALL, most: MAX_WATCHES, who: 'This service has' },
+  ]);
 
   async function statusOf(service: string, ready: () => boolean | Promise<boolean>): Promise<Status> {
     if (service === 'disk') return disk.isLow() ? Status.NOT_SERVING : Status.SERVING;
     if (draining.aborted) return Status.NOT_SERVING;
     const canStore = database.engine === 'postgres' || !disk.isLow();
     return canStore && (await ready()) ? Status.SERVING : Status.NOT_SERVING;
-  }
-
-  /** Counts a watch until it is disposed of. */
-  function enter(client: string): Disposable {
-    if (watches.of(client) >= MAX_WATCHES_PER_CLIENT || watches.of(ALL) >= MAX_WATCHES) {
-      throw failed(Reason.RATE_LIMITED, 'Too many watch the health already', { retryAfter: 10 });
-    }
-    for (const key of [client, ALL]) watches.add(key, 1);
-    return {
-      [Symbol.dispose]() {
-        for (const key of [client, ALL]) watches.add(key, -1);
-      },
-    };
   }
 
   return {
@@ -56,7 +45,7 @@ export function healthService(
     },
 
     async *watch({ service }, call) {
-      using _ = enter(networkOf(clientAddressOf(call)));
+      using _ = watches.enter(networkOf(clientAddressOf(call)));
       const ended = AbortSignal.any([call.signal, stopping]);
       let said: Status | undefined;
       while (!ended.aborted) {
@@ -73,9 +62,6 @@ export function healthService(
 }
 
 const CHECK_EVERY_MS = 1_000;
-
-/** In place of a client: all of them. */
-const ALL = 'all';
 
 /** Anybody may watch: a client of gRPC has one for each service that it calls. */
 const MAX_WATCHES = 1_000;

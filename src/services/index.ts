@@ -1,21 +1,22 @@
 import type { DescService } from '@bufbuild/protobuf';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
-import { ServerReflection as ServerReflectionAlpha } from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { MailService } from '../../gen/headlessforms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { HOUR_MS } from '../domain/limits/limits.ts';
+import { policyOf } from '../domain/methods.ts';
+import type { Caller } from '../rpc/context.ts';
 import { createAudit } from './audit/audit.ts';
 import { auditService } from './audit/audit-entries.ts';
-import { auditedAs } from './audit/audited-methods.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
 import { createFormReader } from './forms/form-reader.ts';
@@ -24,30 +25,30 @@ import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
 import { createKeyReader, type KeyReader } from './keys/key-reader.ts';
 import { keysService, makeFirstKey, registerBootstrapKey } from './keys/keys.ts';
-import { type Concurrency, limitConcurrency } from './limits/concurrency.ts';
+import { type CallsAtOnce, limitCallersAtOnce } from './limits/calls-at-once.ts';
 import { mailService } from './mail/mail.ts';
 import { createOwnerReader, type OwnerReader } from './owners/owner-sessions.ts';
 import { ownersService } from './owners/owners.ts';
-import { reflectionServices } from './reflection.ts';
+import { reflectionService } from './reflection.ts';
 import { sessionsService } from './sessions/sessions.ts';
 import { submissionsService } from './submissions/submissions.ts';
-import { removeLeftFiles } from './uploads/left-files.ts';
 import { uploadsService } from './uploads/uploads.ts';
 import { webhooksService } from './webhooks/webhooks.ts';
 
-/** Makes all services: the one list of them. Who may call what is in `rpc/authorization.ts`. */
-export function createServices(options: ServiceOptions): Services {
-  const { database, patterns, now, log, settings, metrics } = options;
+/** Makes all services: the one list of them. Who may call what is in `domain/methods.ts`. */
+export function createServices(options: ServiceOptions, limitRate: ServiceContext['limitRate']): Services {
+  const { database, now, log, settings, metrics } = options;
   const stopping = new AbortController();
   const draining = new AbortController();
   const context: ServiceContext = {
     ...options,
+    limitRate,
     stopping: stopping.signal,
     draining: draining.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
-    forms: createFormReader({ database, patterns, now }),
+    forms: createFormReader({ database, now }),
     audit: createAudit({ writer: options.auditWriter, secretKey: options.secretKey, now }),
-    streams: limitConcurrency(
+    streams: limitCallersAtOnce(
       'streams',
       {
         perKey: settings.maxStreamsPerKey,
@@ -56,9 +57,13 @@ export function createServices(options: ServiceOptions): Services {
       },
       metrics,
     ),
-    waits: limitConcurrency(
+    waits: limitCallersAtOnce(
       'waits',
-      { perKey: settings.maxWaitsPerKey, total: settings.maxWaitsTotal },
+      {
+        perKey: settings.maxWaitsPerKey,
+        perProject: Number.POSITIVE_INFINITY,
+        total: settings.maxWaitsTotal,
+      },
       metrics,
     ),
   };
@@ -66,7 +71,6 @@ export function createServices(options: ServiceOptions): Services {
     service(FormsService, formsService(context)),
     service(SubmissionsService, submissionsService(context)),
     service(SessionsService, sessionsService(context)),
-    service(HostedService, hostedService(context)),
     service(UploadsService, uploadsService(context)),
     service(KeysService, keysService(context)),
     service(AuditService, auditService(context)),
@@ -74,16 +78,17 @@ export function createServices(options: ServiceOptions): Services {
     service(MailService, mailService(context)),
     service(OwnersService, ownersService(context)),
   ];
+  // Of the service's own pages alone: neither reflection nor health names it.
+  const internal = service(HostedService, hostedService(context));
   // A method that the table forgets fails the start, not its first call.
-  for (const { descriptor } of contract) descriptor.methods.forEach(auditedAs);
+  for (const { descriptor } of [...contract, internal]) descriptor.methods.forEach(policyOf);
   const descriptors = [...contract.map(({ descriptor }) => descriptor), ...ofGrpc];
-  const reflection = reflectionServices(descriptors);
   return {
     list: [
       ...contract,
+      internal,
       service(Health, healthService(context, descriptors)),
-      service(ServerReflection, reflection.v1),
-      service(ServerReflectionAlpha, reflection.v1alpha),
+      service(ServerReflection, reflectionService(descriptors)),
     ],
     keys: context.keys,
     owners: createOwnerReader(options),
@@ -101,8 +106,20 @@ export function createServices(options: ServiceOptions): Services {
   };
 }
 
+/** Removes what processes that died have left of files that were arriving. */
+async function removeLeftFiles({ database, spool, now, log }: ServiceOptions): Promise<void> {
+  // The embedded database has one process. Beside others, a file may be on its way to one of them.
+  const before = database.engine === 'pglite' ? Number.POSITIVE_INFINITY : now() - LONGEST_PAUSE_MS;
+  await spool.removeLeft(before).catch((error: unknown) => {
+    log.warn({ err: error }, 'Could not remove what is left of uploads; the next start tries again.');
+  });
+}
+
+/** No upload pauses for so long. */
+const LONGEST_PAUSE_MS = HOUR_MS;
+
 /** What every server of gRPC has beside its own services. */
-const ofGrpc = [Health, ServerReflection, ServerReflectionAlpha];
+const ofGrpc = [Health, ServerReflection];
 
 function service<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
   return { descriptor, implementation };
@@ -130,6 +147,6 @@ export type Services = {
   /** Ends streams and waits: to be called before the servers close. */
   endStreams: () => void;
   /** The streams and waits that are open. */
-  streams: Concurrency;
-  waits: Concurrency;
+  streams: CallsAtOnce<Caller>;
+  waits: CallsAtOnce<Caller>;
 };

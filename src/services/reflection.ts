@@ -1,10 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import {
   create,
   createRegistry,
   type DescFile,
   type DescService,
-  fromBinary,
   type MessageInitShape,
   type Registry,
   toBinary,
@@ -14,43 +13,15 @@ import { Code, ConnectError, type ServiceImpl } from '@connectrpc/connect';
 import {
   type ServerReflection,
   type ServerReflectionRequest,
-  ServerReflectionRequestSchema,
   type ServerReflectionResponse,
   ServerReflectionResponseSchema,
 } from '../../gen/grpc/reflection/v1/reflection_pb.js';
-import {
-  type ServerReflectionRequest as AlphaRequest,
-  ServerReflectionRequestSchema as AlphaRequestSchema,
-  ServerReflectionResponseSchema as AlphaResponseSchema,
-  type ServerReflection as ServerReflectionAlpha,
-} from '../../gen/grpc/reflection/v1alpha/reflection_pb.js';
 
 /**
  * The reflection protocol of gRPC, of `services`: tools such as grpcurl learn from it what can be called, without
- * the proto files. `v1alpha`, which older tools speak, has the same messages under other names.
+ * the proto files.
  */
-export function reflectionServices(services: readonly DescService[]): ReflectionServices {
-  const answerAll = createReflection(services);
-  return {
-    v1: { serverReflectionInfo: answerAll },
-    v1alpha: {
-      async *serverReflectionInfo(requests) {
-        for await (const answer of answerAll(fromAlpha(requests))) {
-          yield fromBinary(AlphaResponseSchema, toBinary(ServerReflectionResponseSchema, answer));
-        }
-      },
-    },
-  };
-}
-
-async function* fromAlpha(requests: AsyncIterable<AlphaRequest>): AsyncGenerator<ServerReflectionRequest> {
-  for await (const request of requests) {
-    yield fromBinary(ServerReflectionRequestSchema, toBinary(AlphaRequestSchema, request));
-  }
-}
-
-/** Answers the requests of one stream each time it is called. */
-function createReflection(services: readonly DescService[]) {
+export function reflectionService(services: readonly DescService[]): ServiceImpl<typeof ServerReflection> {
   const files = filesOf(services.map(({ file }) => file));
   const registry = createRegistry(...files.values());
   const bytes = new Map<DescFile, Uint8Array>();
@@ -65,8 +36,8 @@ function createReflection(services: readonly DescService[]) {
     return [encoded, ...imported];
   }
 
-  function answer({ messageRequest }: ServerReflectionRequest, sent: Set<DescFile>): Answer {
-    const sendFile = (file: DescFile | undefined): Answer => {
+  function answer({ messageRequest }: ServerReflectionRequest, sent: Set<DescFile>): ReflectionAnswer {
+    const sendFile = (file: DescFile | undefined): ReflectionAnswer => {
       if (file === undefined) return notFound;
       // Asked for again, it is sent again; what it imports is not.
       sent.delete(file);
@@ -102,17 +73,21 @@ function createReflection(services: readonly DescService[]) {
     }
   }
 
-  return async function* (
-    requests: AsyncIterable<ServerReflectionRequest>,
-  ): AsyncGenerator<ServerReflectionResponse> {
-    const sent = new Set<DescFile>();
-    for await (const request of requests) {
-      const { host: validHost } = request;
-      const messageResponse = answer(request, sent);
-      yield create(ServerReflectionResponseSchema, { validHost, originalRequest: request, messageResponse });
-      // Anybody may ask thousands of times in one frame.
-      await nextTurn();
-    }
+  return {
+    async *serverReflectionInfo(requests) {
+      const sent = new Set<DescFile>();
+      for await (const request of requests) {
+        const { host: validHost } = request;
+        const messageResponse = answer(request, sent);
+        yield create(ServerReflectionResponseSchema, {
+          validHost,
+          originalRequest: request,
+          messageResponse,
+        });
+        // Anybody may ask thousands of times in one frame.
+        await yieldToEventLoop();
+      }
+    },
   };
 }
 
@@ -138,15 +113,10 @@ function fileOf(symbol: string, registry: Registry): DescFile | undefined {
   return isPart ? parent.file : undefined;
 }
 
-const notFound: Answer = {
+const notFound: ReflectionAnswer = {
   case: 'errorResponse',
   value: { errorCode: Code.NotFound, errorMessage: 'There is no such file, type or extension' },
 };
 
 type Response = MessageInitShape<typeof ServerReflectionResponseSchema>;
-type Answer = NonNullable<Exclude<Response, ServerReflectionResponse>['messageResponse']>;
-
-export type ReflectionServices = {
-  v1: ServiceImpl<typeof ServerReflection>;
-  v1alpha: ServiceImpl<typeof ServerReflectionAlpha>;
-};
+type ReflectionAnswer = NonNullable<Exclude<Response, ServerReflectionResponse>['messageResponse']>;

@@ -1,9 +1,10 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { isEmailAddress } from '../domain/addresses/email-address.ts';
+import { failed, invalid, notFound } from '../domain/errors/failure.ts';
 import type { Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
-import { failed } from '../rpc/errors.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 
 /**
@@ -25,6 +26,37 @@ export function pageRequestOf(
     limit: pageSize === 0 ? unset : Math.min(pageSize, pageSizes.max),
     cursor: pageToken === '' ? undefined : pageToken,
   };
+}
+
+/** What `find` finds by an id. A text that is no such id is not looked up. Throws NOT_FOUND. */
+export async function requireFound<T>(
+  prefix: keyof typeof names,
+  id: string,
+  find: () => Promise<T | null>,
+): Promise<T> {
+  const found = isId(prefix, id) ? await find() : null;
+  if (found === null) throw notFound(names[prefix]);
+  return found;
+}
+
+/** What ids with a prefix name. */
+const names = {
+  form: 'form',
+  sub: 'submission',
+  sess: 'session',
+  wh: 'webhook',
+  dlv: 'delivery',
+  upl: 'upload',
+};
+
+/** Throws INVALID at `email` unless the text is one plain e-mail address. */
+export function requireEmail(text: string): void {
+  if (isEmailAddress(text)) return;
+  throw invalid([
+    text === ''
+      ? { path: 'email', code: 'invalid_type', message: 'Required' }
+      : { path: 'email', code: 'invalid_string', message: 'Expected an e-mail address' },
+  ]);
 }
 
 /** The failure of a request with a field beside its content that can't be used. `path` is the field's name. */

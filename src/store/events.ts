@@ -1,8 +1,8 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { smallestIdAt } from '../domain/ids.ts';
 import { currentTraceparent } from '../telemetry/trace-context.ts';
-import { id, text, textOrNull, time, timeOf } from './database/columns.ts';
-import { deleteSome, type Queries, type Row } from './database/queries.ts';
+import { id, rowsOf, text, textOrNull, time } from './database/columns.ts';
+import { deleteSome, type Queries } from './database/queries.ts';
 import { pendingWhere } from './deliveries/delivery-queue-table.ts';
 
 /** The outbox: each event is written in the transaction of what happened. */
@@ -22,14 +22,26 @@ export const EventEntity = defineEntity({
     createdAt: time(),
     /** Of the request that caused it, as W3C writes it; null if none is recorded. */
     traceparent: text().strictNullable(),
-    /** When its mails were made, or it was stored if it causes none; null while it waits. */
-    fannedOutAt: time().strictNullable(),
+    /**
+     * When its mails were made, or it was stored if it causes none; null while it waits. Writers say which: one that
+     * doesn't is too old, see the migration refused-writers.
+     */
+    fannedOutAt: time().strictNullable().defaultRaw("'-infinity'"),
   },
   indexes: [
     { name: 'events_waiting', properties: ['id'], where: 'fanned_out_at is null' },
     { name: 'events_by_submission', properties: ['submissionId'], where: 'submission_id is not null' },
     { name: 'events_by_project', properties: ['projectId', 'id'] },
     { name: 'events_by_form', properties: ['formId'], where: 'submission_id is null' },
+  ],
+  triggers: [
+    {
+      name: 'events_default',
+      timing: 'before',
+      events: ['insert'],
+      expression: `create trigger "events_default" before insert on "events" for each row
+        when (new.fanned_out_at = '-infinity') execute function "settle_event_default"()`,
+    },
   ],
 });
 
@@ -42,7 +54,7 @@ export async function insertEvents(db: Queries, events: NewEvent[]): Promise<voi
   await db.write((em) =>
     em.insertMany(
       EventEntity,
-      events.map((event) => ({ ...event, traceparent })),
+      events.map((event) => ({ ...event, fannedOutAt: event.fannedOutAt ?? null, traceparent })),
     ),
   );
 }
@@ -62,11 +74,11 @@ export async function listWaitingEvents(
        select id, row_number() over (order by id) as place, sum(octet_length(body)) over (order by id) as bytes
        from (select id, body from events where fanned_out_at is null and id >= $1 order by id limit $2 + 1) as e
      )
-     select ${columns}, (select count(*) from found) as found from events
+     select ${wholes.columns}, (select count(*) from found) as found from events
      where id = any(array(select id from found where place <= $2 and (bytes <= $3 or place = 1))) order by id`,
     [since, limit, maxBytes],
   );
-  return { events: rows.map(toEvent), more: Number(rows[0]?.found ?? 0) > rows.length };
+  return { events: rows.map(wholes.map), more: Number(rows[0]?.found ?? 0) > rows.length };
 }
 
 /**
@@ -91,11 +103,11 @@ export async function listEventIds(
 /** What is said of the events with these ids, in order; those that are gone are left out. */
 export async function findEventHeads(db: Queries, ids: string[]): Promise<EventHead[]> {
   const rows = await db.select(
-    `select ${headColumns} from events where id = any($1::text[]) order by id`,
+    `select ${heads.columns} from events where id = any($1::text[]) order by id`,
     [ids],
     { prepared: true },
   );
-  return rows.map(toEventHead);
+  return rows.map(heads.map);
 }
 
 /** The same of up to `limit` events of these types, of a project or one form of it, after the id `after`. */
@@ -104,18 +116,21 @@ export async function listEventHeads(
   { projectId, formId, types, after, limit }: EventRange,
 ): Promise<EventHead[]> {
   const rows = await db.select(
-    `select ${headColumns} from events
+    `select ${heads.columns} from events
      where project_id = $1 and id > $2 and ($3 = '' or form_id = $3) and type = any($4::text[])
      order by id limit $5`,
     [projectId, after, formId, types, limit],
   );
-  return rows.map(toEventHead);
+  return rows.map(heads.map);
 }
 
 /** The events with these ids, in order; those that are gone are left out. */
 export async function listEventsById(db: Queries, ids: string[]): Promise<StoredEvent[]> {
-  const rows = await db.select(`select ${columns} from events where id = any($1::text[]) order by id`, [ids]);
-  return rows.map(toEvent);
+  const rows = await db.select(
+    `select ${wholes.columns} from events where id = any($1::text[]) order by id`,
+    [ids],
+  );
+  return rows.map(wholes.map);
 }
 
 /** Removes up to `limit` events of before a time, of which no delivery is left. Returns how many. */
@@ -131,42 +146,24 @@ export async function purgeEvents(db: Queries, before: number, limit: number): P
   return removed.length;
 }
 
-const headColumns = 'id, project_id, form_id, type, submission_id, session_id';
-const columns = 'id, project_id, form_id, type, submission_id, body, created_at';
-
-function toEventHead(row: Row): EventHead {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    type: String(row.type),
-    submissionId: textOrNull(row.submission_id),
-    sessionId: textOrNull(row.session_id),
-  };
-}
-
-function toEvent(row: Row): StoredEvent {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    type: String(row.type),
-    submissionId: textOrNull(row.submission_id),
-    body: String(row.body),
-    createdAt: timeOf(row.created_at),
-  };
-}
+const heads = rowsOf(EventEntity, ['id', 'projectId', 'formId', 'type', 'submissionId', 'sessionId']);
+const wholes = rowsOf(EventEntity, [
+  'id',
+  'projectId',
+  'formId',
+  'type',
+  'submissionId',
+  'body',
+  'createdAt',
+]);
 
 export type NewEvent = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'body' | 'createdAt'> &
   Partial<Pick<Event, 'submissionId' | 'sessionId' | 'fannedOutAt'>>;
 
-export type StoredEvent = Pick<
-  Event,
-  'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'body' | 'createdAt'
->;
+export type StoredEvent = ReturnType<typeof wholes.map>;
 
 /** An event without its body, for those who look at many. */
-export type EventHead = Pick<Event, 'id' | 'projectId' | 'formId' | 'type' | 'submissionId' | 'sessionId'>;
+export type EventHead = ReturnType<typeof heads.map>;
 
 /** `formId` empty: all forms. */
 type EventRange = {

@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import DataLoader from 'dataloader';
 import { id, text, time, toMillisecond } from './database/columns.ts';
-import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from './database/queries.ts';
+import { findPage, type Page, type PageRequest, type Queries, type Transaction } from './database/queries.ts';
 
 /** An API key. The text itself is never stored. */
 export const KeyEntity = defineEntity({
@@ -101,20 +101,12 @@ export function createKeyCheck(db: Queries): (secretHash: string) => Promise<boo
 
 /** Lists a project's keys, newest first, expired ones too. */
 export async function listKeys(db: Queries, projectId: string, page: PageRequest): Promise<Page<Key>> {
-  return keyPage(db, { projectId }, page);
+  return findPage(db, page, (em, before, range) => em.find(KeyEntity, { projectId, ...before }, range));
 }
 
 /** As `listKeys`, of all projects. */
 export async function listKeysOfAll(db: Queries, page: PageRequest): Promise<Page<Key>> {
-  return keyPage(db, {}, page);
-}
-
-async function keyPage(db: Queries, of: { projectId?: string }, page: PageRequest): Promise<Page<Key>> {
-  const where = { ...of, ...(page.cursor !== undefined && { id: { $lt: page.cursor } }) };
-  const rows = await db.read((em) =>
-    em.find(KeyEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
-  );
-  return pageOf(rows, page.limit);
+  return findPage(db, page, (em, before, range) => em.find(KeyEntity, before, range));
 }
 
 /** Notes that a key was used, at most once a minute: calls in between change nothing. */

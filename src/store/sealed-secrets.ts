@@ -1,4 +1,4 @@
-import type { SecretBox } from '../domain/secrets/secret-box.ts';
+import type { SecretBox } from '../domain/secrets/secret-key.ts';
 import { textOrNull } from './database/columns.ts';
 import type { Database } from './database/database.ts';
 import type { Queries, Row } from './database/queries.ts';

@@ -2,6 +2,7 @@ import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import { id, text, time } from './database/columns.ts';
 import type { Queries } from './database/queries.ts';
 import { subtractKeylessBytes } from './keyless-storage.ts';
+import { noteFileRemovals } from './removal/removals.ts';
 
 /** A file somebody uploaded for a field. Its bytes lie in the upload store under this id. */
 export const UploadEntity = defineEntity({
@@ -52,11 +53,6 @@ export async function listSubmissionUploads(db: Queries, submissionId: string): 
   return db.read((em) => em.find(UploadEntity, { submissionId }, { orderBy: { id: 'asc' } }));
 }
 
-/** Whether there is an upload with this id, of any project. */
-export async function isUploadStored(db: Queries, uploadId: string): Promise<boolean> {
-  return (await db.read((em) => em.count(UploadEntity, { id: uploadId }))) > 0;
-}
-
 /** Finds those of the named uploads that belong to the form and that no submission has claimed. */
 export async function findUnclaimedUploads(
   db: Queries,
@@ -74,21 +70,12 @@ export async function listUploads(
   return db.read((em) => em.find(UploadEntity, { id: { $gt: after } }, { orderBy: { id: 'asc' }, limit }));
 }
 
-/** The ids of the uploads that a submission holds. */
-export async function listUploadIds(db: Queries, submissionId: string): Promise<string[]> {
-  const uploads = await db.read((em) => em.find(UploadEntity, { submissionId }, { fields: ['id'] }));
-  return uploads.map(({ id }) => id);
-}
-
-/**
- * Forgets up to `limit` uploads that no submission has claimed within the time; returns their ids, whose
- * bytes are to be removed next.
- */
+/** Forgets up to `limit` uploads that no submission has claimed within the time. Returns how many. */
 export async function removeUnclaimedUploads(
   db: Queries,
   olderThanSeconds: number,
   limit: number,
-): Promise<string[]> {
+): Promise<number> {
   return removeUploads(db, {
     where: 'submission_id is null and created_at < now() - make_interval(secs => $1)',
     params: [olderThanSeconds],
@@ -98,24 +85,24 @@ export async function removeUnclaimedUploads(
 }
 
 /**
- * Forgets uploads, and what they count for where they came without a key; returns their ids, whose bytes are to
- * be removed next. Those that another transaction holds are left to it.
+ * Forgets uploads, and what they count for where they came without a key, and notes that their bytes are to be
+ * removed. Those that another transaction holds are left to it. Returns how many.
  */
 export async function removeUploads(
   db: Queries,
   { where, params, orderBy = 'id', limit }: Removal,
-): Promise<string[]> {
-  const rows = await db.execute(
+): Promise<number> {
+  const [row] = await db.execute(
     `with removed as (
        delete from uploads where id in (
          select id from uploads where ${where} order by ${orderBy}
          limit $${params.length + 1} for update skip locked
        ) returning id, form_id, project_id, case when keyless then size end as keyless_bytes
-     ), counted as (${subtractKeylessBytes})
-     select id from removed`,
+     ), counted as (${subtractKeylessBytes}), noted as (${noteFileRemovals})
+     select count(*) as count from removed`,
     [...params, limit ?? null],
   );
-  return rows.map((row) => String(row.id));
+  return Number(row?.count);
 }
 
 /** `where` is a condition with `params`. */

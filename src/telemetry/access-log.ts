@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { type ContextValues, createContextKey, createContextValues } from '@connectrpc/connect';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { currentTraceparent, traceIdOf } from './trace-context.ts';
@@ -14,7 +13,7 @@ import { currentTraceparent, traceIdOf } from './trace-context.ts';
 export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptions): AccessLog | undefined {
   const writes = log !== undefined && log.isLevelEnabled?.('info') !== false;
   if (!writes && !isRead && metrics === undefined) return undefined;
-  const begin = (request: Request, response: Response, requestId: string): AccessLine => {
+  return (request, response, requestId) => {
     const startedAt = performance.now();
     const line: AccessLine = {
       requestId,
@@ -25,7 +24,7 @@ export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptio
       code: undefined,
       reason: undefined,
       ms: 0,
-      bytes: 0,
+      bytes: undefined,
       keyId: undefined,
       project: undefined,
       aborted: undefined,
@@ -36,6 +35,8 @@ export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptio
       line.route ??= routeOf(request);
       if (response.headersSent) line.status = response.statusCode;
       if (!response.writableFinished) line.aborted = true;
+      const length = request.method === 'HEAD' ? 0 : response.getHeader('content-length');
+      if (length !== undefined) line.bytes ??= Number(length);
       line.ms = Math.round((performance.now() - startedAt) * 10) / 10;
       metrics?.onRequest(line);
       if (!writes) return;
@@ -44,18 +45,11 @@ export function createAccessLog({ log, metrics, isRead = false }: AccessLogOptio
     });
     return line;
   };
-  return Object.assign(begin, { writes });
 }
 
 /** The line of a request under way; undefined if none is written. */
 export function accessLineOf(request: Watched): AccessLine | undefined {
   return request[lineOf];
-}
-
-/** What a call on behalf of a request begins with, so that its line names who called; undefined if none is written. */
-export function accessValuesOf(request: Watched): ContextValues | undefined {
-  const line = request[lineOf];
-  return line === undefined ? undefined : createContextValues().set(accessLineKey, line);
 }
 
 /** Names in a line, if there is one, who called. */
@@ -71,28 +65,6 @@ export function noteCaller(
 /** Notes why a request was refused, or something that was done for it. The last reason counts. */
 export function noteRefusal(line: AccessLine | undefined, reason: string): void {
   if (line !== undefined) line.reason = reason;
-}
-
-/** Makes the responses that have this prototype count the bytes of their bodies. */
-export function countBytes(prototype: ServerResponse): void {
-  for (const name of ['write', 'end'] as const) {
-    const send = prototype[name];
-    prototype[name] = function counted(this: ServerResponse, ...args: unknown[]) {
-      addBytes(this, args);
-      return Reflect.apply(send, this, args);
-    };
-  }
-}
-
-function addBytes({ req }: ServerResponse, [chunk, encoding]: unknown[]): void {
-  const line = accessLineOf(req);
-  if (line === undefined || req.method === 'HEAD') return;
-  if (chunk instanceof Uint8Array) line.bytes += chunk.byteLength;
-  else if (typeof chunk === 'string') line.bytes += Buffer.byteLength(chunk, encodingOf(encoding));
-}
-
-function encodingOf(given: unknown): BufferEncoding {
-  return typeof given === 'string' && Buffer.isEncoding(given) ? given : 'utf8';
 }
 
 /** The pattern that Express matched, such as `/v1/forms/:id`; undefined if there is no such route. */
@@ -111,20 +83,11 @@ const probeRoutes = new Set(['/health', '/ready', '/grpc.health.v1.Health/Check'
 
 const lineOf = Symbol('access line');
 
-/** Set by the server or transport that took the call. */
-export const accessLineKey = createContextKey<AccessLine | undefined>(undefined, {
-  description: 'access line',
-});
-
 /** Begins the line of a request. */
-export type AccessLog = {
-  (request: Request, response: Response, requestId: string): AccessLine;
-  /** Whether the line is written in the end, so that its bytes are to be counted. */
-  readonly writes: boolean;
-};
+export type AccessLog = (request: Request, response: Response, requestId: string) => AccessLine;
 
 /** What is undefined is left out of the line. */
-type AccessLine = {
+export type AccessLine = {
   requestId: string;
   /** Where it is recorded. */
   traceId: string | undefined;
@@ -138,8 +101,8 @@ type AccessLine = {
   /** Why it was refused, as errors name it. */
   reason: string | undefined;
   ms: number;
-  /** Of the answer's body. */
-  bytes: number;
+  /** Of the answer's body, if it is known before it is sent: that of a stream is not. */
+  bytes: number | undefined;
   keyId: string | undefined;
   project: string | undefined;
   /** True if the answer didn't come to its end. */

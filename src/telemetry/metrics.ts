@@ -29,13 +29,11 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     registers,
   }).set({ version, node: process.version, database }, 1);
 
-  const requests = createRequestTimes(
-    histogram(
-      'forms_request_duration_seconds',
-      'Requests by route pattern or RPC, until the answer has ended.',
-      ['route', 'method', 'status'],
-      SECONDS,
-    ),
+  const requests = histogram(
+    'forms_request_duration_seconds',
+    'Requests by route pattern or RPC, until the answer has ended.',
+    ['route', 'method', 'status'],
+    SECONDS,
   );
   const refusals = counter('forms_refusals_total', 'Requests that were refused or failed, by reason.', [
     'route',
@@ -69,6 +67,11 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     'change',
   ]);
   const removed = counter('forms_removed_rows_total', 'Rows removed because of their age.', ['kind']);
+  const retention = new Gauge({
+    name: 'forms_retention_lag_seconds',
+    help: 'How long ago the first of the submissions last removed for their age should have been; 0 if none was late.',
+    registers,
+  });
   const audit = counter('forms_audit_entries_total', 'What came of entries of the audit log.', ['outcome']);
   const failures = counter('forms_work_failures_total', 'Runs of background work that failed.', ['work']);
   const successes = new Gauge({
@@ -119,7 +122,7 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     },
     onRequest({ route = 'none', method, status, code, reason, ms }) {
       const known = METHODS.has(method ?? '') ? (method ?? '') : 'other';
-      requests(route, known, code ?? String(status ?? 'aborted'), ms / 1000);
+      requests.observe({ route, method: known, status: code ?? String(status ?? 'aborted') }, ms / 1000);
       if (reason !== undefined) refusals.inc({ route, reason });
     },
     onLimit: (limit) => limits.inc({ limit }),
@@ -138,30 +141,13 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
     onRemoved(kind, count) {
       if (count > 0) removed.inc({ kind }, count);
     },
+    onRetention: (lateSeconds) => retention.set(lateSeconds),
     onAudit: (outcome, count) => audit.inc({ outcome }, count),
     onWork(work, succeeded) {
       if (succeeded) successes.set({ work }, Date.now() / 1000);
       else failures.inc({ work });
     },
   };
-}
-
-/** Looks the series of a request up by texts that are there already: that costs a third of making one of them. */
-function createRequestTimes(times: Histogram<'route' | 'method' | 'status'>) {
-  const series = new Map<string, Map<string, Map<string, Series>>>();
-  return (route: string, method: string, status: string, seconds: number): void => {
-    const ofRoute = getOrMake(series, route, () => new Map<string, Map<string, Series>>());
-    const ofMethod = getOrMake(ofRoute, method, () => new Map<string, Series>());
-    getOrMake(ofMethod, status, () => times.labels(route, method, status)).observe(seconds);
-  };
-}
-
-function getOrMake<V>(map: Map<string, V>, key: string, make: () => V): V {
-  const known = map.get(key);
-  if (known !== undefined) return known;
-  const made = make();
-  map.set(key, made);
-  return made;
 }
 
 /** HTTP/2 takes any text for a method. */
@@ -185,6 +171,7 @@ const LIMITS = [
   'body_bytes',
   'streams',
   'waits',
+  'waiting_requests',
   'waiting_submissions',
   'disk',
 ] as const;
@@ -209,12 +196,12 @@ export type Metrics = {
   onTurnedOff(cause: string): void;
   onBreaker(change: 'opened' | 'closed'): void;
   onRemoved(kind: string, count: number): void;
+  /** For how long a batch of submissions had been older than their forms keep them, at most; 0: there were none. */
+  onRetention(lateSeconds: number): void;
   /** `failed`: the database did not take them then; `lost`: too many waited. */
   onAudit(outcome: 'stored' | 'failed' | 'lost', count: number): void;
   onWork(work: string, succeeded: boolean): void;
 };
-
-type Series = ReturnType<Histogram<'route' | 'method' | 'status'>['labels']>;
 
 type FinishedRequest = {
   /** Undefined: it matched none. */

@@ -17,25 +17,23 @@ import {
   AlwaysOnSampler,
   BatchSpanProcessor,
   ParentBasedSampler,
-  type Sampler,
   type SpanExporter,
-  TraceIdRatioBasedSampler,
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
-import type { Log } from './log.ts';
-import { throttledWarning } from './throttled-warning.ts';
+import { type Log, throttledWarning } from './log.ts';
 import type { Span, SpanOptions, Tracing } from './tracing.ts';
 
 /**
  * Opens tracing by OpenTelemetry: spans go to a collector by OTLP over HTTP, in protobuf. Loaded only where they are
  * wanted. What can't be sent is dropped, with a warning.
  */
-export function openTracing({ endpoint, share, version, now, log }: TracingOptions): Tracing {
+export function openTracing({ endpoint, version, now, log }: TracingOptions): Tracing {
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'headless-form-service', 'service.version': version }))
       .merge(detectResources({ detectors: [envDetector] })),
-    sampler: samplerOf(share),
+    // Traces that begin here are recorded, others if the caller's are.
+    sampler: new ParentBasedSampler({ root: new AlwaysOnSampler() }),
     spanProcessors: [new BatchSpanProcessor({ exporter: warning(endpoint, now, log), ...BATCHES })],
   });
   const tracer = provider.getTracer('headless-form-service', version);
@@ -74,18 +72,6 @@ export function openTracing({ endpoint, share, version, now, log }: TracingOptio
       clearTimeout(timer);
     },
   };
-}
-
-/** Whether a trace is recorded is decided at its beginning. What serves recorded ones, such as a batch, is, too. */
-function samplerOf(share: number): Sampler {
-  const ratio = new TraceIdRatioBasedSampler(share);
-  const always = new AlwaysOnSampler();
-  const root: Sampler = {
-    shouldSample: (context, traceId, _name, _kind, _attributes, links) =>
-      links.length > 0 ? always.shouldSample() : ratio.shouldSample(context, traceId),
-    toString: () => ratio.toString(),
-  };
-  return new ParentBasedSampler({ root });
 }
 
 /** Sends spans, and logs when that fails. */
@@ -138,8 +124,6 @@ const WARN_EVERY_MS = 60_000;
 export type TracingOptions = {
   /** The base URL of the collector, without a slash at the end. */
   endpoint: string;
-  /** How many of the traces that begin here are recorded, from 0 to 1. */
-  share: number;
   version: string;
   /** Milliseconds since 1970. */
   now: () => number;

@@ -1,3 +1,5 @@
+// Scripts of the pages import this file too, so it imports nothing.
+
 /** A number with the separators of the language. */
 export function inDigits(count: number, tag: string): string {
   return new Intl.NumberFormat(tag).format(count);
@@ -17,7 +19,43 @@ export function timeInWords(time: Date, tag: string): string {
   return format.format(time);
 }
 
+/** An instant of these days as people read it: in a time zone, or in UTC and saying so. */
+export function momentInWords(time: Date, tag: string, timeZone?: string): string {
+  const format = new Intl.DateTimeFormat(tag, {
+    month: 'short',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: '2-digit',
+    timeZone: timeZone ?? 'UTC',
+    ...(timeZone === undefined && { timeZoneName: 'short' }),
+  });
+  return format.format(time);
+}
+
+/** A day (UTC) as people read it where there is little room. */
+export function shortDayInWords(time: Date, tag: string): string {
+  return new Intl.DateTimeFormat(tag, { dateStyle: 'medium', timeZone: 'UTC' }).format(time);
+}
+
 /** A day (UTC) as people read it. */
 export function dayInWords(time: Date, tag: string): string {
   return new Intl.DateTimeFormat(tag, { dateStyle: 'long', timeZone: 'UTC' }).format(time);
 }
+
+/** The size of a file as people read it: `12 kB`, `1.9 MB`, with the decimal sign of a language; `tag` is a BCP 47 tag. */
+export function fileSizeInWords(bytes: number, tag: string): string {
+  const [size, unit] = bytes < MEGABYTE ? [Math.ceil(bytes / KILOBYTE), 'kB'] : [bytes / MEGABYTE, 'MB'];
+  return `${size.toLocaleString(tag, { maximumFractionDigits: 1, numberingSystem: 'latn' })} ${unit}`;
+}
+
+/** The most bytes that a file may have, rounded down where that reads better: `10 MB`, `512 kB`. */
+export function sizeLimitInWords(bytes: number, tag: string): string {
+  if (bytes >= MEGABYTE) {
+    const number = Math.floor((bytes / MEGABYTE) * 10) / 10;
+    return `${number.toLocaleString(tag, { numberingSystem: 'latn' })} MB`;
+  }
+  return bytes >= KILOBYTE ? `${Math.floor(bytes / KILOBYTE)} kB` : `${bytes} B`;
+}
+
+const KILOBYTE = 1024;
+const MEGABYTE = 1024 * 1024;

@@ -95,9 +95,14 @@ export async function harmDone(service: AttackedService, attack: () => Promise<u
   } finally {
     prober.postMessage('end');
   }
-  const [slowestHealthMs] = (await once(prober, 'message')) as [number];
+  const [{ slowestHealthMs, slowness }] = (await once(prober, 'message')) as [
+    { slowestHealthMs: number; slowness: number },
+  ];
   const harm = { slowestHealthMs, addedMib: memory.addedMib() };
-  console.log(`/health in ${Math.round(slowestHealthMs)} ms, ${Math.round(harm.addedMib)} MiB more`);
+  console.log(
+    `/health in ${Math.round(slowestHealthMs)} ms on a machine ${slowness.toFixed(2)} times as slow as the bound is for, ` +
+      `${Math.round(harm.addedMib)} MiB more`,
+  );
   return harm;
 }
 

@@ -32,7 +32,7 @@ const attacks: Record<string, { parallel: number; attempt: (attempt: number) => 
     parallel: 4,
     attempt: (attempt) => {
       const [encoding, body] = attempt % 2 === 0 ? ['br', brotliBomb] : ['gzip', gzipBomb];
-      const path = `/forms.v1.FormsService/${attempt % 3 === 0 ? 'ListForms' : 'CreateForm'}`;
+      const path = `/headlessforms.v1.FormsService/${attempt % 3 === 0 ? 'ListForms' : 'CreateForm'}`;
       return send(attempt, 'POST', path, body, { ...json, 'content-encoding': encoding });
     },
   },
@@ -105,14 +105,17 @@ async function repeat(
 
 /** A form made without a key, with patterns that are dear to match, and an answer that makes them so. */
 async function submitToDearPatterns(attempt: number): Promise<void> {
-  const fields = Array.from({ length: 40 }, (_, index) => ({
+  const large = attempt % 2 === 0;
+  const maxLength = large ? 430 : 5_000;
+  // Close to the steps that a form may take.
+  const fields = Array.from({ length: 5 }, (_, index) => ({
     id: `f${index}`,
     type: 'text',
-    pattern: attempt % 2 === 0 ? '(?:[ab]*a[ab]{200}|.*b[ab]{200})c' : '(?:[ab]*a[ab]{20})c',
-    maxLength: 1_500,
+    pattern: large ? '(?:[ab]*a[ab]{200}|.*b[ab]{200})c' : '(?:[ab]*a[ab]{20})c',
+    maxLength,
   }));
   const form = await keylessForm(attempt, { fields });
-  const answers = Object.fromEntries(fields.map(({ id }) => [id, 'ab'.repeat(750)]));
+  const answers = Object.fromEntries(fields.map(({ id }) => [id, 'ab'.repeat(maxLength / 2)]));
   for (let count = 0; count < 50; count += 1)
     await sendJson(attempt, `/api/forms/${form}/submissions`, { answers });
 }
@@ -200,7 +203,7 @@ async function overHttp2(
   for (let count = 0; count < streams; count += 1) {
     const stream = session.request({
       ':method': 'POST',
-      ':path': '/forms.v1.SubmissionsService/CreateSubmission',
+      ':path': '/headlessforms.v1.SubmissionsService/CreateSubmission',
       'content-type': 'application/grpc',
       te: 'trailers',
       ...headers,

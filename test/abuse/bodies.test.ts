@@ -6,7 +6,7 @@ import { until } from '../support/until.ts';
 import { type HeldSocket, openSocket } from '../support/wire.ts';
 import { type AttackedService, HEALTH_MS, harmDone, MEMORY_MIB, sharedService } from './attacked-service.ts';
 
-const uploadPath = '/forms.v1.UploadsService/CreateUpload';
+const uploadPath = '/headlessforms.v1.UploadsService/CreateUpload';
 const part = Buffer.alloc(2 * 1024 * 1024);
 
 /** 200 bodies, 400 MiB altogether, none of which is ever whole. */
@@ -68,7 +68,9 @@ async function holdConnections({ url }: AttackedService, from: string, held: Dis
     connection.socket.write(part);
     connections.push(connection);
   }
-  await until(() => connections.filter(({ text }) => text().startsWith('HTTP/1.1 503 ')).length > 80, 30_000);
+  // For want of room, and of one address by the rate of its uploads.
+  const isRefused = ({ text }: HeldSocket) => /^HTTP\/1\.1 (?:503|429) /.test(text());
+  await until(() => connections.filter(isRefused).length > 80, 30_000);
 }
 
 /** A body that is read to its end, and refused as no message. */

@@ -7,7 +7,7 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { expect, it } from 'vitest';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import {
   type AttackedService,
   givenForm,

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { brotliCompressSync, constants, deflateSync, gzipSync } from 'node:zlib';
 import { expect, it } from 'vitest';
 import { envelope, openHttp2 } from '../support/wire.ts';
@@ -128,7 +128,7 @@ async function attacksOn({ url, grpcUrl, formId }: AttackedService): Promise<Att
       }
     }
     // It takes long to compress them: connections that the service has closed meanwhile are to be noticed.
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return attacks;
 }
@@ -146,10 +146,10 @@ function grpcWeb(url: string, body: Buffer, type: string, encoding?: string) {
 
 /** Public methods whose messages hold any JSON, a definition, a file; one that needs a key. */
 const methods = [
-  '/forms.v1.SubmissionsService/CreateSubmission',
-  '/forms.v1.FormsService/CreateForm',
-  '/forms.v1.UploadsService/CreateUpload',
-  '/forms.v1.SessionsService/CreateSession',
+  '/headlessforms.v1.SubmissionsService/CreateSubmission',
+  '/headlessforms.v1.FormsService/CreateForm',
+  '/headlessforms.v1.UploadsService/CreateUpload',
+  '/headlessforms.v1.SessionsService/CreateSession',
 ];
 
 /** As far as it may arrive, and as a bomb of 14 MiB that some kilobytes hold. */

@@ -6,10 +6,11 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { ExportFormat } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { ExportFormat } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { postsOf } from '../support/hosted.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { contactForm } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -111,7 +112,7 @@ describe('what strangers call for pages', { timeout: 90_000 }, () => {
           .then(({ sessionId }) => opened.push(sessionId)),
       );
     const save = (turn: number, client: string, sessionId = opened[turn % opened.length] ?? '') =>
-      outcome(hosted(turn).saveHostedAnswers({ sessionId, inputs: [longNote] }, from(client)));
+      outcome(postsOf(hosted(turn)).save({ sessionId, inputs: [longNote] }, from(client)));
     const upload = (turn: number, client: string) => {
       const target = { case: 'sessionId', value: opened[0] ?? '' } as const;
       return outcome(
@@ -148,7 +149,7 @@ describe('what strangers call for pages', { timeout: 90_000 }, () => {
     const others: string[] = [];
     const visit = (turn: number) =>
       outcome(
-        hosted(turn).checkHostedAnswers(
+        postsOf(hosted(turn)).save(
           { formId: othersFormId, inputs: [{ name: 'line', values: ['Ada Lovelace'] }] },
           from('203.0.113.1'),
         ),
@@ -160,11 +161,11 @@ describe('what strangers call for pages', { timeout: 90_000 }, () => {
         for (let turn = 0; attacking; turn += 1) others.push(await visit(turn));
       })();
       const check = (turn: number, client: string) =>
-        outcome(hosted(turn).checkHostedAnswers({ formId, inputs }, from(client)));
+        outcome(postsOf(hosted(turn)).save({ formId, inputs }, from(client)));
       const show = (turn: number) =>
-        outcome(hosted(turn).getHostedForm({ formId, prefill: inputs }, from('198.51.100.1')));
+        outcome(hosted(turn).getHosted({ formId, prefill: inputs }, from('198.51.100.1')));
       const submit = (turn: number) =>
-        outcome(hosted(turn).submitHostedForm({ formId, inputs }, from('198.51.100.1')));
+        outcome(postsOf(hosted(turn)).submit({ formId, inputs }, from('198.51.100.1')));
       done.checked = countOf(await inTurns(310, (turn) => check(turn, '198.51.100.1')));
       done.checkedByAll = countOf(
         await inTurns(150, (turn) => check(turn, `198.51.100.${10 + (turn % 20)}`)),

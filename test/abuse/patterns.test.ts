@@ -15,15 +15,15 @@ describe.concurrent.each(engines)('expensive patterns on %s', (engine) => {
   });
 
   it('keep nobody waiting for forms that strangers made', one, async () => {
-    const forms = await Promise.all([1, 2].map(() => givenForm(service, fieldsOf(40))));
-    const answers = answersOf(40, 1_500);
+    const forms = await Promise.all([1, 2].map(() => givenForm(service, costlyFields)));
+    const answers = answersOf(costlyFields);
 
     const submit = (client: number) =>
       post(service, `/api/forms/${forms[client % forms.length]}/submissions`, { answers });
     const { attack, others, harm } = await attackBy(service, 8, submit);
 
-    // Checked and refused; too much waiting; too many of one address.
-    expect(attack.filter((status) => ![422, 503, 429].includes(status))).toEqual([]);
+    // Checked and refused; too many of one address.
+    expect(attack.filter((status) => ![422, 429].includes(status))).toEqual([]);
     expect(attack).toContain(422);
     expect(new Set(others)).toEqual(new Set([201]));
     expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
@@ -31,13 +31,13 @@ describe.concurrent.each(engines)('expensive patterns on %s', (engine) => {
   });
 
   it('keep nobody waiting for forms that were made with a key', one, async () => {
-    const form = await givenForm(service, fieldsOf(7), service.key);
-    const answers = answersOf(7, 10_000);
+    const form = await givenForm(service, costlyFields, service.key);
+    const answers = answersOf(costlyFields);
 
     const submit = () => post(service, `/v1/forms/${form}/submissions`, { answers }, service.key);
     const { attack, others, harm } = await attackBy(service, 10, submit);
 
-    expect(attack.filter((status) => ![422, 503].includes(status))).toEqual([]);
+    expect(attack.filter((status) => status !== 422)).toEqual([]);
     expect(new Set(others)).toEqual(new Set([201]));
     expect(harm.slowestHealthMs).toBeLessThan(HEALTH_MS);
     expect(harm.addedMib).toBeLessThan(MEMORY_MIB);
@@ -45,8 +45,9 @@ describe.concurrent.each(engines)('expensive patterns on %s', (engine) => {
 
   it('keep nobody waiting while they are refused', one, async () => {
     const hostile = [`(?:${'a'.repeat(240)}){1000}`, '\\pL{1000}'.repeat(27), `(?i)[${'Ā-ﻼ'.repeat(80)}]`];
-    const fields = fieldsOf(40).map((field, index) => ({
-      ...field,
+    const fields = Array.from({ length: 40 }, (_, index) => ({
+      id: `f${index}`,
+      type: 'text',
       pattern: `${hostile[index % hostile.length]}${index}`,
     }));
 
@@ -81,19 +82,24 @@ async function attackBy(
   return { attack, others, harm };
 }
 
-function fieldsOf(count: number): object[] {
-  return Array.from({ length: count }, (_, index) => ({ id: `f${index}`, type: 'text', pattern }));
-}
+/** As costly as a definition may be: 5 × 418 instructions × (430 + 40) characters are 0.98 million steps. */
+const costlyFields = Array.from({ length: 5 }, (_, index) => ({
+  id: `f${index}`,
+  type: 'text',
+  pattern,
+  maxLength: 430,
+}));
 
 /** Texts at random, so that no state comes twice. */
-function answersOf(count: number, length: number): Record<string, string> {
+function answersOf(fields: typeof costlyFields): Record<string, string> {
   let state = 1;
   const letter = () => {
     state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
     return (state & 0x10000) === 0 ? 'b' : 'a';
   };
-  const text = () => Array.from({ length }, letter).join('');
-  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`f${index}`, text()]));
+  return Object.fromEntries(
+    fields.map(({ id, maxLength }) => [id, Array.from({ length: maxLength }, letter).join('')]),
+  );
 }
 
 async function givenForm(service: AttackedService, fields: object[], key?: string): Promise<string> {

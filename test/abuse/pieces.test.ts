@@ -12,9 +12,9 @@ it('takes no time of others for bodies that are cut into tiny pieces', { timeout
     chunked(url, `/api/forms/${formId}/submissions`, chunk),
     chunked(url, `/api/forms/${formId}/submissions`, extended),
     chunked(url, '/nowhere', chunk),
-    chunked(url, '/forms.v1.FormsService/CreateForm', chunk),
-    inFrames(grpcUrl, '/forms.v1.FormsService/CreateForm', 0),
-    inFrames(grpcUrl, '/forms.v1.UploadsService/UploadFile', 50),
+    chunked(url, '/headlessforms.v1.FormsService/CreateForm', chunk),
+    inFrames(grpcUrl, '/headlessforms.v1.FormsService/CreateForm', 0),
+    inFrames(grpcUrl, '/headlessforms.v1.UploadsService/UploadFile', 50),
   ];
 
   const harm = await harmDone(service, async () => {

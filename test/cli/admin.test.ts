@@ -80,14 +80,13 @@ describe.each(engines)('admin commands on %s', (engine) => {
     const unconfirmed = await admin(['erase', 'shop'], env);
     const erased = await admin(['erase', 'shop', '--yes'], env);
     const projects = await admin(['projects'], env);
-    const verified = await admin(['audit', 'verify'], env);
 
     expect(unconfirmedPerson).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
     // Slow ones say how far they are before.
     expect(erasedPerson).toMatchObject({
       code: 0,
       errors: expect.stringMatching(
-        /^Erased 2 submissions and 0 sessions of shop, with their files and deliveries\.\n$/m,
+        /^Looked at \d+ rows of shop\. Erased 2 submissions and 0 sessions, with their files and deliveries\.\n$/m,
       ),
     });
     expect(unconfirmed).toMatchObject({ code: 1, errors: expect.stringMatching(/add --yes\.$/m) });
@@ -99,8 +98,6 @@ describe.each(engines)('admin commands on %s', (engine) => {
     });
     expect(projects.output).toMatch(/ 0 +0 +shop$/m);
     expect(projects.output).toMatch(/ 1 +1 +default$/m);
-    expect(verified).toMatchObject({ code: 0, errors: expect.stringMatching(/^Checked \d+ entries\./m) });
-    expect(verified.output).toMatch(/^default: entries 1 to \d+, hash [\da-f]{64}$/m);
     await until(async () => (await statusWith(key)) === 401);
     expect(await statusWith(newKey)).toBe(200);
     expect(await admin(['erase', 'shop', '--value', '', '--yes'], env)).toMatchObject({
@@ -110,27 +107,21 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect((await admin(['erase', 'none', '--yes'], env)).errors).toBe('There is no project named none.\n');
   });
 
-  it('check the audit log, and say where it was changed', async () => {
+  it('are in the audit log, by the name of the user', async () => {
     await using installation = await givenInstallation(engine);
     const { env } = installation;
     for (let n = 0; n < 2; n += 1) await admin(['keys', 'create'], env);
 
-    const changed = await onDatabase(env, async (database) => {
+    const recorded = await onDatabase(env, async (database) => {
       const [entries] = await database.select(
         'select json_agg(actor || action || resource) as all from audit_entries',
       );
-      await database.execute(`update audit_entries set actor = 'service' where sequence = 1`);
       return entries?.all;
     });
-    expect(changed).toEqual([
+    expect(recorded).toEqual([
       expect.stringMatching(/^admin:.+key\.created/),
       expect.stringMatching(/^admin:.+key\.created/),
     ]);
-    expect(await admin(['audit', 'verify'], env)).toMatchObject({
-      code: 1,
-      output: 'default: BROKEN at entry 1. It was changed after it was stored.\n',
-      errors: expect.stringMatching(/^The chain of 1 project is broken/m),
-    });
   });
 });
 

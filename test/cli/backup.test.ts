@@ -50,7 +50,9 @@ describe('a backup of the embedded database', () => {
     expect(readdirSync(dirname(dataDir)).filter((name) => name.endsWith('.partial'))).toEqual([]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(spawnSync('tar', ['-tzf', file], { encoding: 'utf8' }).stdout).toContain('secret.key\n');
-    expect(restored.errors).toMatch(/^Read 2 projects, 2 forms, \d+ submissions, 1 api keys and 1 files\.$/m);
+    expect(restored.errors).toMatch(
+      /^Read 2 projects, 2 forms, \d+ submissions, 1 api keys and 1 files; 0 files are missing\.$/m,
+    );
     expect(restored.code).toBe(0);
     expect(readdirSync(dataDir).sort()).toEqual(['database', 'secret.key', 'uploads']);
     await using again = spawnService(env);
@@ -91,40 +93,123 @@ describe('a backup of the embedded database', () => {
   });
 });
 
+describe('a restore that was killed', () => {
+  it('before all was checked is to be repeated, and no service begins anew there', async () => {
+    await using backup = await givenBackup();
+    const { env, file } = backup;
+
+    killedBeforeMoving(/./, file, env);
+    const keys = await admin(['keys', 'list'], env);
+    await using early = spawnService(env);
+    const refused = await early.ended;
+    const again = await admin(['restore', file], env);
+
+    const line = /^DATA_DIR: a restore into .*elsewhere is running, or was interrupted\. .* repeat it.*\n$/;
+    expect(keys).toMatchObject({ code: 1, errors: expect.stringMatching(line) });
+    expect(refused).toMatchObject({ code: 1, errors: expect.stringMatching(line) });
+    expect(again.code).toBe(0);
+    backup.expectRestored();
+  });
+
+  it('when a part was in its place is finished by the next start', async () => {
+    await using backup = await givenBackup();
+
+    killedBeforeMoving(/secret/, backup.file, backup.env);
+    const moved = readdirSync(backup.env.DATA_DIR);
+    await using service = spawnService(backup.env);
+    await service.started();
+
+    expect(moved.sort()).toEqual(['database', 'restore.checked']);
+    expect(await backup.statusWithKey()).toBe(200);
+    backup.expectRestored();
+  });
+});
+
+describe('a backup that lacks files', () => {
+  it('is restored if that is allowed alone, and says how many there are and how many are missing', async () => {
+    await using installation = await givenInstallation('pglite');
+    const env: Record<string, string> = { ...installation.env };
+    const { DATA_DIR: dataDir = '' } = env;
+    const uploads: string[] = [];
+    {
+      await using service = spawnService(env);
+      const { firstKey = '' } = await service.started();
+      const client = clientOf(env, firstKey);
+      const form = await client.givenForm();
+      for (const content of ['one', 'two', 'three']) uploads.push(await client.upload(form, content));
+      await service.stop();
+    }
+    const [lost = ''] = uploads;
+    rmSync(join(dataDir, 'uploads', lost.slice(-2), lost));
+    using folder = temporaryFolder();
+    const file = join(folder.path, 'backup.tar.gz');
+    await admin(['backup', file], env);
+    const elsewhere = { ...env, DATA_DIR: join(folder.path, 'elsewhere') };
+
+    const checked = await admin(['restore', '--check', file], elsewhere);
+    const refused = await admin(['restore', file], elsewhere);
+    const left = readdirSync(elsewhere.DATA_DIR);
+    const taken = await admin(['restore', '--allow-missing-files', file], elsewhere);
+
+    for (const { code, errors } of [checked, refused]) {
+      expect(code).toBe(1);
+      expect(errors).toContain(`The file of the upload ${lost} is missing.\n`);
+      expect(errors).toMatch(/^1 of 3 files are missing\. .*--allow-missing-files\.$/m);
+    }
+    expect(left).toEqual([]);
+    expect(taken.code).toBe(0);
+    expect(taken.errors).toMatch(/ and 2 files; 1 files are missing\.$/m);
+    expect(readdirSync(folder.path).toSorted()).toEqual(['backup.tar.gz', 'elsewhere']);
+  });
+});
+
 describe('a backup of a server', () => {
-  it('is left to its own tools, and what they restored is checked', async () => {
+  it('is refused without a pg_dump that is not older than it, and says which is needed', async () => {
+    await using installation = await givenInstallation('postgres');
+    const { env } = installation;
+    using folder = temporaryFolder();
+    const file = join(folder.path, 'forms.tar.gz');
+    const old = join(folder.path, 'old');
+    mkdirSync(old);
+    writeFileSync(join(old, 'pg_dump'), '#!/bin/sh\necho "pg_dump (PostgreSQL) 9.6.24"\n', { mode: 0o755 });
+
+    const none = await admin(['backup', file], { ...env, PATH: folder.path });
+    const older = await admin(['backup', file], { ...env, PATH: `${old}:/bin` });
+
+    for (const { code, errors } of [none, older]) {
+      expect(code).toBe(1);
+      expect(errors).toMatch(/is PostgreSQL (\d+): a backup of it needs pg_dump \1 or newer, and /);
+    }
+    expect(none.errors).toContain(
+      'there is none here. Install it (Debian: apt-get install postgresql-client-',
+    );
+    expect(older.errors).toContain('the one here is 9. Install it');
+    expect(readdirSync(folder.path)).toEqual(['old']);
+  });
+
+  it('is restored into an empty database alone, and without a file what is there is checked', async () => {
     await using installation = await givenInstallation('postgres');
     const { env } = installation;
     await using empty = await createServerDatabase({ migrated: false });
-
-    const made = await admin(['backup', 'forms.dump'], env);
-    const before = await admin(['restore', 'forms.dump'], { ...env, DATABASE_URL: empty.databaseUrl });
     const copy = `${new URL(empty.databaseUrl).pathname.slice(1)}_copy`;
     await runOn(
       empty.adminUrl,
       `create database ${copy} template ${new URL(env.DATABASE_URL ?? '').pathname.slice(1)}`,
     );
     const copied = { ...env, DATABASE_URL: inDatabase(empty.adminUrl, copy) };
+
+    const nothing = await admin(['restore'], { ...env, DATABASE_URL: empty.databaseUrl });
     const checked = await admin(['restore'], copied);
-    const beside = await admin(['restore', import.meta.filename], copied);
+    const used = await admin(['restore', import.meta.filename], copied);
     const none = await admin(['restore', 'none.dump'], copied);
     await runOn(empty.adminUrl, `drop database ${copy} with (force)`);
 
-    expect(made).toMatchObject({
+    expect(nothing).toMatchObject({
       code: 1,
-      errors: expect.stringContaining('pg_dump --format=custom --no-owner --file=forms.dump "$DATABASE_URL"'),
-    });
-    expect(before).toMatchObject({
-      code: 1,
-      errors: expect.stringContaining(
-        'pg_restore --no-owner --exit-on-error --dbname="$DATABASE_URL" forms.dump',
-      ),
+      errors: expect.stringMatching(/has no tables\. Name the file/),
     });
     expect(checked).toMatchObject({ code: 0, errors: expect.stringMatching(/^Read 0 projects/m) });
-    expect(beside).toMatchObject({
-      code: 0,
-      errors: expect.stringMatching(/backup\.test\.ts was not read\.$/m),
-    });
+    expect(used).toMatchObject({ code: 1, errors: expect.stringMatching(/DATABASE_URL is not empty\./) });
     expect(none).toEqual({ code: 1, output: '', errors: 'There is no file none.dump.\n' });
   });
 });
@@ -200,3 +285,55 @@ type Reply = {
   submission_id: string;
   upload: { upload_id: string };
 };
+
+/** A backup of an installation that has a key, and settings with another DATA_DIR, where there is nothing yet. */
+async function givenBackup() {
+  await using opened = new AsyncDisposableStack();
+  const installation = opened.use(await givenInstallation('pglite'));
+  const folder = opened.use(temporaryFolder());
+  const file = join(folder.path, 'backup.tar.gz');
+  const { output: key } = await admin(['keys', 'create'], installation.env);
+  const secretKey = `${'ab'.repeat(32)}\n`;
+  writeFileSync(join(installation.env.DATA_DIR ?? '', 'secret.key'), secretKey);
+  const made = await admin(['backup', file], installation.env);
+  expect(made.code).toBe(0);
+  const dataDir = join(folder.path, 'elsewhere');
+  const owned = opened.move();
+  return {
+    file,
+    env: { ...installation.env, DATA_DIR: dataDir },
+    statusWithKey: () => installation.statusWith(key.trim()),
+    expectRestored() {
+      expect(readdirSync(dataDir)).toEqual(expect.arrayContaining(['database', 'secret.key']));
+      expect(readdirSync(dataDir).filter((name) => name.startsWith('restore'))).toEqual([]);
+      expect(readFileSync(join(dataDir, 'secret.key'), 'utf8')).toBe(secretKey);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Restores a backup in a process that is killed before it moves something of such a name into DATA_DIR. */
+function killedBeforeMoving(name: RegExp, file: string, env: Record<string, string>): void {
+  const kills = `import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    import { basename, dirname } from 'node:path';
+    const { renameSync, promises: { rename } } = fs;
+    const check = (to) => {
+      if (dirname(to) === process.env.DATA_DIR && ${name}.test(basename(to))) process.kill(process.pid, 'SIGKILL');
+    };
+    fs.renameSync = (from, to) => { check(to); renameSync(from, to); };
+    fs.promises.rename = (from, to) => { check(to); return rename(from, to); };
+    syncBuiltinESMExports();`;
+  const { signal } = spawnSync(
+    process.execPath,
+    [
+      `--import=data:text/javascript,${encodeURIComponent(kills)}`,
+      'src/cli/main.ts',
+      'admin',
+      'restore',
+      file,
+    ],
+    { cwd: join(import.meta.dirname, '../..'), env: { PATH: process.env.PATH, ...env } },
+  );
+  expect(signal).toBe('SIGKILL');
+}

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { judgeDisk } from '../../src/cli/admin/doctor/settings.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { startMailServer } from '../support/mail-server.ts';
-import { spawnService, temporaryFolder } from '../support/spawn.ts';
+import { spawnService } from '../support/spawn.ts';
 
 describe.concurrent.each(engines)('admin doctor on %s', (engine) => {
   it('finds nothing wrong beside a service that runs, and ends with 0', async () => {
@@ -15,7 +17,6 @@ describe.concurrent.each(engines)('admin doctor on %s', (engine) => {
       HOST: '127.0.0.1',
       BASE_URL: `http://127.0.0.1:${installation.env.PORT}`,
       SMTP_URL: mails.url,
-      MIN_FREE_DISK_MIB: '1',
     };
     await using service = spawnService(env);
     await service.started();
@@ -39,7 +40,6 @@ describe.concurrent.each(engines)('admin doctor on %s', (engine) => {
 
 describe('admin doctor', () => {
   it('names all that is wrong, with what to do, and ends with 1', async () => {
-    using folder = temporaryFolder();
     const other = createServer((_request, response) => response.end('{}')).listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address();
@@ -47,12 +47,12 @@ describe('admin doctor', () => {
 
     const { code, output, errors } = await admin(['doctor'], {
       SMPT_URL: 'x',
-      DATA_DIR: folder.path,
+      DATA_DIR: join(import.meta.filename, 'data'),
       DATABASE_URL: 'postgres://user:hush-hush@127.0.0.1:1/none',
       SMTP_URL: 'smtp://127.0.0.1:1',
       TLS_CERT: import.meta.filename,
       TLS_KEY: import.meta.filename,
-      MIN_FREE_DISK_MIB: '100000000',
+      OWNER_CONFIRMATION: 'off',
       HOST: '127.0.0.1',
       PORT: String(port),
       BASE_URL: `http://127.0.0.1:${port}`,
@@ -65,13 +65,33 @@ describe('admin doctor', () => {
     expect(output.trim().split('\n')).toEqual([
       expect.stringMatching(/^warning +settings +SMPT_URL is not a setting: did you mean SMTP_URL\?$/),
       expect.stringMatching(/^FAIL +settings +SECRET_KEY: needed with DATABASE_URL/),
+      expect.stringMatching(/^warning +settings +OWNER_CONFIRMATION=off: anyone who can make a form/),
       expect.stringMatching(/^FAIL +settings +TLS_CERT, TLS_KEY: .*Name files in PEM/),
-      expect.stringMatching(/^FAIL +disk .*Make room\.$/),
+      expect.stringMatching(/^FAIL +disk .*Change its owner, or set DATA_DIR\.$/),
       expect.stringMatching(/^FAIL +database +The database at 127.0.0.1:1\/none can't be reached/),
       expect.stringMatching(/^FAIL +mail +SMTP_URL: .*Check host, port, user and password\.$/),
       expect.stringMatching(new RegExp(`^FAIL +ports +PORT ${port}: another program uses it`)),
       expect.stringMatching(/^FAIL +addresses +BASE_URL .* leads elsewhere/),
       expect.stringMatching(/^FAIL +addresses +HOSTED_URL .*ECONNREFUSED/),
+    ]);
+  });
+
+  it('says how much is free on the disk, and whether that is enough', () => {
+    const judge = (freeMib: number) =>
+      judgeDisk('/data', { freeBytes: freeMib * 1024 ** 2, floorBytes: 1024 ** 3 });
+
+    expect([judge(1_000), judge(2_000), judge(2_048)]).toEqual([
+      {
+        level: 'FAIL',
+        about: 'disk',
+        text: '1000 MiB are free at /data, less than 1024 MiB: nothing new is stored. Make room.',
+      },
+      {
+        level: 'warning',
+        about: 'disk',
+        text: '2000 MiB are free at /data: below 1024 MiB nothing is stored',
+      },
+      { level: 'ok', about: 'disk', text: '2048 MiB are free at /data' },
     ]);
   });
 

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { entities } from '../../src/store/database/entities.ts';
+import { entities } from '../../src/store/database/engine.ts';
 import { exportTables } from '../../src/store/projects/project-export.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';

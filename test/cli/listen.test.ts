@@ -1,9 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { EventType, type ListenResponse, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { SessionStatus } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { AnswerChannel, SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { EventType, type ListenResponse, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { createServerDatabase, engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
@@ -29,6 +32,47 @@ describe.each(engines)('listening on %s', (engine) => {
     expect(event?.body).toContain('after@example.com');
     expect(event?.body).toBe(same?.body);
     expect(stream.events()).toHaveLength(1);
+  });
+
+  it('carries what happened as a message, beside the body', async () => {
+    await using service = await startService({ engine });
+    const settings = { allowPartial: true };
+    const form = await service.givenPublishedForm({ fields: [{ id: 'email', type: 'email' }], settings });
+    const hook = { url: 'https://example.com/hook', events: ['submission.deleted'] };
+    const { webhook } = (await service.post('/v1/webhooks', hook)).json;
+    const path = `/v1/forms/${form.id}/sessions`;
+    const ending = (await service.post(path, { metadata: { order: 7 } })).json.session;
+    await using stream = await startListening(service, {}, 'grpc');
+
+    const submissionId = await givenSubmission(service, form.id, 'ada@example.com');
+    const { submission } = await service.client(SubmissionsService, 'grpc').getSubmission({ submissionId });
+    await service.patch(`/v1/sessions/${ending.id}`, { answers: { email: 'eve@example.com' } });
+    await service.post(`/v1/sessions/${ending.id}/cancel`, {});
+    const expiring = (await service.post(path, { expires_in: 1 })).json.session;
+    await stream.expectEvents(3);
+    await service.post(`/v1/webhooks/${webhook.id}/test`, { form_id: form.id });
+    await stream.expectEvents(4);
+    await service.delete(`/v1/submissions/${submissionId}`);
+
+    const payloads = (await stream.expectEvents(5)).map(({ payload }) => payload);
+    expect(payloads).toMatchObject([
+      { case: 'submissionCreated', value: submission },
+      {
+        case: 'sessionCancelled',
+        value: {
+          id: ending.id,
+          formId: form.id,
+          status: SessionStatus.CANCELLED,
+          expireTime: timestampFromMs(Date.parse(ending.expires_at)),
+          metadata: { order: 7 },
+          partialAnswers: { email: 'eve@example.com' },
+          provenance: { email: { by: AnswerChannel.API } },
+        },
+      },
+      { case: 'sessionExpired', value: { id: expiring.id, status: SessionStatus.EXPIRED } },
+      { case: 'webhookTested', value: { webhookId: webhook.id, formId: form.id } },
+      { case: 'submissionDeleted', value: { submissionId, formId: form.id, sessionId: '' } },
+    ]);
   });
 
   it('streams only one form, and nothing of another project', async () => {
@@ -79,7 +123,8 @@ describe('listening', () => {
     await using stream = await startListening(service);
     const late = await service.database.execute(
       `insert into events (id, project_id, form_id, type, body, created_at)
-       select 'evt_' || substr($2, 6), project_id, id, 'submission.created', '{"late":true}', now() from forms where id = $1
+       select 'evt_' || substr($2, 6), project_id, id, 'submission.deleted',
+         '{"data":{"submissionId":"sub_late"}}', now() from forms where id = $1
        returning id`,
       [form.id, form.id],
     );
@@ -241,9 +286,13 @@ describe.concurrent('npm run cli -- listen', () => {
   });
 });
 
-async function givenSubmission(service: TestService, formId: string, email: string): Promise<void> {
-  const { status, text } = await service.post(`/api/forms/${formId}/submissions`, { answers: { email } });
+/** Submits, and returns the submission's id. */
+async function givenSubmission(service: TestService, formId: string, email: string): Promise<string> {
+  const { status, text, json } = await service.post(`/api/forms/${formId}/submissions`, {
+    answers: { email },
+  });
   if (status !== 201) throw new Error(`Not accepted: ${text}`);
+  return json.submission_id;
 }
 
 async function settingsOn(folder: string, databaseUrl: string) {

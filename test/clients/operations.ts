@@ -1,10 +1,10 @@
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { FailureSchema, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { ExportFormat, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { FormFieldType } from '../../gen/headlessforms/v1/definition_pb.js';
+import { FailureSchema, ViolationCode } from '../../gen/headlessforms/v1/errors_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SessionStatus, SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { ExportFormat, SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import type { Given } from './given.ts';
 
 const DEADLINE_MS = 400;
@@ -16,11 +16,15 @@ export async function everyOperation(transport: Transport, { formId, largeFormId
   const sessions = createClient(SessionsService, transport);
   const uploads = createClient(UploadsService, transport);
 
-  const fields = [{ id: 'email', type: FieldType.EMAIL, required: true }];
+  const fields = [{ id: 'email', type: FormFieldType.EMAIL, required: true }];
   const delivery = { channel: { case: 'email' as const, value: {} } };
   const made = await forms.createForm({ definition: { name: 'Contact', slug: 'contact', fields, delivery } });
   const ownId = made.form?.id ?? '';
-  await forms.activateForm({ formId: ownId, token: made.activationToken, email: 'owner@example.com' });
+  await forms.activateForm({
+    formId: ownId,
+    activationToken: made.activationToken,
+    email: 'owner@example.com',
+  });
   await submissions.createSubmission({ formId: ownId, answers: { email: 'ada@example.com' } });
   const refused = await submissions
     .createSubmission({ formId: ownId, answers: { email: 'ada', phone: '1' } })
@@ -29,7 +33,7 @@ export async function everyOperation(transport: Transport, { formId, largeFormId
       (error: unknown) => ConnectError.from(error),
     );
   const own = await submissions.listSubmissions({ formId: ownId });
-  const opened = await sessions.createSession({ formId: ownId });
+  const opened = await sessions.createSession({ subject: { case: 'formId', value: ownId } });
   const answers = { email: 'bob@example.com' };
   const ended = await sessions.submitSession({ sessionId: opened.session?.id ?? '', answers });
 

@@ -6,7 +6,7 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { type Site, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { timeOf } from '../../src/store/database/columns.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
-import { NO_PLACES, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
+import { NO_CAPACITY, timesOf } from '../../src/store/deliveries/webhook-deliveries.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
@@ -37,7 +37,7 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
     );
     const tried = receiver.received.length;
     await givenSubmissions(database, form, answers(3), delivery);
-    const another = { places: () => ({ ...NO_PLACES, ...timesOf(schedule) }) };
+    const another = { capacity: () => ({ ...NO_CAPACITY, ...timesOf(schedule) }) };
     await givenSubmissions(database, form, answers(3), another);
     const postponed = await listQueue(database);
     works = true;
@@ -80,7 +80,7 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
     const origin = { projectId: form.projectId, createdBy: 'public', createdFrom: 'network' };
     const strangers = await givenForm(database, { ...deliveredByWebhook, ...origin });
     for (const each of [form, strangers]) await givenSubmissions(database, each, answers(100));
-    await using _ = startDelivery(database, { settings: { schedule: [0, 600, 600], workers: 8 } });
+    await using _ = startDelivery(database, { settings: { schedule: [0, 600, 600], concurrency: 8 } });
 
     await until(async () => (await listQueue(database)).every((row) => row.dueAt > begun + 5_000));
 
@@ -126,7 +126,7 @@ describe.each(engines)('the circuit breaker of a webhook on %s', (engine) => {
       `update webhooks set failures_in_row = 9, open_until = now() + interval '5 minutes'`,
     );
 
-    const count = await replayFailedDeliveries(database, { webhookId: webhook.id });
+    const { count } = await replayFailedDeliveries(database, { webhookId: webhook.id });
     const closed = await findWebhook(database, form.projectId, webhook.id);
     delivery.notify();
     await receiver.expectRequests(2);

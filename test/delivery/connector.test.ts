@@ -1,7 +1,7 @@
 import { Agent } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { describeConnectionError } from '../../src/delivery/webhook/client.ts';
-import { admittingConnector, publicConnector, resolveWith } from '../../src/delivery/webhook/connector.ts';
+import { connectorTo, resolveWith } from '../../src/delivery/webhook/connector.ts';
+import { describeConnectionError } from '../../src/delivery/webhook/sender.ts';
 import { startDnsServer } from '../support/dns-server.ts';
 import { startReceiver } from '../support/receiver.ts';
 
@@ -25,11 +25,13 @@ const hostileHosts = `
   .trim()
   .split(/\s+/);
 
-describe('the connector for public addresses', () => {
+describe('the connector', () => {
   it('refuses every spelling of an address that is not public, before a packet leaves', async () => {
     await using canary = await startReceiver();
     await using dns = await startDnsServer(() => ['127.0.0.1']);
-    const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 20_000) });
+    const agent = new Agent({
+      connect: connectorTo({ resolve: resolveWith(dns.resolver), timeoutMs: 20_000 }),
+    });
 
     for (const host of hostileHosts) {
       const outcome = await reach(agent, `http://${host}:${canary.port}/`);
@@ -49,7 +51,9 @@ describe('the connector for public addresses', () => {
       'metadata.test': ['169.254.169.254'],
     };
     await using dns = await startDnsServer((name) => answers[name] ?? []);
-    const agent = new Agent({ connect: publicConnector(resolveWith(dns.resolver), 20_000) });
+    const agent = new Agent({
+      connect: connectorTo({ resolve: resolveWith(dns.resolver), timeoutMs: 20_000 }),
+    });
 
     for (const host of Object.keys(answers)) {
       expect(await reach(agent, `http://${host}:${canary.port}/`)).toBe('The host has no public address.');
@@ -65,7 +69,7 @@ describe('the connector for public addresses', () => {
     await using dns = await startDnsServer((_, before) => (before === 0 ? ['192.88.98.1'] : ['127.0.0.1']));
     // The first may wait for a connection until its time is up; what the name server answers is to come sooner.
     const agentWithin = (timeoutMs: number) =>
-      new Agent({ connect: publicConnector(resolveWith(dns.resolver), timeoutMs) });
+      new Agent({ connect: connectorTo({ resolve: resolveWith(dns.resolver), timeoutMs }) });
     const [first, second] = [agentWithin(2_000), agentWithin(20_000)];
 
     expect(await reach(first, `http://rebind.test:${canary.port}/`)).not.toBe('reached');
@@ -83,7 +87,7 @@ describe('the connector for public addresses', () => {
       if (asked.length > 1) throw Object.assign(new Error(), { code: 'ETIMEDOUT' });
     };
     const options = { resolve: async () => [], allowPrivate: true, timeoutMs: 20_000, admit };
-    const agent = new Agent({ connect: admittingConnector(options) });
+    const agent = new Agent({ connect: connectorTo(options) });
 
     const outcomes: string[] = [];
     for (const host of ['127.0.0.1', 'localhost']) {
@@ -101,7 +105,7 @@ describe('the connector for public addresses', () => {
     const resolve = resolveWith(dns.resolver);
     const admit = async (address: string) => void asked.push(address);
     const options = { resolve, allowPrivate: false, timeoutMs: 20_000, admit };
-    const agent = new Agent({ connect: admittingConnector(options) });
+    const agent = new Agent({ connect: connectorTo(options) });
 
     for (const host of ['127.0.0.1', '[::1]', 'loopback.test']) {
       expect(await reach(agent, `http://${host}/`)).toBe('The host has no public address.');

@@ -88,22 +88,23 @@ describe.each(engines)('a batch on %s', (engine) => {
     const form = await givenForm(database, deliveredByWebhook);
     await givenWebhook(database, form);
     await givenSubmissions(database, form, [{}, {}, {}]);
-    const places = {
+    const capacity = {
       bytes: 1e9,
       perReceiver: 100,
-      perShare: 100,
-      perShareUnknown: 100,
+      perTenant: 100,
+      perTenantUnknown: 100,
+      mails: 100,
       receivers: [],
-      shares: [],
+      tenants: [],
     };
-    const { claims } = await claimDue(database, { since: new Date(0), places, limit: 100, page: 100 });
+    const { claims } = await claimDue(database, { since: new Date(0), capacity, limit: 100, page: 100 });
     const options = startDelivery(database);
     await options.stop(0);
     const settle = createSettler({
       database,
       signal: new AbortController().signal,
       log: options.options.log,
-      onChanges: async () => undefined,
+      onChanges: () => undefined,
     });
 
     await Promise.all(

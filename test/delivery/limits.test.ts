@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { SecretBox } from '../../src/domain/secrets/secret-box.ts';
+import { SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { replayDelivery, replayFailedDeliveries } from '../../src/store/deliveries/delivery-replay.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
@@ -113,6 +113,43 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     });
   });
 
+  it('goes on storing results while a webhook is being turned off', async () => {
+    await using database = await openTestDatabase(engine);
+    await using failing = await startReceiver((_, response) => void response.writeHead(500).end());
+    await using working = await startReceiver();
+    const held = Promise.withResolvers<void>();
+    const turningOff = Promise.withResolvers<void>();
+    const slow: Database = {
+      ...database,
+      async transaction(work) {
+        turningOff.resolve();
+        await held.promise;
+        return database.transaction(work);
+      },
+    };
+    const [gone, other] = [
+      await givenForm(database, deliveredByWebhook),
+      await givenForm(database, deliveredByWebhook),
+    ];
+    const long = { failingSince: new Date(Date.now() - 6 * 24 * 3600 * 1000), lastSuccessAt: new Date(0) };
+    const webhook = await givenWebhook(database, gone, { url: failing.url, ...long });
+    await givenWebhook(database, other, { url: working.url });
+    await using delivery = startDelivery(slow);
+    await givenSubmissions(database, gone, [{}]);
+    delivery.notify();
+    await turningOff.promise;
+
+    await givenSubmissions(database, other, [{}]);
+    delivery.notify();
+    const [stored] = await expectFinished(database, other, 1);
+    held.resolve();
+
+    expect(stored?.delivery.status).toBe('delivered');
+    await expect
+      .poll(() => findWebhook(database, gone.projectId, webhook.id))
+      .toMatchObject({ active: false });
+  });
+
   it('waits as long as Retry-After asks', async () => {
     await using database = await openTestDatabase(engine);
     await using receiver = await startReceiver(({ count }, response) => {
@@ -179,8 +216,8 @@ describe.each(engines)('limits of webhooks on %s', (engine) => {
     delivery.notify();
     await expectFinished(database, form, 3);
     works = true;
-    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toBe(3);
-    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toBe(0);
+    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 3 });
+    expect(await replayFailedDeliveries(database, { webhookId: webhook.id })).toEqual({ count: 0 });
     delivery.notify();
     const logged = await expectFinished(database, form, 3);
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { readMailLink } from '../../src/domain/links/mail-link.ts';
+import { readMailLink } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries/delivery-removal.ts';
 import type { Form } from '../../src/store/forms/forms.ts';
@@ -58,6 +58,21 @@ describe.each(engines)('limits of mails on %s', (engine) => {
     expect(mailServer.mails[1]?.text).toContain('Stranger https://scoundrel.example');
     const [row] = await database.select('select created_from from forms where id = $1', [form.id]);
     expect(row).toEqual({ created_from: null });
+  });
+
+  it('sends answers whole, at once and any number where owners need not confirm', async () => {
+    await using database = await openTestDatabase(engine);
+    await using mailServer = await startMailServer();
+    for (const createdBy of ['public', 'key_1']) {
+      const form = await givenForm(database, { ...keyless, createdBy });
+      await givenSubmissions(database, form, Array(25).fill({ name: 'See https://example.com' }));
+    }
+    const settings = { smtpUrl: mailServer.url, ownerConfirmation: false };
+    await using _ = startDelivery(database, { settings });
+
+    await expectStatuses(database, { 'owner delivered': 50 });
+
+    expect(mailServer.mails.every(({ text }) => text?.includes('See https://example.com'))).toBe(true);
   });
 
   it('sends three notices a day to one mailbox by all its addresses, and one about one form', async () => {

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
-import { readMailLink } from '../../src/domain/links/mail-link.ts';
+import { readMailLink } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { releaseWaitingMail } from '../../src/store/deliveries/delivery-removal.ts';
 import { VersionEntity } from '../../src/store/forms/versions.ts';
 import { addRecipient as addFormRecipient, confirmRecipient, stopMail } from '../../src/store/mail/mail.ts';
+import { confirmOwner, proposeOwner } from '../../src/store/owners/owners.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   expectFinished,
@@ -133,7 +134,7 @@ describe.each(engines)('mails on %s', (engine) => {
     });
   });
 
-  it('says to each reader who gets it and why, in the form’s language, and which answer of the day it is', async () => {
+  it('says to each reader who gets it and why, in the form’s language', async () => {
     await using database = await openTestDatabase(engine);
     await using mailServer = await startMailServer();
     const delivery = { type: 'email' as const, to: ['owner@example.com', 'named@example.com'] };
@@ -147,11 +148,7 @@ describe.each(engines)('mails on %s', (engine) => {
     const mails = await mailServer.expectMails(6);
 
     const textsTo = (address: string) =>
-      mails
-        .filter(({ recipients }) => recipients.includes(address))
-        .map(({ text }) => text ?? '')
-        // Both were made in one millisecond, so either may be the first.
-        .sort();
+      mails.filter(({ recipients }) => recipients.includes(address)).map(({ text }) => text ?? '');
     for (const [address, why] of [
       ['owner@example.com', 'weil das Formular „Contact“ Ihnen gehört'],
       ['named@example.com', 'weil das Formular „Contact“ diese Adresse als Empfänger nennt'],
@@ -160,10 +157,12 @@ describe.each(engines)('mails on %s', (engine) => {
         'weil der Inhaber des Formulars „Contact“ diese Adresse als Empfänger hinzugefügt hat',
       ],
     ] as const) {
-      const [first, second] = textsTo(address);
-      expect(first).toContain(why);
-      expect(first).toMatch(/^Eingegangen am .* UTC, als Einsendung Nr\. 1 an diesem Tag\./);
-      expect(second).toMatch(/^Eingegangen am .* UTC, als Einsendung Nr\. 2 an diesem Tag\./);
+      const texts = textsTo(address);
+      expect(texts).toHaveLength(2);
+      for (const text of texts) {
+        expect(text).toContain(why);
+        expect(text).toMatch(/^Eingegangen am .* UTC\.\n/);
+      }
     }
     expect(new Set(mails.map(({ subject }) => subject))).toEqual(new Set(['Neue Einsendung: Contact']));
     expect(mails.flatMap(({ replyTo = [] }) => replyTo.map(({ address }) => address))).toEqual(
@@ -302,6 +301,52 @@ describe.each(engines)('mails on %s', (engine) => {
     expect(lines.join()).not.toContain('@example.com');
   });
 
+  it('goes on trying while the mail server refuses the sender, and sends every mail once it does not', async () => {
+    await using database = await openTestDatabase(engine);
+    let isWell = false;
+    await using mailServer = await startMailServer(undefined, () => (isWell ? undefined : 550));
+    const form = await givenForm(database);
+    await givenSubmissions(database, form, Array(20).fill({}));
+    await givenEvent(database, form, 'form.activated', {});
+    const settings = { smtpUrl: mailServer.url, schedule: [0, 0.1, ...Array(20).fill(2)] };
+    await using _ = startDelivery(database, { settings });
+    await until(async () => {
+      const [row] = await database.select(
+        'select count(*)::int as n from delivery_queue where attempt_count > 0',
+      );
+      return row?.n === 21;
+    });
+
+    isWell = true;
+    const finished = await expectFinished(database, form, 21);
+
+    expect(finished.map(({ delivery: { status } }) => status)).toEqual(Array(21).fill('delivered'));
+    expect(mailServer.mails).toHaveLength(21);
+    expect(finished.every(({ attempts }) => attempts[0]?.responseStatus === 550)).toBe(true);
+  });
+
+  it('sends nothing that is to be tried again to an owner who has handed the form over meanwhile', async () => {
+    await using database = await openTestDatabase(engine);
+    let isWell = false;
+    await using mailServer = await startMailServer(undefined, () => (isWell ? undefined : 451));
+    const form = await givenForm(database, { ownerEmail: 'former@example.com' });
+    await givenSubmissions(database, form, [{}]);
+    const settings = { smtpUrl: mailServer.url, schedule: [0, 0.1, ...Array(20).fill(1)] };
+    await using _ = startDelivery(database, { settings });
+    await until(async () => {
+      const [row] = await database.select('select max(attempt_count)::int as most from delivery_queue');
+      return row?.most === 2;
+    });
+
+    await proposeOwner(database, form.projectId, form.id, 'next@example.com');
+    await confirmOwner(database, form.id, 'next@example.com');
+    isWell = true;
+    const [finished] = await expectFinished(database, form, 1);
+
+    expect(finished?.delivery).toMatchObject({ status: 'failed', receiver: 'former@example.com' });
+    expect(mailServer.mails).toEqual([]);
+  });
+
   it('says in the log when the mail server can’t be reached', async () => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database, { ownerEmail: 'owner@example.com' });
@@ -390,6 +435,35 @@ describe.each(engines)('mails on %s', (engine) => {
 
     expect(mail?.recipients).toEqual(['operator@example.com']);
   });
+});
+
+const answersToRecipients: [string, boolean][] = [
+  ['550', true],
+  ['551', true],
+  ['553', true],
+  ['550 5.1.1 User unknown', true],
+  ['550 5.1.10 Null MX', true],
+  ['550 5.2.1 Mailbox disabled', true],
+  ['450 4.2.0 Greylisted', false],
+  ['452 4.2.2 Over quota', false],
+  ['552 5.2.2 Mailbox full', false],
+  ['550 5.2.2 Mailbox full', false],
+  ['550 5.7.1 Relaying denied', false],
+  ['553 5.1.8 Sender address rejected', false],
+  ['554 5.7.1 Client host rejected', false],
+  ['530 5.7.0 Authentication required', false],
+];
+
+it.each(answersToRecipients)('takes %s after RCPT TO for final: %s', async (answer, isFinal) => {
+  await using database = await openTestDatabase('pglite');
+  await using mailServer = await startMailServer(() => answer);
+  const form = await givenForm(database);
+  await givenSubmissions(database, form, [{}]);
+  await using _ = startDelivery(database, { settings: { smtpUrl: mailServer.url, schedule: [0, 0] } });
+
+  const [logged] = await expectFinished(database, form, 1);
+
+  expect(logged?.delivery).toMatchObject({ status: 'failed', attemptCount: isFinal ? 1 : 2 });
 });
 
 it('writes mails to files that only their owner reads, and names neither address nor subject in the log', async () => {

@@ -1,8 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { createResealing } from '../../src/delivery/sweeps/resealing.ts';
-import { SecretBox } from '../../src/domain/secrets/secret-box.ts';
-import { newSecretKey, parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
+import { newSecretKey, parseSecretKey, SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { insertIdempotencyKey } from '../../src/store/idempotency-keys.ts';
 import { agreeOn, SECRET_KEY_CHECK } from '../../src/store/installation.ts';

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { removeOld } from '../../src/delivery/sweeps/sweeps.ts';
+import { removeFiles, removeOld } from '../../src/delivery/sweeps/sweeps.ts';
 import { newId, newSessionId } from '../../src/domain/ids.ts';
-import type { Database } from '../../src/store/database/database.ts';
+import type { Database, Queries } from '../../src/store/database/database.ts';
 import { insertSession } from '../../src/store/sessions/sessions.ts';
 import { createSubmissionWriter, type NewSubmission } from '../../src/store/submissions/submission-writer.ts';
 import { insertUpload } from '../../src/store/uploads.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 import {
   deliveredByWebhook,
@@ -18,6 +19,8 @@ import { startReceiver } from '../support/receiver.ts';
 import { until } from '../support/until.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
+
+const noMetrics = createMetrics({ version: '0', database: 'pglite' });
 
 describe.each(engines)('retention on %s', (engine) => {
   it("removes a form's submissions after its retentionDays with all that holds their answers", async () => {
@@ -38,6 +41,7 @@ describe.each(engines)('retention on %s', (engine) => {
     await database.execute('update forms set retention_days = 30 where id = $1', [form.id]);
 
     await removeOld(delivery.options);
+    await removeFiles(delivery.options);
 
     expect(await idsOf(database, 'select id from submissions')).toEqual([recent, kept].sort());
     expect(await idsOf(database, 'select submission_id as id from events')).toEqual([recent, kept].sort());
@@ -56,15 +60,13 @@ describe.each(engines)('retention on %s', (engine) => {
     const form = await givenForm(database, { ...deliveredByWebhook, retentionDays: 30 });
     await givenWebhook(database, form, { url: receiver.url, events: ['submission.deleted'] });
     await givenWebhook(database, form, { url: 'http://127.0.0.1:1/', events: ['submission.created'] });
-    const clock = { ms: Date.now() };
-    await using delivery = startDelivery(database, { now: () => clock.ms, settings: { schedule: [0] } });
-    const id = await givenSubmission(database, form, 0);
+    await using delivery = startDelivery(database, { settings: { schedule: [0] } });
+    const id = await givenSubmission(database, form, 29);
     await expectFinished(database, form, 1);
 
-    clock.ms += 29 * DAY_MS;
     await removeOld(delivery.options);
     const before = await idsOf(database, 'select id from submissions');
-    clock.ms += 2 * DAY_MS;
+    await database.execute('update forms set retention_days = 28 where id = $1', [form.id]);
     await removeOld(delivery.options);
 
     expect(before).toEqual([id]);
@@ -80,6 +82,65 @@ describe.each(engines)('retention on %s', (engine) => {
     });
     expect(receiver.received).toHaveLength(1);
     expect(await idsOf(database, `select id from events where body like '%ada@example.com%'`)).toEqual([]);
+  });
+
+  it('takes as many statements however many forms there are of which nothing is too old', async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database, { retentionDays: 30 });
+    const kept = await givenSubmission(database, form, 29);
+    await using delivery = startDelivery(database);
+    await delivery.stop(1_000);
+    const { counted, count } = countStatements(database);
+    await removeOld({ ...delivery.options, database: counted });
+    const ofOne = count();
+
+    await givenMoreForms(database, form, 1_000);
+    await removeOld({ ...delivery.options, database: counted });
+
+    expect(count() - ofOne).toBe(ofOne);
+    expect(await idsOf(database, 'select id from submissions')).toEqual([kept]);
+  });
+
+  it('removes what is too old of many forms, spam too, and no more, by an index', async () => {
+    await using database = await openTestDatabase(engine);
+    const form = await givenForm(database, { retentionDays: 30 });
+    await givenMoreForms(database, form, 1_000);
+    await using delivery = startDelivery(database);
+    await delivery.stop(1_000);
+    const [young, old] = [
+      newId('sub', Date.now() - 30 * DAY_MS + 60_000),
+      newId('sub', Date.now() - 30 * DAY_MS - 60_000),
+    ].map((id) => id.slice(0, 14));
+    await database.execute(
+      `insert into submissions (id, project_id, form_id, version_id, source, answers, metadata, status, created_at)
+       select start || lpad(n::text, 16, '0'), f.project_id, f.id, 'ver', 'api', '{}', '{}',
+         case when n % 2 = 0 then 'spam' else 'accepted' end, now()
+       from (select *, row_number() over (order by id) as n from forms) f, unnest($1::text[]) as start where n <= 350`,
+      [[young, old]],
+    );
+    await database.execute('analyze submissions');
+    const lags: number[] = [];
+    const metrics = { ...noMetrics, onRetention: (seconds: number) => void lags.push(seconds) };
+    const plans: string[] = [];
+    const explaining = explainingDatabase(database, plans);
+
+    await removeOld({ ...delivery.options, database: explaining, metrics });
+
+    const left = await idsOf(database, 'select id from submissions');
+    expect(left).toHaveLength(350);
+    expect(left.every((id) => id.startsWith(young ?? ''))).toBe(true);
+    expect(lags.slice(0, 4).every((seconds) => seconds >= 60 && seconds < 600)).toBe(true);
+    const removals = await database.select(
+      `select count(*)::int as entries, sum(count)::int as removed from audit_entries where action = 'submission.removed'`,
+    );
+    expect(removals).toEqual([{ entries: 350, removed: 350 }]);
+    expect(plans.length).toBeGreaterThan(0);
+    for (const plan of plans) {
+      expect(plan).toContain('"Index Name":"submissions_by_form"');
+      expect(plan).not.toMatch(
+        /"Seq Scan","Parallel Aware":\w+,"Async Capable":\w+,"Relation Name":"submissions"/,
+      );
+    }
   });
 
   it('leaves what tells of deleted submissions when their form goes', async () => {
@@ -161,11 +222,59 @@ describe.each(engines)('retention on %s', (engine) => {
     const fresh = await givenUpload(database, form.id, null);
 
     await removeOld(delivery.options);
+    await removeFiles(delivery.options);
 
     expect(removed).toEqual([orphan]);
     expect(await idsOf(database, 'select id from uploads')).toEqual([claimed, fresh].sort());
   });
 });
+
+/** Counts the statements of a database, those of transactions too. */
+function countStatements(database: Database) {
+  let statements = 0;
+  const counting = <Q extends Queries>(queries: Q): Q => ({
+    ...queries,
+    select: (...call: Parameters<Queries['select']>) => {
+      statements += 1;
+      return queries.select(...call);
+    },
+    execute: (...call: Parameters<Queries['execute']>) => {
+      statements += 1;
+      return queries.execute(...call);
+    },
+    read: (work: Parameters<Queries['read']>[0]) => {
+      statements += 1;
+      return queries.read(work);
+    },
+  });
+  const counted: Database = {
+    ...counting(database),
+    transaction: (work) => database.transaction((tx) => work(counting(tx))),
+  };
+  return { counted, count: () => statements };
+}
+
+/** Keeps the plans of the statement that looks for what is too old. */
+function explainingDatabase(database: Database, plans: string[]): Database {
+  return {
+    ...database,
+    select: async (sql, params) => {
+      if (sql.includes('with bounds')) {
+        plans.push(JSON.stringify(await database.select(`explain (format json) ${sql}`, params)));
+      }
+      return database.select(sql, params);
+    },
+  };
+}
+
+async function givenMoreForms(database: Database, form: { id: string }, count: number): Promise<void> {
+  await database.execute(
+    `insert into forms select (jsonb_populate_record(f, jsonb_build_object('id', f.id || n))).*
+     from forms f, generate_series(1, ${count}) n where f.id = $1`,
+    [form.id],
+  );
+  await database.execute('analyze forms');
+}
 
 /** A submission of so many days ago, with its event. */
 async function givenSubmission(

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { shortenRows } from '../../src/delivery/mail/shorten.ts';
-import { html } from '../../src/text/html.ts';
+import { html } from '../../src/domain/text/html.ts';
 
 const MAX_ANSWER = 32 * 1024;
 const MAX_MAIL = 128 * 1024;

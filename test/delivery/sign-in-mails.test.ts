@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { addressKey } from '../../src/domain/addresses/email-address.ts';
 import { newId } from '../../src/domain/ids.ts';
-import { SIGN_IN_MAILS } from '../../src/domain/links/mail-link.ts';
-import { readSignInToken } from '../../src/domain/links/sign-in-link.ts';
+import { readSignInToken, SIGN_IN_MAILS } from '../../src/domain/links.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { queueMails } from '../../src/store/deliveries/delivery-inserts.ts';
 import { stopMail } from '../../src/store/mail/mail.ts';

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
+import { MAIL_CONNECTIONS } from '../../src/delivery/mail/transport.ts';
 import { createWorker, type Worker } from '../../src/delivery/worker/worker.ts';
 import { openTestDatabase, type TestDatabase } from '../support/database.ts';
 import { until } from '../support/until.ts';
 
 it('claims all that is due to receivers that are not known, without being woken again', async () => {
   await using database = await openTestDatabase('pglite');
-  await givenMails(database, { projectId: 'prj_1', count: 300, receivers: 60, lateMs: 0 });
+  await givenDeliveries(database, { projectId: 'prj_1', count: 300, receivers: 60, lateMs: 0 });
   const sent: string[] = [];
   const worker = startWorker(database, (id) => void sent.push(id));
 
@@ -24,7 +25,7 @@ it('claims all that is due to receivers that are not known, without being woken 
 
 it("does not let what is due to one project's quick receiver keep a later delivery of another waiting to its end", async () => {
   await using database = await openTestDatabase('pglite');
-  await givenMails(database, { projectId: 'prj_busy', count: 30_000, receivers: 1, lateMs: 10_000 });
+  await givenDeliveries(database, { projectId: 'prj_busy', count: 30_000, receivers: 1, lateMs: 10_000 });
   const sent = { busy: 0, other: 0 };
   const worker = startWorker(database, (_id, projectId) => {
     sent[projectId === 'prj_other' ? 'other' : 'busy'] += 1;
@@ -32,7 +33,7 @@ it("does not let what is due to one project's quick receiver keep a later delive
 
   worker.wake();
   await until(() => sent.busy > 1_000);
-  await givenMails(database, { projectId: 'prj_other', count: 1, receivers: 1, lateMs: 0 });
+  await givenDeliveries(database, { projectId: 'prj_other', count: 1, receivers: 1, lateMs: 0 });
 
   await until(
     () => sent.other === 1,
@@ -45,7 +46,7 @@ it("does not let what is due to one project's quick receiver keep a later delive
 
 it('claims by the names of receivers for a tenth of the time at most, however long that takes', async () => {
   await using database = await openTestDatabase('pglite');
-  await givenMails(database, { projectId: 'prj_busy', count: 25_000, receivers: 1, lateMs: 10_000 });
+  await givenDeliveries(database, { projectId: 'prj_busy', count: 25_000, receivers: 1, lateMs: 10_000 });
   const turnMs: number[] = [];
   const slow: TestDatabase = {
     ...database,
@@ -76,22 +77,45 @@ it('claims by the names of receivers for a tenth of the time at most, however lo
   expect(within.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(tookMs / 9);
 });
 
-/** Due mails, by turns to so many receivers. */
-async function givenMails(
+it('does not let what is due of one project’s mails keep one of another waiting to its end', async () => {
+  await using database = await openTestDatabase('pglite');
+  const mails = { receivers: 2_000, channel: 'mail' };
+  await givenDeliveries(database, { projectId: 'prj_busy', count: 4_000, lateMs: 10_000, ...mails });
+  const sent = { busy: 0, other: 0 };
+  const worker = startWorker(database, (_id, projectId) => {
+    sent[projectId === 'prj_other' ? 'other' : 'busy'] += 1;
+  });
+
+  worker.wake();
+  await until(() => sent.busy > 100);
+  await givenDeliveries(database, { projectId: 'prj_other', count: 1, lateMs: 0, ...mails });
+
+  await until(
+    () => sent.other === 1,
+    30_000,
+    () => `${sent.busy} sent to the busy one`,
+  );
+  expect(sent.busy).toBeLessThan(2_000);
+  await worker.stop();
+});
+
+/** What is due, by turns to so many receivers. */
+async function givenDeliveries(
   database: TestDatabase,
   {
     projectId,
     count,
     receivers,
     lateMs,
-  }: { projectId: string; count: number; receivers: number; lateMs: number },
+    channel = 'webhook',
+  }: { projectId: string; count: number; receivers: number; lateMs: number; channel?: string },
 ): Promise<void> {
   await database.execute(
     `insert into delivery_queue (id, project_id, form_id, share, channel, kind, receiver, mail, due_at, created_at, queued_at)
-     select 'dlv_' || $1 || n, $1, 'form_1', $1, 'mail', 'owner', $1 || n % $3::int, '{}',
+     select 'dlv_' || $1 || n, $1, 'form_1', $1, $5, 'owner', $1 || n % $3::int, '{}',
        now() - $4::int * interval '1 ms', now(), now()
      from generate_series(1, $2::int) n`,
-    [projectId, count, receivers, lateMs],
+    [projectId, count, receivers, lateMs, channel],
   );
 }
 
@@ -99,14 +123,15 @@ async function givenMails(
 function startWorker(database: TestDatabase, onSent: (id: string, projectId: string) => void): Worker {
   return createWorker({
     database,
-    workers: 64,
+    concurrency: 64,
+    mailConnections: MAIL_CONNECTIONS,
     times: { delaySeconds: 0, totalSeconds: 60 },
     attempt: async ({ id, lease, projectId }) => {
       onSent(id, projectId);
       return { result: { id, lease, status: 'delivered' }, gone: false };
     },
     settle: async () => undefined,
-    onGone: async () => undefined,
+    onGone: () => undefined,
     signal: new AbortController().signal,
     now: Date.now,
     log: pino({ level: 'silent' }),

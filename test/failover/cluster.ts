@@ -81,7 +81,7 @@ const CUT_OFF_MS = 1_000;
 const START_MS = 90_000;
 
 /** The folder of the programs of PostgreSQL's newest version. */
-function postgresPrograms(): string {
+export function postgresPrograms(): string {
   const versions = existsSync('/usr/lib/postgresql') ? readdirSync('/usr/lib/postgresql') : [];
   const folders = versions.map((version) => `/usr/lib/postgresql/${version}/bin`);
   const bin = folders.findLast((path) => existsSync(join(path, 'initdb')));

@@ -1,8 +1,8 @@
 import { createClient } from '@connectrpc/connect';
 import { fetch } from 'undici';
 import { describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { MAX_FILE_BYTES } from '../../src/domain/fields/file.ts';
 import { createServerDatabase } from '../support/database.ts';
 import { startProcess } from '../support/processes.ts';

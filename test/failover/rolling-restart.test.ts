@@ -2,7 +2,7 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { fetch } from 'undici';
 import { expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { createServerDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres.ts';
 import { type Process, startProcess } from '../support/processes.ts';

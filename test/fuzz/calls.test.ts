@@ -2,18 +2,18 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { MailService } from '../../gen/headlessforms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { engines } from '../support/database.ts';
 import { givenOwnerSession } from '../support/owner.ts';
 import { startService, type TestService } from '../support/server.ts';
@@ -125,7 +125,7 @@ async function knownValues(service: TestService): Promise<KnownValues> {
     url: ['https://example.com/hook', 'http://169.254.169.254/'],
     scopes: ['forms:read', '*'],
     field_id: ['email', 'message'],
-    service: ['', 'disk', 'forms.v1.FormsService'],
+    service: ['', 'disk', 'headlessforms.v1.FormsService'],
   };
 }
 

@@ -1,15 +1,15 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { MailService } from '../../gen/headlessforms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { examples } from '../gateway/examples.ts';
 import { engines } from '../support/database.ts';
 import { fieldCases } from '../support/field-cases.ts';
@@ -251,7 +251,11 @@ function rpcBody(ids: Ids, random: () => number): [string, Buffer] {
       name: 'Contact',
       slug: 'contact',
       fields: [
-        { id: 'email', type: 'FIELD_TYPE_EMAIL', visibleWhen: { negation: { all: { conditions: [] } } } },
+        {
+          id: 'email',
+          type: 'FORM_FIELD_TYPE_EMAIL',
+          visibleWhen: { negation: { all: { conditions: [] } } },
+        },
       ],
       delivery: { email: {} },
     },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { cutOff, sendUnended } from '../support/wire.ts';
 import { startGateway } from './given.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ConfirmationState, FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
+import { ConfirmationState, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
 import { stopMail } from '../../src/store/mail/mail.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { startService, type TestService } from '../support/server.ts';
@@ -44,6 +44,26 @@ describe('what is said of a confirmation', () => {
     expect(mailServer.mails).toHaveLength(4);
   });
 
+  it('is that answers are mailed at once where no confirmation is asked for, and so they are', async () => {
+    const email = 'trusted@example.com';
+    const env = { SMTP_URL: mailServer.url, OWNER_CONFIRMATION: 'off' };
+    await using trusting = await startService({ env });
+    const { id, activate_url } = await trusting.givenDraft({}, { key: null });
+
+    const { message } = (await trusting.post(activate_url, { email }, { key: null })).json;
+    const answers = { email: 'ada@example.com', message: 'See https://example.com' };
+    await trusting.post(`/api/forms/${id}/submissions`, { answers }, { key: null });
+
+    expect(message).toBe(`The form is published. A confirmation is on its way to ${email}.`);
+    const mails = () => mailServer.mails.filter(({ recipients }) => recipients.includes(email));
+    await until(() => mails().length === 2);
+    const [answer] = mails().filter(({ text }) => text?.includes('ada@example.com'));
+    expect(answer?.text).toContain('See https://example.com');
+    expect(
+      await trusting.database.select('select owner_confirmed_at from forms where id = $1', [id]),
+    ).toEqual([{ owner_confirmed_at: null }]);
+  });
+
   it('is that none is sent, and what to do, where mail was stopped', async () => {
     const email = 'quiet@example.com';
     await stopMail(service.database, { address: email, formId: '', scope: 'all' });
@@ -67,7 +87,11 @@ describe('what is said of a confirmation', () => {
     const { id, activate_url } = await unsent.givenDraft();
     const token = new URL(activate_url, unsent.url).searchParams.get('token') ?? '';
 
-    const activated = await forms.activateForm({ formId: id, token, email: 'ada@example.com' });
+    const activated = await forms.activateForm({
+      formId: id,
+      activationToken: token,
+      email: 'ada@example.com',
+    });
     const [written, sent] = [unsent, service].map((each) =>
       each.client(OwnersService, 'connect', null).requestSignIn({ email: 'ada@example.com' }),
     );

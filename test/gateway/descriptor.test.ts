@@ -4,7 +4,7 @@ import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
 import { startService } from '../support/server.ts';
 
-const protos = readdirSync(new URL('../../proto/forms/v1/', import.meta.url));
+const protos = readdirSync(new URL('../../proto/headlessforms/v1/', import.meta.url));
 
 it('serves all public protos with what they import, and nothing of the pages', async () => {
   await using service = await startService();
@@ -13,14 +13,16 @@ it('serves all public protos with what they import, and nothing of the pages', a
   const set = fromBinary(FileDescriptorSetSchema, await reply.bytes());
 
   expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'application/protobuf']);
-  const ours = set.file.filter(({ name }) => name.startsWith('forms/')).map(({ name }) => name);
-  expect(ours.sort()).toEqual(protos.map((name) => `forms/v1/${name}`).sort());
-  expect(set.file.map(({ package: name }) => name)).not.toContain('forms.internal.v1');
+  const ours = set.file.filter(({ name }) => name.startsWith('headlessforms/')).map(({ name }) => name);
+  expect(ours.sort()).toEqual(protos.map((name) => `headlessforms/v1/${name}`).sort());
+  expect(set.file.map(({ package: name }) => name)).not.toContain('headlessforms.internal.v1');
   const registry = createFileRegistry(set);
-  expect(registry.getService('forms.v1.FormsService')?.method.createForm?.input.typeName).toBe(
-    'forms.v1.CreateFormRequest',
+  expect(registry.getService('headlessforms.v1.FormsService')?.method.createForm?.input.typeName).toBe(
+    'headlessforms.v1.CreateFormRequest',
   );
-  expect(registry.getFile('forms/v1/forms.proto')?.proto.options?.rubyPackage).toBe('HeadlessForms::V1');
+  expect(registry.getFile('headlessforms/v1/forms.proto')?.proto.options?.rubyPackage).toBe(
+    'HeadlessForms::V1',
+  );
 });
 
 it('names each file after those it imports, as protoc demands', async () => {

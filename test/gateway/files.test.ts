@@ -1,13 +1,38 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { PIECE_BYTES } from '../../src/services/uploads/upload-store.ts';
 import { fileOf } from '../support/files.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
 const content = Buffer.alloc(9 * 1024 * 1024, 'a text ');
+
+describe('the limit of uploads', () => {
+  it('counts all files of a post as one, and the uploads of a client to every form', async () => {
+    await using service = await startService({ env: { RATE_LIMIT: 'on' } });
+    const fields = ['cv', 'letter'].map((id) => ({ id, type: 'file' }));
+    const [form, other] = [
+      await service.givenPublishedForm({ fields }),
+      await service.givenPublishedForm({ fields }),
+    ];
+    const post = new FormData();
+    for (const { id } of fields) post.append(id, new Blob([`The ${id}`]), `${id}.txt`);
+    const headers = { 'content-type': 'application/octet-stream' };
+
+    const posted = await fetch(`${service.url}/api/forms/${form.id}/submissions`, {
+      method: 'POST',
+      body: post,
+      headers: { accept: 'application/json' },
+    });
+    const path = `/api/forms/${other.id}/uploads?field=cv&filename=cv.txt`;
+    const uploaded = await service.post(path, Buffer.from('A text'), { key: null, headers });
+
+    expect([posted.status, uploaded.status]).toEqual([201, 201]);
+    expect(uploaded.headers.get('ratelimit')).toMatch(/^"upload";r=58;/);
+  });
+});
 
 describe('a large file', () => {
   let service: TestService;

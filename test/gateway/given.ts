@@ -3,26 +3,21 @@ import type { AddressInfo } from 'node:net';
 import { type ConnectRouter, createRouterTransport } from '@connectrpc/connect';
 import express, { type RequestHandler } from 'express';
 import { createGateway, type GatewayOptions } from '../../src/gateway/router.ts';
-import { accessOf as accessOfRpc } from '../../src/rpc/authorization.ts';
 import { checkReply } from '../support/openapi.ts';
 
 /**
  * Starts the gateway alone, on a free port, before services that answer as the test says. Every
  * reply is checked against the API description. `admit` stands for the question whether a caller may
- * call (everybody may), `accessOf` for the authorization table.
+ * call (everybody may).
  */
 export async function startGateway(
   services: (router: ConnectRouter) => void = () => {},
-  {
-    admit = async () => {},
-    accessOf = accessOfRpc,
-  }: Partial<Pick<GatewayOptions, 'admit' | 'accessOf'>> = {},
+  { admit = async () => new Headers() }: Partial<Pick<GatewayOptions, 'admit'>> = {},
 ) {
   const logged: object[] = [];
   const gateway = createGateway({
     transport: createRouterTransport(services),
     admit,
-    accessOf,
     baseUrl: 'https://forms.example',
     allowPrivateUrls: false,
     pages,

@@ -4,7 +4,7 @@ import {
   ListSubmissionsResponseSchema,
   SubmissionStatus,
   SubmissionsService,
-} from '../../gen/forms/v1/submissions_pb.js';
+} from '../../gen/headlessforms/v1/submissions_pb.js';
 import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { aSubmission } from '../store/given.ts';
 import { engines } from '../support/database.ts';

@@ -104,7 +104,10 @@ describe('webhooks', () => {
     expect([tested.status, tested.json.delivery.event]).toEqual([202, 'webhook.test']);
     expect(deliveries.json.deliveries[0].id).toBe(tested.json.delivery.id);
     expect([pending.status, pending.json.error.reason]).toEqual([409, 'conflict']);
-    expect([replayed.status, replayed.json]).toEqual([202, { ok: true, count: 0 }]);
+    expect([replayed.status, replayed.json]).toEqual([
+      202,
+      { ok: true, count: 0, more: false, next_created_after: null },
+    ]);
     expect(ofForm.status).toBe(200);
     expect([deleted.status, (await service.get(path)).status]).toEqual([200, 404]);
   });

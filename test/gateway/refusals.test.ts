@@ -3,19 +3,19 @@ import { request } from 'node:http';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { type FailureReason, failed, invalid } from '../../src/domain/errors/failure.ts';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
-import type { Admit } from '../../src/rpc/admission.ts';
-import { type FailureReason, failed, invalid } from '../../src/rpc/errors.ts';
+import type { Admit } from '../../src/http/call.ts';
 import { document, keyOf, templateOf } from '../support/openapi.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -220,7 +220,10 @@ describe('a body that does not fit', () => {
   it('makes the gateway ask whether the caller may call, and makes no call', async () => {
     const asked: string[] = [];
     const called: string[] = [];
-    const admit: Admit = async ({ localName }) => void asked.push(localName);
+    const admit: Admit = async ({ localName }) => {
+      asked.push(localName);
+      return new Headers();
+    };
     const recorded = (method: DescMethod) => () => {
       called.push(method.localName);
       return {};
@@ -244,7 +247,10 @@ describe('a body that does not fit', () => {
 describe('a large body', () => {
   it('is read once the caller is known and counted; a small one at once', async () => {
     const asked: string[] = [];
-    const admit: Admit = async ({ localName }) => void asked.push(localName);
+    const admit: Admit = async ({ localName }) => {
+      asked.push(localName);
+      return new Headers();
+    };
     await using gateway = await startGateway(
       answeringWith(() => () => ({ submissionId: 'sub_1' })),
       { admit },

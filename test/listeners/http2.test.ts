@@ -22,7 +22,7 @@ const timeOuts = {
   pingAfterMs: 100,
   pongMs: 100,
   lingerMs: 100,
-  checkEveryMs: 20,
+  http2CheckMs: 20,
 };
 
 const whole = Buffer.concat([http2Part('/', {}, Buffer.alloc(0)), http2End(), http2Acknowledgement()]);

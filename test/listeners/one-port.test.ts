@@ -1,8 +1,8 @@
 import { Code, createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcTransport } from '@connectrpc/connect-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { failureOf } from '../support/failures.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { openHttp2 } from '../support/wire.ts';

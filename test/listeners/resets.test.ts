@@ -31,7 +31,14 @@ describe.each(beginnings)('a connection that sends %s', (_, sent) => {
     const faults: unknown[] = [];
     const onFault = (error: unknown) => faults.push(error);
     process.on('uncaughtException', onFault);
-    const timeOuts = { headersMs: 300, checkEveryMs: 50, http1IdleMs: 300, http2IdleMs: 300, lingerMs: 300 };
+    const timeOuts = {
+      headersMs: 300,
+      checkEveryMs: 50,
+      http2CheckMs: 50,
+      http1IdleMs: 300,
+      http2IdleMs: 300,
+      lingerMs: 300,
+    };
     await using listeners = await startListeners({ timeOuts });
 
     for (const url of [listeners.url, listeners.grpcUrl]) {

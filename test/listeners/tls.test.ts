@@ -59,7 +59,14 @@ describe('TLS', () => {
   });
 
   it('ends connections that do not begin, or do not go on', async () => {
-    const timeOuts = { headersMs: 100, http1IdleMs: 100, http2IdleMs: 100, lingerMs: 100, checkEveryMs: 20 };
+    const timeOuts = {
+      headersMs: 100,
+      http1IdleMs: 100,
+      http2IdleMs: 100,
+      lingerMs: 100,
+      checkEveryMs: 20,
+      http2CheckMs: 20,
+    };
     await using listeners = await startListeners({ timeOuts, tls: { certFile, keyFile } });
     using silent = await openSocket(listeners.url);
     const ended = ['http/1.1', 'h2'].map((protocol) => {

@@ -112,20 +112,10 @@ describe('/mcp', () => {
   });
 
   it('says where it is to those who look for it', async () => {
-    const read = async (path: string) => {
-      const response = await fetch(service.url + path);
-      expect(response.status, path).toBe(200);
-      expect(response.headers.get('access-control-allow-origin')).toBe('*');
-      return response.text();
-    };
+    const reply = await fetch(`${service.url}/llms.txt`);
 
-    const card = JSON.parse(await read('/.well-known/mcp.json'));
-    const catalog = JSON.parse(await read('/.well-known/mcp/catalog.json'));
-    const text = await read('/llms.txt');
-
-    expect(card.remotes[0]).toMatchObject({ type: 'streamable-http', url: `${baseUrl()}/mcp` });
-    expect(JSON.parse(await read(new URL(catalog.entries[0].url).pathname))).toEqual(card);
-    expect(text).toContain(`${baseUrl()}/mcp`);
+    expect([reply.status, reply.headers.get('access-control-allow-origin')]).toEqual([200, '*']);
+    expect(await reply.text()).toContain(`${baseUrl()}/mcp`);
   });
 });
 

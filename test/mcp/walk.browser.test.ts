@@ -3,7 +3,7 @@ import { createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { devices } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
-import { SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SessionStatus, SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { startBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { createServerDatabase } from '../support/database.ts';

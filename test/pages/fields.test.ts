@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { checkDefinition, type Field } from '../../src/domain/definition/definition.ts';
 import type { FieldView } from '../../src/pages/form/controls/control-view.ts';
 import { renderField } from '../../src/pages/form/fields.ts';
-import { chooseLanguage } from '../../src/text/words/language.ts';
+import { chooseLanguage } from '../../src/text/words.ts';
 import { everyType } from './every-type.ts';
 
 describe('a field that holds nothing', () => {

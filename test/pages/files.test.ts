@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { fileLink, readFileLink } from '../../src/domain/links/file-link.ts';
-import { signInToken } from '../../src/domain/links/sign-in-link.ts';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { fileLink, readFileLink, signInToken } from '../../src/domain/links.ts';
 import { fileOf } from '../support/files.ts';
 import { forged } from '../support/forged.ts';
 import { startService, type TestService } from '../support/server.ts';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { firstCommand } from '../../src/pages/first-command.ts';
+import { firstCommand } from '../../src/pages/home.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
@@ -81,7 +81,7 @@ describe.skipIf(noBrowser)('the first page and the API reference', { timeout: 60
   });
 });
 
-it.each(['/docs/swagger-ui-0.0.0/swagger-ui.css', '/docs/swagger-ui-5.35.0/index.html', '/docs/x'])(
+it.each(['/assets/0123456789abcdef/libraries/swagger-ui.css', '/assets/libraries/index.html', '/docs/x'])(
   'answers %s with 404',
   async (path) => {
     expect((await service.get(path, { key: null })).status).toBe(404);

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { answersOf, givenSession, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';

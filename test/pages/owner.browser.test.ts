@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signInToken } from '../../src/domain/links/sign-in-link.ts';
+import { signInToken } from '../../src/domain/links.ts';
 import { createOwnerPages } from '../../src/pages/owner/router.ts';
-import { chooseOwnerLanguage } from '../../src/text/words/owner/index.ts';
+import { chooseLanguage } from '../../src/text/words.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -82,6 +82,50 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
   }
 
   it.each([
+    ['on a desk', {}],
+    ['on a phone', PHONE],
+  ])('say of forms that are full or closed by their settings what can be done, %s', async (name, options) => {
+    const address = `closing-${crypto.randomUUID()}@example.com`;
+    const full = await service.givenPublishedForm({ name: 'Full form', settings: { maxSubmissions: 1 } });
+    await service.post(`/api/forms/${full.id}/submissions`, { answers: { email: 'ada@example.com' } });
+    const ended = await service.givenPublishedForm({
+      name: 'Ended form',
+      settings: { closesAt: '2026-03-01T12:00:00.000Z' },
+    });
+    await service.database.execute(
+      'update forms set owner_email = $1, owner_confirmed_at = now() where id = any($2)',
+      [address, [full.id, ended.id]],
+    );
+    const page = await openAs(address, options);
+    const see = async (what: string) => {
+      await shot(page, `${name.replaceAll(/\W+/g, '-')}-closing-${what}`);
+      return browser.audit(page);
+    };
+
+    const listed = await page.locator('.forms li').allInnerTexts();
+    const problems = await see('list');
+    await page.click('text=Full form');
+    const onPage = await page.innerText('main');
+    problems.push(...(await see('full')));
+    await page.click('text=Your forms');
+    await page.click('text=Ended form');
+    await page.click('text=Settings');
+    const inSettings = await page.innerText('main');
+    problems.push(...(await see('ended')));
+
+    expect(listed).toEqual([
+      expect.stringMatching(
+        /^Ended form Closed since Mar 1, 2026\n[\s\S]*publish it with a later “closesAt”/,
+      ),
+      expect.stringMatching(/^Full form Full: 1 of 1\n[\s\S]*delete responses or publish it/),
+    ]);
+    expect(onPage).toContain('The form is full.');
+    expect(inSettings).toContain('The form closed at the time in its settings.');
+    expect(inSettings).not.toContain('Close the form');
+    expect(problems).toEqual([]);
+  });
+
+  it.each([
     ['with script', {}],
     ['without script, on a phone', { javaScriptEnabled: false, ...PHONE }],
   ])('lead from an address by a mail to answers, their files, and out again, %s', async (name, options) => {
@@ -133,7 +177,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     await see('charts');
     await page.click('text=Settings');
     await page.click('text=Close the form');
-    expect(await page.textContent('.tag')).toBe('Closed');
+    expect(await page.textContent('.tag')).toMatch(/^Closed since [A-Z][a-z]{2} \d+, \d{4}$/);
     const refused = await service.post(`/api/forms/${formId}/submissions`, { answers: { name: 'Bob' } });
     expect([refused.status, refused.json.error.reason]).toEqual([410, 'closed']);
     await see('settings');
@@ -233,7 +277,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     const { address, ids, id } = await givenForm();
     const made = [before, Date.now()];
     const page = await openAs(address, { locale, ...(locale === 'ar' && PHONE) });
-    const { tag, direction, owner } = chooseOwnerLanguage(locale);
+    const { tag, direction, owner } = chooseLanguage('', locale);
 
     expect(await page.textContent('h1')).toBe(owner.title);
     expect(await page.getAttribute('html', 'lang')).toBe(tag);

@@ -159,8 +159,8 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
     ['with script', {}],
     ['without script', { javaScriptEnabled: false }],
   ])(
-    'make one submission of a double click, thank for it, and do so again on a reload, %s',
-    async (_name, options) => {
+    'make one submission of a double click, thank for it, and make no other on a reload, %s',
+    async (script, options) => {
       const session = await givenSession({});
       const page = await open(`/f/${session.id}`, options);
 
@@ -168,7 +168,9 @@ describe.skipIf(noBrowser)('the hosted pages in a browser', { timeout: 60_000 },
       await page.dblclick('button[value=forward]');
       await page.waitForSelector('.copy');
       await page.reload();
-      await page.waitForSelector('.copy');
+      // A browser without script posts the page once more; the script has fetched the thanks.
+      if (script === 'without script') await page.waitForSelector('.copy');
+      else await page.locator('h1', { hasText: 'Already submitted' }).waitFor();
       await page.goBack();
 
       expect(await page.textContent('body')).not.toContain('Thank you');

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { answersOf, givenSession, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { fileOf } from '../support/files.ts';

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
-import { ThemeSchema } from '../../gen/forms/v1/definition_pb.js';
+import { ThemeSchema } from '../../gen/headlessforms/v1/definition_pb.js';
 import { accentStyle, contrast, DARK_PAGE, LIGHT_PAGE, logoOf, parse } from '../../src/pages/theme.ts';
 
 describe('the accent colour', () => {

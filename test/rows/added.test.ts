@@ -228,7 +228,10 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       effective_at: anIsoTime,
     });
     expect([tested.status, tested.json.delivery.event]).toEqual([202, 'webhook.test']);
-    expect([replayed.status, replayed.json]).toEqual([202, { ok: true, count: expect.any(Number) }]);
+    expect([replayed.status, replayed.json]).toEqual([
+      202,
+      { ok: true, count: expect.any(Number), more: false, next_created_after: null },
+    ]);
     expect(refusedAs(await service.post(`${path}/rotate-secret`, { effective_in: 604_801 }))).toEqual([
       ['effective_in', 'too_big'],
     ]);

@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { canonicalJson } from '../../src/domain/json/canonical.ts';
-import { signInToken } from '../../src/domain/links/sign-in-link.ts';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { signInToken } from '../../src/domain/links.ts';
 import { parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
 import { csrfToken } from '../../src/pages/owner/session.ts';
 import { engines } from '../support/database.ts';
@@ -64,23 +62,26 @@ describe.each(engines)('the audit log on %s', (engine) => {
     expect(JSON.stringify(found)).not.toMatch(/example\.com|Hello/);
   });
 
-  it('can be checked by whoever reads it', async () => {
+  it('pages through what was done', async () => {
     const project = `p-${crypto.randomUUID().slice(0, 8)}`;
     const key = await service.givenKey(['*'], project);
     for (let n = 0; n < 5; n += 1) await service.givenDraft({}, { key });
-    const [row] = await service.database.select('select id from projects where name = $1', [project]);
+    const found = await entries({ action: 'form.created' }, 5, key);
 
-    const found = (await entries({ action: 'form.created' }, 5, key)).toReversed();
+    const paged = await pages({ action: 'form.created' }, key);
 
-    const chain = (await pages({}, key)).toReversed();
-    let previous = createHash('sha256').update(String(row?.id)).digest('hex');
-    for (const { hash, ...entry } of chain) {
-      expect(entry.previous_hash).toBe(previous);
-      expect(createHash('sha256').update(canonicalJson(entry)).digest('hex')).toBe(hash);
-      previous = hash;
-    }
-    expect(chain.map(({ sequence }) => sequence)).toEqual(chain.map((_, n) => n + 1));
-    expect(found.map(({ sequence }) => sequence)).toEqual([2, 3, 4, 5, 6]);
+    expect(paged).toEqual(found);
+    expect(Object.keys(found[0] ?? {}).sort()).toEqual([
+      'action',
+      'actor',
+      'client_address',
+      'count',
+      'created_at',
+      'detail',
+      'form_id',
+      'request_id',
+      'resource',
+    ]);
   });
 
   it('refuses what is no filter, and times and cursors that are none', async () => {
@@ -110,7 +111,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     expect((await service.get(`/v1/forms/${id}`)).json.form.status).toBe('published');
   });
 
-  /** All entries, two at a time. */
+  /** All entries that fit a query, two at a time. */
   async function pages(query: Record<string, string>, key: string): Promise<Entry[]> {
     const found: Entry[] = [];
     for (let cursor: string | null = ''; cursor !== null; ) {
@@ -155,12 +156,9 @@ describe.each(engines)('the audit log on %s', (engine) => {
 });
 
 type Entry = {
-  sequence: number;
   actor: string;
   action: string;
   resource: string | null;
   count: number;
   client_address: string | null;
-  previous_hash: string;
-  hash: string;
 };

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SessionStatus, SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SessionStatus, SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { engines } from '../support/database.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';

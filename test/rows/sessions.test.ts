@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';

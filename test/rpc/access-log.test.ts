@@ -1,9 +1,9 @@
 import { request } from 'node:http';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { ExportFormat, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { ExportFormat, SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { givenEmbeddedDatabase } from '../support/database.ts';
 import { failureOf } from '../support/failures.ts';
 import { type PublishedForm, startService, type TestService } from '../support/server.ts';
@@ -34,7 +34,7 @@ describe('the log at info', () => {
     await service.get('/v1/forms', { key: reader.key, headers: { 'x-request-id': 'rest-3' } });
     const head = { method: 'HEAD', headers: { 'x-request-id': 'rest-4' } };
     await fetch(`${service.url}/openapi.json`, head);
-    const exported = await service.get(`/v1/forms/${form.id}/submissions/export?format=ndjson`, {
+    await service.get(`/v1/forms/${form.id}/submissions/export?format=ndjson`, {
       headers: { 'x-request-id': 'rest-5' },
     });
 
@@ -66,10 +66,9 @@ describe('the log at info', () => {
       status: 200,
       bytes: 0,
     });
-    expect(await lineOf('rest-5')).toMatchObject({
-      bytes: Buffer.byteLength(exported.text),
-      project: 'default',
-    });
+    expect(await lineOf('rest-5')).toMatchObject({ project: 'default' });
+    // A stream's length is not known before it is sent.
+    expect(await lineOf('rest-5')).not.toHaveProperty('bytes');
   });
 
   it.each(['connect', 'grpc', 'grpc-web'] as const)(
@@ -89,16 +88,15 @@ describe('the log at info', () => {
 
       expect(await lineOf(id('ok'))).toMatchObject({
         method: 'POST',
-        route: '/forms.v1.FormsService/ListForms',
+        route: '/headlessforms.v1.FormsService/ListForms',
         status: 200,
         project: 'default',
       });
       expect(await lineOf(id('ok'))).not.toHaveProperty('code');
       expect(refused.code).toBe(Code.PermissionDenied);
       expect(await lineOf(id('refused'))).toMatchObject({ code: 'PermissionDenied', keyId: reader.id });
-      const { bytes: sent } = await lineOf(id('stream'));
       expect(bytes).toBeGreaterThan(0);
-      expect(sent).toBeGreaterThan(bytes);
+      expect(await lineOf(id('stream'))).not.toHaveProperty('bytes');
     },
   );
 
@@ -140,7 +138,9 @@ describe('the log at info', () => {
     await fetch(`${service.url}/s/${sessionId}`, { headers: { 'x-request-id': 'page-1' } });
     await fetch(`${service.url}/mail/${'t'.repeat(40)}`, { headers: { 'x-request-id': 'page-2' } });
     await fetch(`${service.url}/un-known/path`, { headers: { 'x-request-id': 'page-3' } });
-    await fetch(`${service.url}/forms.v1.FormsService/Un-Known`, { headers: { 'x-request-id': 'page-4' } });
+    await fetch(`${service.url}/headlessforms.v1.FormsService/Un-Known`, {
+      headers: { 'x-request-id': 'page-4' },
+    });
     await service.post(draft.activate_url, { email: secrets[0] });
     await service.post(`/api/forms/${form.id}/submissions?token=query`, { answers: { email: secrets[0] } });
 

@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { type Site, startBrowser, startSite, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startService, type TestService } from '../support/server.ts';
@@ -43,7 +43,7 @@ describe.skipIf(noBrowser)('a page of another origin', { timeout: 60_000 }, () =
       const draft = await forms.createForm({ definition: {
         name: 'A', slug: 'a', fields: [{ id: 'a', type: 1 }], delivery: { channel: { case: 'email', value: {} } },
       } });
-      const activation = await forms.getActivation({ formId: draft.form.id, token: draft.activationToken });
+      const activation = await forms.getActivation({ formId: draft.form.id, activationToken: draft.activationToken });
       return {
         submissionId,
         violations: violations.length,

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { FormFieldType } from '../../gen/headlessforms/v1/definition_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { routes } from '../../src/gateway/router.ts';
-import { nextInWords } from '../../src/http/next-call.ts';
+import { nextInWords } from '../../src/http/errors.ts';
 import { startAgent } from '../mcp/agent.ts';
 import { definitionMessage } from '../support/definitions.ts';
 import { failureOf } from '../support/failures.ts';
@@ -29,7 +29,7 @@ describe.each(protocols)('a failure by %s', (protocol) => {
     const sessions = service.client(SessionsService, protocol);
     const webhooks = service.client(WebhooksService, protocol);
     const definition = definitionMessage({
-      fields: [{ id: '1st', type: FieldType.TEXT, maxLength: 0 }],
+      fields: [{ id: '1st', type: FormFieldType.TEXT, maxLength: 0 }],
       delivery: { channel: { case: 'webhook', value: { url: 'ftp://example.com', secret: 'short' } } },
     });
     const answers = { email: 'x'.repeat(100), age: 0, 'a.b': 1 };
@@ -39,7 +39,7 @@ describe.each(protocols)('a failure by %s', (protocol) => {
         forms.createForm({ definition }),
         forms.listForms({ pageSize: -1 }),
         submissions.createSubmission({ formId, answers }),
-        sessions.createSession({ formId, expiresIn: { seconds: -5n } }),
+        sessions.createSession({ subject: { case: 'formId', value: formId }, expiresIn: { seconds: -5n } }),
         webhooks.createWebhook({ url: 'https://me:secret@example.com', secret: 'short' }),
       ].map(async (call) => {
         const { violations, received } = await failureOf(call);
@@ -72,7 +72,7 @@ describe.each(protocols)('a failure by %s', (protocol) => {
     const submissions = service.client(SubmissionsService, protocol);
     const sessions = service.client(SessionsService, protocol);
     const { form: draft } = await forms.createForm({ definition: definitionMessage() });
-    const { session } = await sessions.createSession({ formId });
+    const { session } = await sessions.createSession({ subject: { case: 'formId', value: formId } });
     await sessions.cancelSession({ sessionId: session?.id ?? '' });
     const keyless = service.client(FormsService, protocol, null);
     const email = 'ada@example.com';
@@ -86,7 +86,7 @@ describe.each(protocols)('a failure by %s', (protocol) => {
           .getSession({ sessionId: session?.id ?? '' })
           .then(() => sessions.submitSession({ sessionId: session?.id ?? '' })),
         keyless.listForms({}),
-        forms.activateForm({ formId: draft?.id ?? '', token: 'wrong', email }),
+        forms.activateForm({ formId: draft?.id ?? '', activationToken: 'wrong', email }),
       ].map(async (call) => {
         const { reason, nextCall, retryable, retryAfter } = await failureOf(call);
         return [reason, nextCall, retryable, retryAfter];

@@ -3,20 +3,23 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import { Code, ConnectError } from '@connectrpc/connect';
 import { findTrailerError } from '@connectrpc/connect/protocol-grpc';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FailureSchema, NextCall, Reason, ViolationCode } from '../../gen/forms/v1/errors_pb.js';
-import { CreateSubmissionRequestSchema, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../../gen/google/rpc/error_details_pb.js';
-import { failed, invalid } from '../../src/rpc/errors.ts';
+import { FailureSchema, NextCall, Reason, ViolationCode } from '../../gen/headlessforms/v1/errors_pb.js';
+import {
+  CreateSubmissionRequestSchema,
+  SubmissionsService,
+} from '../../gen/headlessforms/v1/submissions_pb.js';
+import { failed, invalid } from '../../src/domain/errors/failure.ts';
 import { trailerError } from '../../src/rpc/network/trailer-error.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, lastEnvelope, openHttp2 } from '../support/wire.ts';
 
-const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
-const checkPath = '/forms.v1.SubmissionsService/CheckAnswers';
-const exportPath = '/forms.v1.SubmissionsService/ExportSubmissions';
-const uploadPath = '/forms.v1.UploadsService/UploadFile';
-const watchPath = '/forms.v1.SubmissionsService/WatchSubmissions';
-const listenPath = '/forms.v1.WebhooksService/Listen';
+const submitPath = '/headlessforms.v1.SubmissionsService/CreateSubmission';
+const checkPath = '/headlessforms.v1.SubmissionsService/CheckAnswers';
+const exportPath = '/headlessforms.v1.SubmissionsService/ExportSubmissions';
+const uploadPath = '/headlessforms.v1.UploadsService/UploadFile';
+const watchPath = '/headlessforms.v1.SubmissionsService/WatchSubmissions';
+const listenPath = '/headlessforms.v1.WebhooksService/Listen';
 const streams = [exportPath, uploadPath, watchPath, listenPath];
 const broken = Buffer.from([0x0a, 0xff]);
 const deep = Buffer.alloc(5_000, Buffer.from([0x8b, 6]));
@@ -186,7 +189,7 @@ describe('the standard details of a failure', () => {
     ).toEqual(ours?.violations.map(({ path, message, code }) => [path, message, ViolationCode[code]]));
     expect(listed?.fieldViolations).toHaveLength(2);
     expect(refused.findDetails(ErrorInfoSchema)).toMatchObject([
-      { reason: 'INVALID', domain: 'forms.v1', metadata: {} },
+      { reason: 'INVALID', domain: 'headlessforms.v1', metadata: {} },
     ]);
     expect(lacking.findDetails(ErrorInfoSchema)).toMatchObject([
       { reason: 'INSUFFICIENT_SCOPE', metadata: { required_scope: 'submissions:delete' } },

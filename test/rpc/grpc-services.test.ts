@@ -13,7 +13,7 @@ import {
   ServerReflection,
   ServerReflectionRequestSchema,
 } from '../../gen/grpc/reflection/v1/reflection_pb.js';
-import { reflectionServices } from '../../src/services/reflection.ts';
+import { reflectionService } from '../../src/services/reflection.ts';
 import { failureOf } from '../support/failures.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 
@@ -25,13 +25,13 @@ beforeAll(async () => {
 afterAll(() => service[Symbol.asyncDispose]());
 
 describe('reflection', () => {
-  it.each(['grpc-v1', 'grpc-v1alpha'])('tells tools by %s all they need to call', async (version) => {
-    const curl = ['curl', '--protocol', 'grpc', '--http2-prior-knowledge', '--reflect-protocol', version];
+  it('tells tools all they need to call', async () => {
+    const curl = ['curl', '--protocol', 'grpc', '--http2-prior-knowledge', '--reflect-protocol', 'grpc-v1'];
     const key = `authorization: Bearer ${service.key}`;
 
     const { stdout } = await promisify(execFile)(
       'buf',
-      curl.concat('-H', key, '-d', '{}', `${service.grpcUrl}/forms.v1.FormsService/ListForms`),
+      curl.concat('-H', key, '-d', '{}', `${service.grpcUrl}/headlessforms.v1.FormsService/ListForms`),
     );
 
     expect(JSON.parse(stdout)).toEqual({});
@@ -59,8 +59,7 @@ describe('reflection', () => {
     };
     setImmediate(count);
 
-    for await (const _ of reflectionServices([Health]).v1.serverReflectionInfo(requests(), context))
-      answers += 1;
+    for await (const _ of reflectionService([Health]).serverReflectionInfo(requests(), context)) answers += 1;
 
     expect(turns).toBeGreaterThanOrEqual(49);
   });
@@ -76,8 +75,9 @@ describe('reflection', () => {
     );
     const byName = new Map(sent.flat().map((proto) => [proto.name, proto]));
 
-    expect(names).toContain('forms.v1.SubmissionsService');
+    expect(names).toContain('headlessforms.v1.SubmissionsService');
     expect(names).toContain('grpc.health.v1.Health');
+    expect(names.filter((name) => name.startsWith('headlessforms.internal.'))).toEqual([]);
     const file = [...byName.values()].reduce(
       (ordered, proto) => withImports(proto, byName, ordered),
       new Set<FileDescriptorProto>(),
@@ -88,14 +88,17 @@ describe('reflection', () => {
 
   it('finds files by name, method, field and extension, and says what it does not find', async () => {
     const answers = await ask(
-      { case: 'fileByFilename', value: 'forms/v1/forms.proto' },
-      { case: 'fileContainingSymbol', value: 'forms.v1.FormsService.GetForm' },
-      { case: 'fileContainingSymbol', value: 'forms.v1.Form.slug' },
-      { case: 'allExtensionNumbersOfType', value: 'forms.v1.Form' },
-      { case: 'fileByFilename', value: 'forms/v1/forms' },
-      { case: 'fileContainingSymbol', value: 'forms.v1.FormsService.Nothing' },
+      { case: 'fileByFilename', value: 'headlessforms/v1/forms.proto' },
+      { case: 'fileContainingSymbol', value: 'headlessforms.v1.FormsService.GetForm' },
+      { case: 'fileContainingSymbol', value: 'headlessforms.v1.Form.slug' },
+      { case: 'allExtensionNumbersOfType', value: 'headlessforms.v1.Form' },
+      { case: 'fileByFilename', value: 'headlessforms/v1/forms' },
+      { case: 'fileContainingSymbol', value: 'headlessforms.v1.FormsService.Nothing' },
       { case: 'fileContainingSymbol', value: '' },
-      { case: 'fileContainingExtension', value: { containingType: 'forms.v1.Form', extensionNumber: 1 } },
+      {
+        case: 'fileContainingExtension',
+        value: { containingType: 'headlessforms.v1.Form', extensionNumber: 1 },
+      },
       { case: 'allExtensionNumbersOfType', value: 'nothing' },
     );
 
@@ -133,9 +136,9 @@ describe.each(protocols)('health by %s', (protocol) => {
   it('is known of every service, and of no other', async () => {
     const health = service.client(Health, protocol, null);
 
-    const known = ['', 'disk', 'forms.v1.FormsService', 'grpc.health.v1.Health'];
+    const known = ['', 'disk', 'headlessforms.v1.FormsService', 'grpc.health.v1.Health'];
     const answers = await Promise.all(known.map((name) => health.check({ service: name })));
-    const failure = await failureOf(health.check({ service: 'forms.v1.Nothing' }));
+    const failure = await failureOf(health.check({ service: 'headlessforms.v1.Nothing' }));
 
     expect(answers.map(({ status }) => status)).toEqual(known.map(() => Status.SERVING));
     expect([failure.code, failure.reason]).toEqual([Code.NotFound, 'NOT_FOUND']);
@@ -151,7 +154,7 @@ describe.each(protocols)('health by %s', (protocol) => {
       return value?.status;
     };
 
-    expect([await first(''), await first('forms.v1.FormsService'), await first('nothing')]).toEqual([
+    expect([await first(''), await first('headlessforms.v1.FormsService'), await first('nothing')]).toEqual([
       Status.SERVING,
       Status.SERVING,
       Status.SERVICE_UNKNOWN,

@@ -12,18 +12,18 @@ import {
 } from '@bufbuild/protobuf';
 import { Code, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { CreateFormRequestSchema, GetFormRequestSchema } from '../../gen/forms/v1/forms_pb.js';
-import { CreateSessionRequestSchema } from '../../gen/forms/v1/sessions_pb.js';
-import { CreateSubmissionRequestSchema } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
+import { FormFieldType } from '../../gen/headlessforms/v1/definition_pb.js';
+import { CreateFormRequestSchema, GetFormRequestSchema } from '../../gen/headlessforms/v1/forms_pb.js';
+import { CreateSessionRequestSchema } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { CreateSubmissionRequestSchema } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { envelope, type Http2Connection, openHttp2 } from '../support/wire.ts';
 
-const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
-const getFormPath = '/forms.v1.FormsService/GetForm';
-const createFormPath = '/forms.v1.FormsService/CreateForm';
-const createSessionPath = '/forms.v1.SessionsService/CreateSession';
+const submitPath = '/headlessforms.v1.SubmissionsService/CreateSubmission';
+const getFormPath = '/headlessforms.v1.FormsService/GetForm';
+const createFormPath = '/headlessforms.v1.FormsService/CreateForm';
+const createSessionPath = '/headlessforms.v1.SessionsService/CreateSession';
 const MAX_BYTES = 256 * 1024;
 const KEYLESS_BYTES = 64 * 1024;
 const MAX_VALUES = 10_000;
@@ -133,7 +133,7 @@ describe('a message in a URL', () => {
   });
 
   it('is bounded in depth where it is not compressed, too', async () => {
-    const path = '/forms.v1.SubmissionsService/CheckAnswers';
+    const path = '/headlessforms.v1.SubmissionsService/CheckAnswers';
     const check = async (answers: string) => {
       const message = encodeURIComponent(`{"formId":"${formId}","answers":${answers}}`);
       return (await fetch(`${service.url}${path}?encoding=json&message=${message}`)).json();
@@ -220,7 +220,7 @@ describe('a call', () => {
         'json',
         Buffer.from(`{"formId":"${formId}","fieldId":"cv","content":"${'A'.repeat(bytes)}"}`),
         false,
-        { path: '/forms.v1.UploadsService/CreateUpload' },
+        { path: '/headlessforms.v1.UploadsService/CreateUpload' },
       );
 
     expect(await upload(2_000_000)).toBe(Code.InvalidArgument);
@@ -257,11 +257,14 @@ function submissionWith(value: JsonValue) {
 }
 
 function sessionWith(value: JsonValue) {
-  return create(CreateSessionRequestSchema, { formId, metadata: { a: value } });
+  return create(CreateSessionRequestSchema, {
+    subject: { case: 'formId', value: formId },
+    metadata: { a: value },
+  });
 }
 
 function formWith(description: string) {
-  const fields = [{ id: 'email', type: FieldType.EMAIL }];
+  const fields = [{ id: 'email', type: FormFieldType.EMAIL }];
   return create(CreateFormRequestSchema, { definition: { name: 'Test', slug: 'test', description, fields } });
 }
 

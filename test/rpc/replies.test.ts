@@ -1,13 +1,13 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { HealthCheckRequestSchema } from '../../gen/grpc/health/v1/health_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { cutOff, envelope, http2Part, openHttp2, sendBytes } from '../support/wire.ts';
 
 const healthPath = '/grpc.health.v1.Health/Check';
-const listenPath = '/forms.v1.WebhooksService/Listen';
-const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
+const listenPath = '/headlessforms.v1.WebhooksService/Listen';
+const submitPath = '/headlessforms.v1.SubmissionsService/CreateSubmission';
 const empty = toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema));
 
 let service: TestService;

@@ -6,13 +6,16 @@ import { text } from 'node:stream/consumers';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CreateSubmissionRequestSchema, SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
 import {
   Health,
   HealthCheckRequestSchema,
   HealthCheckResponse_ServingStatus as Status,
 } from '../../gen/grpc/health/v1/health_pb.js';
-import { limitsOf } from '../../src/domain/limits/message-limits.ts';
+import {
+  CreateSubmissionRequestSchema,
+  SubmissionsService,
+} from '../../gen/headlessforms/v1/submissions_pb.js';
+import { limitsOf } from '../../src/domain/methods.ts';
 import { startRpcServer } from '../support/rpc-server.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -28,7 +31,7 @@ import {
 
 const { NGHTTP2_CANCEL, NGHTTP2_NO_ERROR } = constants;
 const { readMaxBytes } = limitsOf(Health.method.check);
-const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
+const submitPath = '/headlessforms.v1.SubmissionsService/CreateSubmission';
 const healthPath = '/grpc.health.v1.Health/Check';
 const connectHeaders = { 'content-type': 'application/proto' };
 const grpcHeaders = { 'content-type': 'application/grpc' };
@@ -239,7 +242,7 @@ describe('a message', () => {
 
 describe('what names no RPC', () => {
   it('is answered as any other unknown path is, on the port of HTTP', async () => {
-    const reply = await service.post('/forms.v1.NothingService/Nothing', {});
+    const reply = await service.post('/headlessforms.v1.NothingService/Nothing', {});
 
     expect([reply.status, reply.json.error.reason]).toEqual([404, 'not_found']);
   });
@@ -247,7 +250,7 @@ describe('what names no RPC', () => {
   it('is answered with 404 and nothing else on the port of gRPC', async () => {
     using connection = openHttp2(service.grpcUrl);
 
-    const paths = ['/forms.v1.NothingService/Nothing', '/v1/forms', '/'];
+    const paths = ['/headlessforms.v1.NothingService/Nothing', '/v1/forms', '/'];
     const replies = await Promise.all(paths.map((path) => connection.call(path, [])));
 
     expect(replies.map(({ status, body }) => [status, body.length])).toEqual(paths.map(() => [404, 0]));
@@ -259,7 +262,7 @@ it('answers a read by GET, whose message is in the URL', async () => {
   const message = encodeURIComponent(JSON.stringify({ formId: id }));
 
   const reply = await fetch(
-    `${service.url}/forms.v1.FormsService/GetForm?connect=v1&encoding=json&message=${message}`,
+    `${service.url}/headlessforms.v1.FormsService/GetForm?connect=v1&encoding=json&message=${message}`,
     { headers: { authorization: `Bearer ${service.key}` } },
   );
 
@@ -286,13 +289,10 @@ describe.each(['HTTP/1.1', 'HTTP/2'])('a method, over %s', (version) => {
   });
 
   it('whose answer can’t be made ends the connection or stream, and the log has the reason', async () => {
-    await using server = await startRpcServer(
-      () => ({}),
-      ({ handlers }) => {
-        const [handler] = handlers;
-        if (handler) handlers[0] = Object.assign(() => Promise.reject(new Error('out of order')), handler);
-      },
-    );
+    const outOfOrder = () => {
+      throw new Error('out of order');
+    };
+    await using server = await startRpcServer(outOfOrder, { callLog: { fail: outOfOrder } });
 
     const ended = Promise.withResolvers<void>();
     callJson(server, ended.resolve);

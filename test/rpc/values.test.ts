@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { Reason } from '../../gen/forms/v1/errors_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { type DeliveryStatus, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { FormFieldType } from '../../gen/headlessforms/v1/definition_pb.js';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { type DeliveryStatus, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { expectFailure } from '../support/failures.ts';
 import { protocols, startService, type TestService } from '../support/server.ts';
 
@@ -27,13 +27,13 @@ describe.each(protocols)('by %s', (protocol) => {
     async (number) => {
       const sessions = service.client(SessionsService, protocol);
       const submissions = service.client(SubmissionsService, protocol);
-      const { session } = await sessions.createSession({ formId });
+      const { session } = await sessions.createSession({ subject: { case: 'formId', value: formId } });
       const sessionId = session?.id ?? '';
       const values = { age: number, campaign: number };
       const calls = [
         () => submissions.createSubmission({ formId, answers: values }),
         () => submissions.createSubmission({ formId, answers: values, idempotencyKey: 'once' }),
-        () => sessions.createSession({ formId, prefill: values }),
+        () => sessions.createSession({ subject: { case: 'formId', value: formId }, prefill: values }),
         () => sessions.updateSession({ sessionId, prefill: values }),
         () => sessions.submitSession({ sessionId, answers: values }),
       ];
@@ -46,7 +46,11 @@ describe.each(protocols)('by %s', (protocol) => {
         ]);
       }
       for (const call of [
-        () => sessions.createSession({ formId, metadata: { deep: [{ order: number }] } }),
+        () =>
+          sessions.createSession({
+            subject: { case: 'formId', value: formId },
+            metadata: { deep: [{ order: number }] },
+          }),
         () => sessions.updateSession({ sessionId, metadata: { deep: [{ order: number }] } }),
       ]) {
         const { violations } = await expectFailure(call(), Reason.INVALID);
@@ -61,8 +65,8 @@ describe.each(protocols)('by %s', (protocol) => {
     const definition = {
       ...contact,
       fields: [
-        { id: 'age', type: FieldType.NUMBER, step: Number.POSITIVE_INFINITY, min: nan, max: nan },
-        { id: 'campaign', type: FieldType.HIDDEN, defaultValue: nan },
+        { id: 'age', type: FormFieldType.NUMBER, step: Number.POSITIVE_INFINITY, min: nan, max: nan },
+        { id: 'campaign', type: FormFieldType.HIDDEN, defaultValue: nan },
       ],
     };
 
@@ -140,7 +144,7 @@ describe('by REST', () => {
 const contact = {
   name: 'Contact',
   slug: 'contact',
-  fields: [{ id: 'age', type: FieldType.NUMBER }],
+  fields: [{ id: 'age', type: FormFieldType.NUMBER }],
   delivery: { channel: { case: 'email' as const, value: {} } },
 };
 

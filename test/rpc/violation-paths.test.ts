@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../gen/forms/v1/definition_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhookEvent, WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+import { FormFieldType } from '../../gen/headlessforms/v1/definition_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhookEvent, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { definitionMessage } from '../support/definitions.ts';
 import { failureOf } from '../support/failures.ts';
 import { contactForm, protocols, startService, type TestService } from '../support/server.ts';
@@ -35,7 +35,7 @@ describe.each(protocols)('the violations of a call by %s', (protocol) => {
     const webhooks = service.client(WebhooksService, protocol);
     const uploads = service.client(UploadsService, protocol);
     const definition = definitionMessage({
-      fields: [{ id: '1st', type: FieldType.TEXT, maxLength: 0 }],
+      fields: [{ id: '1st', type: FormFieldType.TEXT, maxLength: 0 }],
       delivery: { channel: { case: 'webhook', value: { url: 'ftp://example.com' } } },
       settings: { theme: { accentColor: 'red' } },
     });
@@ -49,7 +49,13 @@ describe.each(protocols)('the violations of a call by %s', (protocol) => {
       pathsOf(submissions.listSubmissions({ formId, skip: -1 })),
       pathsOf(submissions.createSubmission({ formId, answers: { 'a[0].b': 1 } })),
       pathsOf(submissions.createSubmission({ formId, answers: {}, idempotencyKey: 'k'.repeat(256) })),
-      pathsOf(sessions.createSession({ formId, expiresIn: { seconds: 0n }, prefill: { email: 1 } })),
+      pathsOf(
+        sessions.createSession({
+          subject: { case: 'formId', value: formId },
+          expiresIn: { seconds: 0n },
+          prefill: { email: 1 },
+        }),
+      ),
       pathsOf(webhooks.createWebhook({ url: 'https://example.com', events: [created, created] })),
       pathsOf(
         uploads.createUpload({

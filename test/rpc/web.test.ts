@@ -1,9 +1,9 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { MailService } from '../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { MailService } from '../../gen/headlessforms/v1/mail_pb.js';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
 import {
   CreateSubmissionRequestSchema,
   CreateSubmissionResponseSchema,
@@ -11,14 +11,14 @@ import {
   ExportSubmissionsRequestSchema,
   ExportSubmissionsResponseSchema,
   SubmissionsService,
-} from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
+} from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { startService, type TestService } from '../support/server.ts';
 import { envelope } from '../support/wire.ts';
 
 const trusted = 'https://admin.example.com';
-const submitPath = '/forms.v1.SubmissionsService/CreateSubmission';
+const submitPath = '/headlessforms.v1.SubmissionsService/CreateSubmission';
 
 let service: TestService;
 let formId: string;
@@ -42,8 +42,8 @@ describe('a browser that asks for a page of another origin', () => {
     .flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`))
     .concat(
       '/grpc.health.v1.Health/Check',
-      '/forms.v1.KeysService/CreateKey',
-      '/forms.v1.FormsService/Nothing',
+      '/headlessforms.v1.KeysService/CreateKey',
+      '/headlessforms.v1.FormsService/Nothing',
     );
 
   it('hears that it may make the calls that need no key, and no others', async () => {
@@ -51,20 +51,16 @@ describe('a browser that asks for a page of another origin', () => {
     for (const path of all) {
       const { status, headers } = await preflight(path, 'https://site.example');
       if (headers.get('access-control-allow-origin') === null) expect(status).toBeGreaterThanOrEqual(400);
-      else permitted.push(path.replace(/^.forms\.(internal\.)?v1\./, ''));
+      else permitted.push(path.replace(/^.headlessforms\.(internal\.)?v1\./, ''));
     }
 
     expect(permitted).toEqual([
       'FormsService/CreateForm',
       'FormsService/GetActivation',
       'FormsService/ActivateForm',
-      'HostedService/GetHostedSession',
-      'HostedService/SaveHostedAnswers',
-      'HostedService/SubmitHostedSession',
-      'HostedService/GetHostedForm',
+      'HostedService/GetHosted',
       'HostedService/OpenHostedSession',
-      'HostedService/CheckHostedAnswers',
-      'HostedService/SubmitHostedForm',
+      'HostedService/PostHosted',
       'HostedService/SubmitPostedForm',
       'SubmissionsService/CreateSubmission',
       'SubmissionsService/CheckAnswers',
@@ -76,7 +72,7 @@ describe('a browser that asks for a page of another origin', () => {
   });
 
   it('hears that it may make every call for an origin that RPC_ALLOWED_ORIGINS names', async () => {
-    const path = '/forms.v1.WebhooksService/ListWebhooks';
+    const path = '/headlessforms.v1.WebhooksService/ListWebhooks';
 
     const { status, headers } = await preflight(path, trusted);
     const reply = await fetch(`${service.url}${path}`, {
@@ -127,7 +123,7 @@ describe('gRPC-Web in text', () => {
 
   it('is streamed in text', async () => {
     const request = create(ExportSubmissionsRequestSchema, { formId, format: ExportFormat.CSV });
-    const path = '/forms.v1.SubmissionsService/ExportSubmissions';
+    const path = '/headlessforms.v1.SubmissionsService/ExportSubmissions';
 
     const { frames } = await call(path, base64(toBinary(ExportSubmissionsRequestSchema, request)));
 

@@ -1,9 +1,9 @@
 import { Code, createClient, type Transport } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Database } from '../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -43,7 +43,8 @@ describe.each(engines)('every call on %s', (engine) => {
       [rpc.key, (transport) => forms(transport).listForms({ pageSize: -1 })],
       [
         undefined,
-        (transport) => forms(transport).activateForm({ formId: id, token: 'wrong', email: 'a@b.cd' }),
+        (transport) =>
+          forms(transport).activateForm({ formId: id, activationToken: 'wrong', email: 'a@b.cd' }),
       ],
     ];
 
@@ -149,7 +150,7 @@ describe.each(engines)('every call on %s', (engine) => {
       failureOf(
         forms(who.as(undefined, { 'x-forwarded-for': from })).activateForm({
           formId: id,
-          token: 'x',
+          activationToken: 'x',
           email: '',
         }),
       );
@@ -246,12 +247,14 @@ describe.each(engines)('every call on %s', (engine) => {
       formId: id,
       answers: { email: 'private@example.com' },
     });
-    await failureOf(forms(rpc.as()).activateForm({ formId: id, token: 'secret-token', email: 'x' }));
+    await failureOf(
+      forms(rpc.as()).activateForm({ formId: id, activationToken: 'secret-token', email: 'x' }),
+    );
 
     const lines = rpc.logged.map((line) => JSON.parse(line));
     expect(lines).toMatchObject([
-      { method: 'forms.v1.SubmissionsService/CreateSubmission', code: 'ok', requestId: 'req-1' },
-      { method: 'forms.v1.FormsService/ActivateForm', code: 'Unauthenticated' },
+      { method: 'headlessforms.v1.SubmissionsService/CreateSubmission', code: 'ok', requestId: 'req-1' },
+      { method: 'headlessforms.v1.FormsService/ActivateForm', code: 'Unauthenticated' },
     ]);
     expect(rpc.logged.join()).not.toMatch(/private@|secret-token|hfs_/);
   });
@@ -274,11 +277,14 @@ describe.each(engines)('every call on %s', (engine) => {
     await broken.close();
   });
 
-  it('says that it is unavailable, and when to try again, while the database is out of reach', async () => {
+  it.each([
+    ['the database is out of reach', new DatabaseUnavailable()],
+    ['there are no file descriptors left', Object.assign(new Error('open'), { code: 'EMFILE' })],
+  ])('says that it is unavailable, and when to try again, while %s', async (_what, fault) => {
     let reachable = true;
     const database: Database = {
       ...rpc.database,
-      read: (work) => (reachable ? rpc.database.read(work) : Promise.reject(new DatabaseUnavailable())),
+      read: (work) => (reachable ? rpc.database.read(work) : Promise.reject(fault)),
       isReady: async () => reachable,
     };
     const services = await servicesOn(database, { now: () => now });

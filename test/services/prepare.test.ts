@@ -1,6 +1,6 @@
 import { createClient } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { engines, openTestDatabase } from '../support/database.ts';
 import { servicesOn } from '../support/services.ts';
 

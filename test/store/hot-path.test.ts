@@ -32,7 +32,7 @@ const ACROSS_PROJECTS: [name: string, pattern: RegExp][] = [
   ],
   [
     'claims due deliveries',
-    /^with page as materialized \( select id, share, receiver, due_at from delivery_queue/,
+    /^with page as materialized \( select id, share, receiver, channel, due_at from delivery_queue/,
   ],
   [
     'makes deliveries of a receiver wait',

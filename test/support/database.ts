@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { cpSync, openAsBlob } from 'node:fs';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
-import { entities } from '../../src/store/database/entities.ts';
+import { entities } from '../../src/store/database/engine.ts';
 import { inDatabase, runOn } from './postgres.ts';
 import { preparedPglite, preparedPostgres } from './prepared.ts';
 

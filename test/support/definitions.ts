@@ -1,11 +1,19 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
-import { type FieldSchema, FieldType, FormDefinitionSchema } from '../../gen/forms/v1/definition_pb.js';
+import {
+  FormDefinitionSchema,
+  type FormFieldSchema,
+  FormFieldType,
+} from '../../gen/headlessforms/v1/definition_pb.js';
 import { checkDefinition } from '../../src/domain/definition/definition.ts';
-import { definitionToMessage } from '../../src/domain/definition/definition-message.ts';
+import { definitionToMessage } from '../../src/domain/definition/definition-proto.ts';
 
 /** A valid definition, one e-mail field delivered by e-mail, with what is given instead. */
 export function definitionMessage(overrides: DefinitionInit = {}) {
-  const email: MessageInitShape<typeof FieldSchema> = { id: 'email', type: FieldType.EMAIL, required: true };
+  const email: MessageInitShape<typeof FormFieldSchema> = {
+    id: 'email',
+    type: FormFieldType.EMAIL,
+    required: true,
+  };
   const init: DefinitionInit = {
     name: 'Contact',
     slug: 'contact',

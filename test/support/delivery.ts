@@ -9,8 +9,7 @@ import type { FormDefinition } from '../../src/domain/definition/definition.ts';
 import { eventTypes } from '../../src/domain/events/index.ts';
 import { newId } from '../../src/domain/ids.ts';
 import type { JsonObject } from '../../src/domain/json/json.ts';
-import { SecretBox } from '../../src/domain/secrets/secret-box.ts';
-import { parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
+import { parseSecretKey, SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { type LoggedDelivery, listDeliveries } from '../../src/store/deliveries/deliveries.ts';
@@ -36,11 +35,12 @@ export function startDelivery(database: Database, given: GivenDelivery = {}) {
     log,
     settings: {
       schedule: [0, 0.05, 0.05],
-      workers: 64,
+      concurrency: 64,
       allowPrivate: true,
       baseUrl: 'https://forms.example.com',
       hostedUrl: 'https://forms.example.com',
       mailFrom: 'forms@example.com',
+      ownerConfirmation: true,
       mailDir: mkdtempSync(join(tmpdir(), 'forms-mail-')),
       retentionDays: 90,
       auditRetentionDays: 365,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Upload } from '../../gen/forms/v1/uploads_pb.js';
+import type { Upload } from '../../gen/headlessforms/v1/uploads_pb.js';
 import type { StoredFile } from '../../src/services/uploads/upload-store.ts';
 import { temporaryFolder } from './spawn.ts';
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { runAdminCommand } from '../../src/cli/admin/main.ts';
-import { RefusedError, UsageError } from '../../src/cli/errors.ts';
+import { RefusedError, UsageError } from '../../src/cli/terminal.ts';
 import { createServerDatabase, type EngineName, givenEmbeddedDatabase } from './database.ts';
 import { freePort, temporaryFolder } from './spawn.ts';
 

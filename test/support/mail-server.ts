@@ -7,18 +7,23 @@ import { until } from './until.ts';
 
 /**
  * Starts a real SMTP server on a free port of 127.0.0.1 and parses what it is sent. `refuse` may answer
- * a recipient with an error status, such as 450 or 550, and the server waits for what it promises.
+ * a recipient with an error status, such as 450 or 550, or with a status and words, and the server waits for what it
+ * promises. `refuseSender` does the same for the sender.
  */
-export async function startMailServer(refuse: Refusal = () => undefined) {
+export async function startMailServer(
+  refuse: Refusal = () => undefined,
+  refuseSender: Refusal = () => undefined,
+) {
   const mails: ReceivedMail[] = [];
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS', 'AUTH'],
     logger: false,
+    async onMailFrom({ address }, _session, done) {
+      done(errorOf(await refuseSender(address)));
+    },
     async onRcptTo({ address }, _session, done) {
-      const status = await refuse(address);
-      if (status === undefined) done();
-      else done(Object.assign(new Error('Refused by the test'), { responseCode: status }));
+      done(errorOf(await refuse(address)));
     },
     async onData(stream, session, done) {
       // A client that gives up in the middle has sent no mail.
@@ -49,10 +54,19 @@ export async function startMailServer(refuse: Refusal = () => undefined) {
   } satisfies MailServer;
 }
 
+function errorOf(answer: Answer | undefined): Error | undefined {
+  if (answer === undefined) return undefined;
+  const [status, words = 'Refused by the test'] = String(answer).split(/ (.*)/s);
+  return Object.assign(new Error(words), { responseCode: Number(status) });
+}
+
 /** A mail as it arrived, taken apart. */
 export type ReceivedMail = Email & { recipients: string[]; source: string };
 
-type Refusal = (address: string) => number | undefined | Promise<number | undefined>;
+type Refusal = (address: string) => Answer | undefined | Promise<Answer | undefined>;
+
+/** Such as `450`, or `550 5.1.1 No such user`. */
+type Answer = number | string;
 
 type MailServer = AsyncDisposable & {
   url: string;

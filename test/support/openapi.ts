@@ -3,13 +3,11 @@ import formats from 'ajv-formats';
 import { describeApi, type OpenApi } from '../../src/gateway/openapi/document.ts';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
-import { accessOf } from '../../src/rpc/authorization.ts';
 
 /** The API description of the service under test. */
 export const document: OpenApi = describeApi(routes, {
   baseUrl: 'http://127.0.0.1',
   version: '0.0.0',
-  accessOf,
 });
 
 /** What the description says of a route's keys: it has none, may have one, or needs one. */

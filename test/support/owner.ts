@@ -1,5 +1,5 @@
-import { OwnersService } from '../../gen/forms/v1/owners_pb.js';
-import { signInToken } from '../../src/domain/links/sign-in-link.ts';
+import { OwnersService } from '../../gen/headlessforms/v1/owners_pb.js';
+import { signInToken } from '../../src/domain/links.ts';
 import type { TestService } from './server.ts';
 
 /**

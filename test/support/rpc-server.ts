@@ -1,49 +1,54 @@
 import {
-  type ConnectRouter,
+  Code,
+  ConnectError,
   createContextValues,
   createServiceImplSpec,
   type ServiceImpl,
 } from '@connectrpc/connect';
-import { compressionGzip } from '@connectrpc/connect-node';
 import { pino } from 'pino';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
-import { limitsOf } from '../../src/domain/limits/message-limits.ts';
+import { standardBounds } from '../../src/admission/bounds.ts';
+import { withFailure } from '../../src/domain/errors/failure.ts';
 import { createMethodCalls } from '../../src/rpc/method-calls.ts';
-import { callLimits, maxTimeoutMs } from '../../src/rpc/network/limits.ts';
-import { createRpcHandler } from '../../src/rpc/network/server.ts';
-import { answerUnary } from '../../src/rpc/network/unary.ts';
+import { createRpcHandler, type RpcHandler } from '../../src/rpc/network/server.ts';
+import type { Served } from '../../src/rpc/registry.ts';
 import { startListeners } from './listeners.ts';
 
 /**
  * Serves a Health service of the test's own on HTTP/1.1 and HTTP/2, without the interceptors of the
- * real services; `change` may do more to the router. With `unaryByConnect` all is left to Connect's handlers.
+ * real services; `change` is served instead of what it names. With a `refusal` every call is refused so, as those that
+ * may not wait.
  */
 export async function startRpcServer(
-  check: Check,
-  change: (router: ConnectRouter) => void = () => undefined,
-  { unaryByConnect = false } = {},
+  implementation: Partial<ServiceImpl<typeof Health>> | Check,
+  { refusal, ...change }: Partial<Served> & { refusal?: ConnectError } = {},
 ) {
   const logged: string[] = [];
   const log = pino({}, { write: (line) => logged.push(line) });
-  const spec = createServiceImplSpec<typeof Health>(Health, { check });
+  const given = typeof implementation === 'function' ? { check: implementation } : implementation;
+  const spec = createServiceImplSpec<typeof Health>(Health, given);
   const handler = createRpcHandler({
-    routes(router) {
-      const options = {
-        ...callLimits,
-        maxTimeoutMs: maxTimeoutMs(Health.method.check),
-        ...limitsOf(Health.method.check),
-        ...ungated,
-      };
-      router.service(Health, { check }, options);
-      if (!unaryByConnect) answerUnary(router, createMethodCalls([spec], []), () => options);
-      change(router);
+    served: {
+      methods: Object.values(spec.methods),
+      calls: createMethodCalls([spec], []),
+      interceptors: [],
+      gate: async () => undefined,
+      callLog: { fail: (_call, error) => withFailure(error instanceof ConnectError ? error : internal()) },
+      ...change,
     },
     contextValues: createContextValues,
     fallback: (_request, response) => response.destroy(),
     allowedOrigins: [],
     log,
   });
-  const listeners = await startListeners({ http: handler, grpc: handler, log });
+  const refuse: RpcHandler = (request, response) => handler(request, response, refusal);
+  const listeners = await startListeners({
+    http: handler,
+    grpc: handler,
+    refuse,
+    ...(refusal !== undefined && { bounds: nobody }),
+    log,
+  });
   return {
     ...listeners,
     /** The lines of the server's log. */
@@ -51,6 +56,14 @@ export async function startRpcServer(
   };
 }
 
-const ungated = { acceptCompression: [compressionGzip], interceptors: [], requestGate: () => undefined };
+/** Every request without a key is refused. */
+const nobody = {
+  ...standardBounds,
+  client: { ...standardBounds.client, underWay: 0, waiting: { requests: 0, headerBytes: 0 } },
+};
+
+function internal(): ConnectError {
+  return new ConnectError('internal error', Code.Internal);
+}
 
 type Check = NonNullable<ServiceImpl<typeof Health>['check']>;

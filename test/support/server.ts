@@ -9,6 +9,7 @@ import {
 import { pino } from 'pino';
 import { startApp } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
+import { machineClock } from '../../src/store/database/clock.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { type EngineName, openTestDatabase } from './database.ts';
 import { checkReply } from './openapi.ts';
@@ -22,7 +23,8 @@ import { freePort, temporaryFolder } from './spawn.ts';
 export async function startService({
   engine = 'pglite',
   env = {},
-  now = Date.now,
+  now = machineClock(),
+  floorBytes,
   ...given
 }: ServiceOptions = {}) {
   await using opened = new AsyncDisposableStack();
@@ -47,7 +49,7 @@ export async function startService({
   const log = level
     ? pino({ level })
     : pino({ level: config.logLevel }, { write: (line) => logged.push(line) });
-  const app = await startApp(config, { log, now, random: Math.random, database });
+  const app = await startApp(config, { log, now, random: Math.random, database, floorBytes });
   opened.defer(() => app.close());
   const owned = opened.move();
   return new TestService({
@@ -231,6 +233,8 @@ export type ServiceOptions = {
   engine?: EngineName;
   env?: Record<string, string>;
   now?: () => number;
+  /** Another bound than the standard one on the free space of the disk. */
+  floorBytes?: number;
   /** Instead of an empty one; it stays open. */
   database?: Database;
 };

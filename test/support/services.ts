@@ -3,30 +3,34 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CallOptions, createClient, type Transport } from '@connectrpc/connect';
+import { type CallOptions, type ContextValues, createClient, type Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { pino } from 'pino';
-import { HostedService } from '../../gen/forms/internal/v1/hosted_pb.js';
-import { AuditService } from '../../gen/forms/v1/audit_pb.js';
-import { FormsService } from '../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../gen/forms/v1/keys_pb.js';
-import { SessionsService } from '../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../gen/forms/v1/webhooks_pb.js';
-import { type Api, createApi } from '../../src/api.ts';
-import { SecretBox } from '../../src/domain/secrets/secret-box.ts';
-import { newSecretKey, parseSecretKey, type SecretKey } from '../../src/domain/secrets/secret-key.ts';
-import { contextOfClient } from '../../src/rpc/context.ts';
+import { HostedService } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { AuditService } from '../../gen/headlessforms/v1/audit_pb.js';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
+import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { type Api, createApi } from '../../src/compose.ts';
+import {
+  newSecretKey,
+  parseSecretKey,
+  SecretBox,
+  type SecretKey,
+} from '../../src/domain/secrets/secret-key.ts';
+import { contextOf } from '../../src/rpc/context.ts';
 import { createRpcHandler } from '../../src/rpc/network/server.ts';
 import type { ServiceSettings } from '../../src/services/context.ts';
 import { createEventFeed } from '../../src/services/events/event-feed.ts';
 import { createKeylessStorage } from '../../src/services/limits/keyless-storage.ts';
-import { createPatternMatching } from '../../src/services/patterns/pattern-matching.ts';
 import { createSpool } from '../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../src/services/uploads/upload-store.ts';
 import { createAuditWriter } from '../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../src/store/database/database.ts';
+import { removeDueFiles } from '../../src/store/removal/removals.ts';
 import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { type EngineName, openTestDatabase } from './database.ts';
 import { type DefinitionInit, definitionMessage, definitionOf, emailField } from './definitions.ts';
@@ -48,6 +52,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const clock = { ms: Date.now() };
   const { now = () => clock.ms, settings, secretKey = parseSecretKey(newSecretKey()) } = options;
   const folder = await mkdtemp(join(tmpdir(), 'uploads-'));
+  const store = localUploadStore(folder);
   const logged: string[] = [];
   const secrets = new SecretBox(secretKey);
   let notifications = 0;
@@ -55,7 +60,6 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const events = createEventFeed({ database, now, log });
   const writer = createSubmissionWriter(database, { onCommitted: () => events.announce() });
   const auditWriter = createAuditWriter({ database, now, log });
-  const patterns = createPatternMatching({ log, timeLimitMs: options.patternLimitMs });
   let isDiskLow = false;
   const keylessStorage = createKeylessStorage({
     database,
@@ -79,14 +83,13 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
       events.announce();
     },
     events,
-    uploads: localUploadStore(folder),
+    uploads: store,
     keylessStorage,
     disk: { isLow: () => isDiskLow },
     spool: createSpool(join(folder, 'spool')),
-    patterns,
   });
   await services.prepare(FIRST_KEY);
-  const local = services.transport();
+  const local = withHeaders(services.transport(), undefined, {});
   const as = (key?: string, headers: Record<string, string> = {}) => withHeaders(local, key, headers);
   const owner = withKey(FIRST_KEY);
   const clients = clientsOf(local);
@@ -105,7 +108,11 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   async function givenForm(key: string | undefined, definition?: DefinitionInit) {
     const { id, token } = await givenDraft(key, definition);
     const email = 'owner@example.com';
-    const { form, webhookSecret } = await clients.forms.activateForm({ formId: id, token, email });
+    const { form, webhookSecret } = await clients.forms.activateForm({
+      formId: id,
+      activationToken: token,
+      email,
+    });
     return { id, versionId: form?.currentVersionId ?? '', webhookSecret };
   }
 
@@ -115,10 +122,16 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     /** A `*` key of the default project, and a call's options with it. */
     key: FIRST_KEY,
     owner,
+    /** What the process does before it listens. */
+    prepare: () => services.prepare(),
     /** The local transport, calling with this key (or none) and these headers. */
     as,
     clock,
     folder,
+    /** Removes the files whose rows are gone, as the sweeps do. */
+    async removeFiles() {
+      while ((await removeDueFiles(database, (id) => store.remove(id), 100)).more);
+    },
     /** The lines of the log. */
     logged,
     secrets,
@@ -142,7 +155,7 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
       const definition = definitionOf(fields, formSettings);
       const { form, activationToken } = await clients.forms.createForm({ definition }, caller);
       const formId = form?.id ?? '';
-      await clients.forms.activateForm({ formId, token: activationToken, email: 'owner@example.com' });
+      await clients.forms.activateForm({ formId, activationToken, email: 'owner@example.com' });
       return formId;
     },
     /** Serves the RPCs on a port, for as long as the result is in use. */
@@ -150,7 +163,6 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     async close() {
       await auditWriter.close();
       await keylessStorage.close();
-      await patterns.close();
       await writer.close();
       await events.close();
       await rm(folder, { recursive: true, force: true });
@@ -160,8 +172,8 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
 
 async function openNetwork(services: Api, key?: string) {
   const handler = createRpcHandler({
-    routes: (router) => services.routes(router),
-    contextValues: (request) => contextOfClient(request.socket.remoteAddress ?? ''),
+    served: services.served,
+    contextValues: (request) => contextOf({ clientAddress: request.socket.remoteAddress ?? '' }),
     fallback: (_request, response) => response.destroy(),
     allowedOrigins: [],
     log: pino({ level: 'silent' }),
@@ -195,6 +207,7 @@ function withKey(key: string): CallOptions {
   return { headers: { authorization: `Bearer ${key}` } };
 }
 
+/** Believes the header `x-forwarded-for`, as the listeners do behind a proxy. */
 function withHeaders(transport: Transport, key: string | undefined, more: Record<string, string>): Transport {
   const headersFor = (init: ConstructorParameters<typeof Headers>[0]) => {
     const headers = new Headers(init);
@@ -202,11 +215,17 @@ function withHeaders(transport: Transport, key: string | undefined, more: Record
     for (const [name, value] of Object.entries(more)) headers.set(name, value);
     return headers;
   };
+  const valuesFor = (headers: Headers, values?: ContextValues) =>
+    values ?? contextOf({ clientAddress: headers.get('x-forwarded-for') ?? 'unknown' });
   return {
-    unary: (method, signal, timeoutMs, header, input, values) =>
-      transport.unary(method, signal, timeoutMs, headersFor(header), input, values),
-    stream: (method, signal, timeoutMs, header, input, values) =>
-      transport.stream(method, signal, timeoutMs, headersFor(header), input, values),
+    unary(method, signal, timeoutMs, header, input, values) {
+      const headers = headersFor(header);
+      return transport.unary(method, signal, timeoutMs, headers, input, valuesFor(headers, values));
+    },
+    stream(method, signal, timeoutMs, header, input, values) {
+      const headers = headersFor(header);
+      return transport.stream(method, signal, timeoutMs, headers, input, valuesFor(headers, values));
+    },
   };
 }
 
@@ -215,8 +234,8 @@ const FIRST_KEY = 'hfs_the-first-key-of-every-test-installation';
 
 const defaultSettings: ServiceSettings = {
   requireApiKey: true,
-  allowedHosts: [],
   allowPublicCreate: true,
+  ownerConfirmation: true,
   publicProject: 'default',
   baseUrl: 'https://api.test',
   hostedUrl: 'https://forms.test',
@@ -241,8 +260,6 @@ export type ServicesOptions = {
   secretKey?: SecretKey;
   /** The secret key that was in use before. */
   formerKey?: SecretKey;
-  /** How long a worker thread may match the patterns of one call; absent: as in production. */
-  patternLimitMs?: number;
 };
 
 export type TestServices = Awaited<ReturnType<typeof startServices>>;

@@ -15,7 +15,7 @@ export async function bundle(input: string, name: string): Promise<string> {
 }
 
 const root = join(import.meta.dirname, '../..');
-const gen = join(root, 'gen/forms/v1');
+const gen = join(root, 'gen/headlessforms/v1');
 
 const entry = {
   name: 'entry',

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -63,7 +63,20 @@ const service = opened.use(
 );
 await service.started();
 await select(SERVING);
-const known = await makeRows({ url, receiver, mails, refuseMails: () => (isRefusing = true) });
+const refuseFiles = () => {
+  const uploads = join(place, 'data/uploads');
+  for (const name of readdirSync(uploads)) {
+    renameSync(join(uploads, name), join(place, name));
+    writeFileSync(join(uploads, name), 'No folder, so that the store fails.');
+  }
+};
+const known = await makeRows({
+  url,
+  receiver,
+  mails,
+  refuseMails: () => (isRefusing = true),
+  refuseFiles,
+});
 const rows = await rowsAtRest();
 await service.stop();
 writeFixture({

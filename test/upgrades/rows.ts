@@ -8,7 +8,13 @@ import { FORM_KEY, KEY, type Known, WEBHOOK_SECRET } from './fixture.ts';
  * that succeeded, failed and wait, sessions, keys and an owner who is signed in. What a version can't do yet is
  * left out.
  */
-export async function makeRows({ url, receiver, mails, refuseMails }: Surroundings): Promise<Known> {
+export async function makeRows({
+  url,
+  receiver,
+  mails,
+  refuseMails,
+  refuseFiles,
+}: Surroundings): Promise<Known> {
   const call = caller(url);
 
   const mailed = await call('POST', '/api/forms/create', mailedForm, { 'idempotency-key': FORM_KEY });
@@ -49,6 +55,11 @@ export async function makeRows({ url, receiver, mails, refuseMails }: Surroundin
   );
   const cv = { upload_id: String(upload.upload?.upload_id) };
   await call('POST', submissionsOf(hooked), { answers: { email: 'ada@example.com', cv } });
+  const second = await call('POST', `/api/forms/${idOf(hooked)}/uploads?field=cv&filename=cv.txt`, 'Gone.', {
+    'content-type': 'application/octet-stream',
+  });
+  const gone = { upload_id: String(second.upload?.upload_id) };
+  await call('POST', submissionsOf(hooked), { answers: { email: 'gone@example.com', cv: gone } });
   for (let n = 0; n < 2; n += 1) {
     await call('POST', submissionsOf(hooked), answersOf(n), { 'idempotency-key': `answer-${n}` });
   }
@@ -84,6 +95,12 @@ export async function makeRows({ url, receiver, mails, refuseMails }: Surroundin
   refuseMails();
   await call('POST', submissionsOf(mailed), { answers: { email: 'late@example.com' } });
   await readEverything();
+  refuseFiles();
+  const removed = (await call('GET', `/v1/forms/${idOf(hooked)}/submissions?limit=100`)).submissions?.find(
+    ({ answers }) => answers.email === 'gone@example.com',
+  );
+  // Versions without a table of what is to be removed refuse it.
+  await call('DELETE', `/v1/submissions/${removed?.id}`).catch(() => undefined);
   return {
     activateUrl: String(draft.form?.activate_url),
     revokedKey: String(revoked.secret),
@@ -213,6 +230,8 @@ type Surroundings = {
   mails: Awaited<ReturnType<typeof startMailServer>>;
   /** Has the mail server take no more. */
   refuseMails: () => void;
+  /** Has the folder of uploads fail. */
+  refuseFiles: () => void;
 };
 
 /** The parts of replies that are read here. */
@@ -223,4 +242,5 @@ type Reply = {
   key?: { id: string };
   secret?: string;
   webhooks?: { id: string }[];
+  submissions?: { id: string; answers: { email?: string } }[];
 };

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { openAsBlob } from 'node:fs';
+import { openAsBlob, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
@@ -25,8 +25,8 @@ import { answersOf, mailedForm } from './rows.ts';
 
 const names = migrations.map(({ name }) => name);
 
-/** The oldest version that may serve beside this one, by its last migration: see CONTRIBUTING.md. */
-const OLDEST_BESIDE = '2026-11-22-delivery-queue';
+/** For each migration, the oldest version that may serve beside it, named by the migration that it came with. */
+const oldestBeside = names.map(readOldestBeside);
 
 describe('a database that has rows and was left at', () => {
   let embedded: Database;
@@ -52,8 +52,20 @@ describe('a database that has rows and was left at', () => {
   );
 });
 
+it.each(names)(
+  '%s says which versions it runs beside: itself or earlier ones, and none that another excluded',
+  (name) => {
+    const place = placeOf(name);
+    const oldest = placeOf(oldestBeside[place] ?? '');
+
+    expect(oldest).toBeGreaterThanOrEqual(place === 0 ? 0 : placeOf(oldestBeside[place - 1] ?? ''));
+    expect(oldest).toBeLessThanOrEqual(place);
+  },
+);
+
 it('the tables serve the versions that may run beside this one, too', async () => {
-  const statements = readStatements().filter(({ migration }) => placeOf(migration) >= placeOf(OLDEST_BESIDE));
+  const oldest = placeOf(oldestBeside.at(-1) ?? '');
+  const statements = readStatements().filter(({ migration }) => placeOf(migration) >= oldest);
   await using server = await createServerDatabase();
   const database = await openDatabase({ databaseUrl: server.databaseUrl, poolSize: 1, log: console });
   const needed = await neededColumns(database);
@@ -72,6 +84,14 @@ it('the tables serve the versions that may run beside this one, too', async () =
   expect(statements.length).toBeGreaterThan(80);
   expect(failures).toEqual([]);
 });
+
+/** The name in the header of a migration; empty unless the header has one line of that form. */
+function readOldestBeside(name: string): string {
+  const source = readFileSync(new URL(`../../src/store/migrations/${name}.ts`, import.meta.url), 'utf8');
+  const [, header = ''] = /^import [^\n]+\n\n\/\*\*\n(.*?)\n \*\/\nexport class /s.exec(source) ?? [];
+  const found = [...header.matchAll(/^ \* Runs beside versions from (\S+) on\.$/gm)];
+  return found.length === 1 ? (found[0]?.[1] ?? '') : '';
+}
 
 /** Has this version take over a database of an earlier one, and looks at all of it from outside. */
 async function checkUpgrade(database: Database, name = ''): Promise<void> {
@@ -137,6 +157,8 @@ async function checkUpgrade(database: Database, name = ''): Promise<void> {
     expect(createHmac('sha256', WEBHOOK_SECRET).update(`${t}.${body}`).digest('hex')).toBe(v1);
   }
   await until(async () => (await service.mails()).some((mail) => mail.includes('late@example.com')));
+  // Their bytes are not in this folder, which is the same as removed.
+  await until(async () => (await database.select('select from removals')).length === 0);
   const { webhooks } = (await service.get('/v1/webhooks')).json;
   const listed: Row[] = [];
   for (const { id } of webhooks) {

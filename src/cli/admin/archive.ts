@@ -1,10 +1,14 @@
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { packTar, type TarSource, unpackTar } from 'modern-tar/fs';
-import { RefusedError } from '../errors.ts';
+import { z } from 'zod';
+import manifest from '../../../package.json' with { type: 'json' };
+import type { Config } from '../../config.ts';
+import { RefusedError } from '../terminal.ts';
 
 /**
  * Writes a gzipped tar archive that only its owner may read. The file is whole or not there.
@@ -67,11 +71,50 @@ export async function readArchive(
 }
 
 /** What the names in a backup begin with. */
-export const archiveNames = ['backup.json', 'database', 'uploads', 'secret.key'];
+export const archiveNames = ['backup.json', 'database', 'database.dump', 'uploads', 'secret.key'];
 
 /** Throws before work is done in vain. */
 export function refuseExisting(file: string): void {
   if (existsSync(file)) throw new RefusedError(`${file} exists already: name another file.`);
+}
+
+/** What an archive begins with: what made it, and when. */
+export function factsOf({ config, madeAt }: { config: Config; madeAt: string }): TarSource {
+  const facts = { format: 1, version: manifest.version, madeAt, uploads: config.uploads === undefined };
+  return {
+    type: 'content',
+    content: `${JSON.stringify(facts, null, 2)}\n`,
+    target: 'backup.json',
+    mode: 0o600,
+  };
+}
+
+/**
+ * The same of an archive that was unpacked into a folder.
+ *
+ * @throws RefusedError if it is none.
+ */
+export async function readFacts(file: string, folder: string): Promise<z.output<typeof backupFacts>> {
+  const text = await readFile(join(folder, 'backup.json'), 'utf8').catch(() => undefined);
+  const facts = text === undefined ? undefined : backupFacts.safeParse(JSON.parse(text)).data;
+  if (facts === undefined) throw new RefusedError(`${file} is no backup that this version can read.`);
+  return facts;
+}
+
+const backupFacts = z.object({ format: z.literal(1), version: z.string(), madeAt: z.string() });
+
+/** What is to be kept with an archive, for whoever has made one. */
+export function besideArchive({ secretKey, uploads }: Config): string[] {
+  return [
+    secretKey === undefined
+      ? 'The archive holds all answers and the secret key: keep it where nobody else can read it.'
+      : 'The archive holds all answers. It does not hold SECRET_KEY, which is needed with it: keep that as well.',
+    ...(uploads === undefined
+      ? []
+      : [
+          'The files are in the bucket of UPLOADS_URL and not in the archive: it has to keep versions of what is deleted.',
+        ]),
+  ];
 }
 
 function counting(onBytes: (bytes: number) => void): Transform {

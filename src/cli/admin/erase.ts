@@ -1,11 +1,9 @@
 import type { Admin } from '../../services/admin/admin.ts';
-import { RefusedError } from '../errors.ts';
-import { createProgress } from './progress.ts';
-import type { Terminal } from './terminal.ts';
+import { createProgress, RefusedError, type Terminal } from '../terminal.ts';
 
 /**
  * Erases a project: revokes its keys, and deletes its forms with everything of them; the name alone stays. With a
- * value, it erases what names somebody by it: submissions and sessions in which it is an answer as a whole.
+ * value, it erases what names somebody by it: submissions and sessions in which it is an answer, or another text, as a whole.
  *
  * @throws RefusedError without `isConfirmed`: nothing brings back what is erased.
  */
@@ -28,10 +26,8 @@ export async function erase(
 async function eraseProject(admin: Admin, project: string, { note, now }: Terminal): Promise<void> {
   const progress = createProgress(note, now);
   let submissions = 0;
-  for (let more = true; more; ) {
-    const step = await admin.eraseProject({ project });
-    submissions += step.removed;
-    more = step.more;
+  for await (const { removed } of admin.eraseProject({ project })) {
+    submissions += removed;
     progress(() => `Erasing ${project}: ${submissions} submissions are gone`);
   }
   note(`Erased ${project}: ${submissions} submissions, with its forms, webhooks, files and keys.`);
@@ -45,17 +41,16 @@ async function eraseValue(
   const progress = createProgress(note, now);
   let submissions = 0;
   let sessions = 0;
-  let place: string | null = null;
-  do {
-    const step: Awaited<ReturnType<Admin['eraseValue']>> = await admin.eraseValue({ project, value, place });
+  let searched = 0;
+  for await (const step of admin.eraseValue({ project, value })) {
     submissions += step.submissions;
     sessions += step.sessions;
-    place = step.next;
+    searched += step.searched;
     progress(
       () => `Looking through ${project}: ${submissions} submissions and ${sessions} sessions are gone`,
     );
-  } while (place !== null);
+  }
   note(
-    `Erased ${submissions} submissions and ${sessions} sessions of ${project}, with their files and deliveries.`,
+    `Looked at ${searched} rows of ${project}. Erased ${submissions} submissions and ${sessions} sessions, with their files and deliveries.`,
   );
 }

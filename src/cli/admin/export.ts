@@ -5,11 +5,9 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../config.ts';
 import type { Admin } from '../../services/admin/admin.ts';
-import { openUploadStore } from '../../services/uploads/open-upload-store.ts';
+import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
 import { type ExportName, exportNames } from '../../store/projects/project-export.ts';
-import { RefusedError } from '../errors.ts';
-import { createProgress } from './progress.ts';
-import type { Terminal } from './terminal.ts';
+import { createProgress, RefusedError, type Terminal } from '../terminal.ts';
 
 /**
  * Writes all of a project into an empty folder that its owner alone can read: a file of JSON lines for each kind of
@@ -43,11 +41,9 @@ export async function exportProject(
   async function writeRows(file: string, name: ExportName): Promise<number> {
     await using handle = await open(file, 'wx', 0o600);
     let count = 0;
-    for (let after: string | null = ''; after !== null; ) {
-      const page: Page = await admin.exportRows({ project, name, after, lines: true });
-      if (page.lines.length > 0) await handle.writeFile(`${page.lines.join('\n')}\n`);
-      count += page.lines.length;
-      after = page.next;
+    for await (const { lines } of admin.exportRows({ project, table: name })) {
+      if (lines.length > 0) await handle.writeFile(`${lines.join('\n')}\n`);
+      count += lines.length;
       progress(() => `Exporting ${name}: ${count}`);
     }
     await handle.sync();
@@ -56,10 +52,8 @@ export async function exportProject(
 
   async function countRows(name: ExportName): Promise<number> {
     let count = 0;
-    for (let after: string | null = ''; after !== null; ) {
-      const page: Page = await admin.exportRows({ project, name, after, lines: false });
+    for await (const page of admin.exportRows({ project, table: name, countOnly: true })) {
       count += page.count;
-      after = page.next;
       progress(() => `Counting ${name}: ${count}`);
     }
     return count;
@@ -124,5 +118,3 @@ async function* linesOf(file: string): AsyncGenerator<string> {
 }
 
 const uploadLine = z.object({ id: z.string(), sha256: z.string() });
-
-type Page = Awaited<ReturnType<Admin['exportRows']>>;

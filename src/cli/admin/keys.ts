@@ -1,5 +1,6 @@
+import { type Timestamp, timestampDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { Admin } from '../../services/admin/admin.ts';
-import type { Terminal } from './terminal.ts';
+import type { Terminal } from '../terminal.ts';
 
 /** Makes a key. It alone goes to standard output, so that a script can take it. */
 export async function createKey(
@@ -8,51 +9,42 @@ export async function createKey(
   { print, note }: Terminal,
 ): Promise<void> {
   const { key, secret } = await admin.createKey(request);
-  const end = key.expiresAt === null ? '' : `, until ${key.expiresAt}`;
-  note(`Made ${key.id} in the project ${key.project}, with the scopes ${key.scopes.join()}${end}.`);
+  const { id, project, scopes = [], expireTime } = key ?? {};
+  const end = expireTime === undefined ? '' : `, until ${timestampDate(expireTime).toISOString()}`;
+  note(`Made ${id} in the project ${project}, with the scopes ${scopes.join()}${end}.`);
   note('Keep it: it is shown only now.');
   print(secret);
 }
 
-/** Lists the keys of a project, or of all, without their texts. */
-export async function listKeys(
-  admin: Admin,
-  project: string | undefined,
-  { print, now }: Terminal,
-): Promise<void> {
-  const keys = await allOf((cursor) => admin.listKeys({ project, cursor }));
-  const rows = keys.map((key) => {
-    const isOver = key.expiresAt !== null && Date.parse(key.expiresAt) <= now();
-    const end = key.expiresAt === null ? 'never' : `${day(key.expiresAt)}${isOver ? ' (expired)' : ''}`;
-    const { id, last4, scopes, createdAt, lastUsedAt, name } = key;
-    const used = lastUsedAt === null ? 'never' : day(lastUsedAt);
-    return [id, key.project, `…${last4}`, scopes.join(), day(createdAt), end, used, name];
-  });
+/** Lists the keys of a project, or of all if it has no name, without their texts. */
+export async function listKeys(admin: Admin, project: string, { print, now }: Terminal): Promise<void> {
+  const rows: string[][] = [];
+  for await (const { keys } of admin.listKeys({ project })) {
+    for (const key of keys) {
+      const { id, last4, scopes, createTime, expireTime, lastUseTime, name } = key;
+      const isOver = expireTime !== undefined && timestampMs(expireTime) <= now();
+      const end = `${day(expireTime)}${isOver ? ' (expired)' : ''}`;
+      rows.push([id, key.project, `…${last4}`, scopes.join(), day(createTime), end, day(lastUseTime), name]);
+    }
+  }
   printTable([['ID', 'PROJECT', 'KEY', 'SCOPES', 'CREATED', 'ENDS', 'LAST USED', 'NAME'], ...rows], print);
+}
+
+/** Revokes a key of any project. */
+export async function revokeKey(admin: Admin, keyId: string, { note }: Terminal): Promise<void> {
+  const { key } = await admin.revokeKey({ keyId });
+  note(`Revoked ${key?.id} (${key?.name}) of the project ${key?.project}.`);
 }
 
 /** Lists the projects with the numbers of their keys and forms. */
 export async function listProjects(admin: Admin, { print }: Terminal): Promise<void> {
-  const projects = await allOf((cursor) => admin.listProjects({ cursor }));
-  const rows = projects.map(({ id, name, createdAt, keys, forms }) => [
-    id,
-    day(createdAt),
-    String(keys),
-    String(forms),
-    name,
-  ]);
+  const rows: string[][] = [];
+  for await (const { projects } of admin.listProjects({})) {
+    for (const { id, name, createTime, keyCount, formCount } of projects) {
+      rows.push([id, day(createTime), String(keyCount), String(formCount), name]);
+    }
+  }
   printTable([['ID', 'CREATED', 'KEYS', 'FORMS', 'NAME'], ...rows], print);
-}
-
-async function allOf<Item>(list: (cursor?: string) => Promise<Page<Item>>): Promise<Item[]> {
-  const items: Item[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await list(cursor);
-    items.push(...page.items);
-    cursor = page.nextCursor ?? undefined;
-  } while (cursor !== undefined);
-  return items;
 }
 
 function printTable(rows: string[][], print: (line: string) => void): void {
@@ -72,8 +64,6 @@ function printable(text: string): string {
   return text.replaceAll(/\p{C}/gu, '?');
 }
 
-function day(time: string): string {
-  return time.slice(0, 'YYYY-MM-DD'.length);
+function day(time: Timestamp | undefined): string {
+  return time === undefined ? 'never' : timestampDate(time).toISOString().slice(0, 'YYYY-MM-DD'.length);
 }
-
-type Page<Item> = { items: Item[]; nextCursor: string | null };

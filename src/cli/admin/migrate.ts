@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { readConfig } from '../../config.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { openDatabase } from '../../store/database/database.ts';
-import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
+import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
 import type { Log } from '../../telemetry/log.ts';
+import type { Terminal } from '../terminal.ts';
 import { hasDatabase, refuseOtherUsers } from './open.ts';
-import type { Terminal } from './terminal.ts';
 
 /**
  * Brings the tables up to date, for services that run with MIGRATE=off: on a server while they run, and on the

@@ -2,31 +2,36 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
 import { type Admin, createAdmin, systemUser } from '../../services/admin/admin.ts';
-import { AdminError } from '../../services/admin/context.ts';
+import { finishRestore, refuseWhileRestoring } from '../../services/admin/restored-folder.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
-import { openUploadStore } from '../../services/uploads/open-upload-store.ts';
+import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
 import type { UploadStore } from '../../services/uploads/upload-store.ts';
 import { createAuditWriter } from '../../store/audit/audit-writer.ts';
+import { machineClock } from '../../store/database/clock.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
-import { migrationState, refuseNewerTables } from '../../store/database/migration-state.ts';
+import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
+import { removeDueFiles } from '../../store/removal/removals.ts';
+import { RefusedError } from '../terminal.ts';
 
 /**
  * The admin of the installation that the settings name: on PostgreSQL directly; on the embedded database through
  * the service that has it open, or directly if none runs. The tables are left as they are.
  *
- * @throws AdminError, ConfigError or StartError if it can't be had.
+ * @throws RefusedError, ConfigError or StartError if it can't be had.
  */
 export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAdmin> {
   const config = readConfig(env);
   const { databaseUrl, dataDir } = config;
-  const direct = { config, uploads: openUploadStore(config, now), now };
+  const direct = { config, uploads: openUploadStore(config, now), now, note };
   if (databaseUrl !== undefined) {
     return onDatabase(await openDatabase({ databaseUrl, ...opening }), direct);
   }
   const folder = join(dataDir, 'database');
   const admin = await connectAdminSocket(dataDir);
   if (admin !== undefined) return { admin, [Symbol.asyncDispose]: async () => undefined };
-  if (!hasDatabase(dataDir)) throw new AdminError(noDatabase(dataDir));
+  refuseWhileRestoring(dataDir);
+  finishRestore(dataDir);
+  if (!hasDatabase(dataDir)) throw new RefusedError(noDatabase(dataDir));
   refuseOtherUsers(folder);
   note(`Opening the embedded database in ${dataDir}: no service runs on it.`);
   return onDatabase(await openDatabase({ dataDir: folder, ...opening }), direct);
@@ -45,47 +50,73 @@ export function noDatabase(dataDir: string): string {
 /**
  * What another user writes there, such as root, the service could not open again.
  *
- * @throws AdminError if the folder belongs to another user.
+ * @throws RefusedError if the folder belongs to another user.
  */
 export function refuseOtherUsers(folder: string): void {
   const { uid } = statSync(folder);
   const self = process.getuid?.();
   if (self === undefined || self === uid) return;
-  throw new AdminError(
+  throw new RefusedError(
     `${folder} belongs to the user ${uid}: run the command as that one (sudo -u '#${uid}').`,
   );
 }
 
-async function onDatabase(database: Database, { config, uploads, now }: Direct): Promise<OpenAdmin> {
+async function onDatabase(
+  database: Database,
+  { config, uploads, now: machine, note }: Direct,
+): Promise<OpenAdmin> {
   const close = () => database.close();
+  const now = machineClock(machine);
   try {
     const state = await migrationState(database);
     refuseNewerTables(state);
     if (state.pending.length > 0) {
-      throw new AdminError(
+      throw new RefusedError(
         'The tables are not those of this version. Run npm run cli -- admin migrate, or start the service.',
       );
     }
+    await now.correct(database);
   } catch (error) {
     await close();
     throw error;
   }
+  let isChanged = false;
   // The service notices a change within a second.
-  const onChange = () => undefined;
+  const onChange = () => {
+    isChanged = true;
+  };
   const auditWriter = createAuditWriter({ database, now, log: console });
   const { retrySchedule: schedule } = config;
   return {
-    admin: createAdmin({ database, uploads, auditWriter, user: systemUser(), schedule, now, onChange }),
+    admin: createAdmin({ database, auditWriter, user: systemUser(), schedule, now, onChange }),
     async [Symbol.asyncDispose]() {
       await auditWriter.close();
+      // Perhaps no service runs that would do it.
+      if (isChanged) await removeFiles(database, uploads, note);
       await close();
     },
   };
 }
 
+async function removeFiles(database: Database, uploads: UploadStore, note: Note): Promise<void> {
+  for (let more = true; more; ) {
+    const turn = await removeDueFiles(database, (id) => uploads.remove(id), FILES_AT_ONCE);
+    more = turn.more;
+    const [failure] = turn.failed;
+    if (failure !== undefined) {
+      note(`Files are left for the service to remove: ${failure.error.message}`);
+      return;
+    }
+  }
+}
+
+const FILES_AT_ONCE = 16;
+
 const opening = { migrate: 'never' as const, poolSize: 2, log: console };
 
-type Direct = { config: Config; uploads: UploadStore; now: () => number };
+type Direct = { config: Config; uploads: UploadStore; now: () => number; note: Note };
+
+type Note = (line: string) => void;
 
 type OpenAdmin = AsyncDisposable & { admin: Admin };
 
@@ -93,5 +124,5 @@ type OpenOptions = {
   env: NodeJS.ProcessEnv;
   now: () => number;
   /** Says what goes on. */
-  note: (line: string) => void;
+  note: Note;
 };

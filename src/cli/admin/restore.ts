@@ -1,76 +1,153 @@
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
-import { readConfig } from '../../config.ts';
+import { type Config, readConfig } from '../../config.ts';
+import { finishRestore, moveRestored, unpackingFolder } from '../../services/admin/restored-folder.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
-import { openDatabase } from '../../store/database/database.ts';
-import { RefusedError } from '../errors.ts';
-import { archiveNames, readArchive } from './archive.ts';
+import { makeFolder } from '../../store/database/data-folder.ts';
+import { type Database, openDatabase } from '../../store/database/database.ts';
+import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
+import { archiveNames, readArchive, readFacts } from './archive.ts';
 import { refuseOtherUsers } from './open.ts';
-import { createProgress, inMib } from './progress.ts';
-import { checkRestored } from './restored.ts';
-import type { Terminal } from './terminal.ts';
+import { checkDump, checkRestored } from './restored.ts';
+import { restoreDump, serverAt } from './server-tools.ts';
 
 /**
- * Unpacks a backup of an embedded database into the empty DATA_DIR, reads every row and file of it, and puts it into
- * its place. On a server it checks what `pg_restore` has restored, or says how to run that.
+ * Unpacks a backup into the empty DATA_DIR, and into the empty database of a server if it is of one; reads every row
+ * and file of it before anything is put into its place. Without a file, it checks what a server and DATA_DIR have.
  *
- * @throws RefusedError if the folder is not empty, or the backup damaged; the folder is then as it was.
+ * @throws RefusedError if there is something already, or the backup is damaged or lacks files; all is then as it was.
  */
-export async function restore(file: string | undefined, terminal: Terminal): Promise<void> {
-  const { env, now, note } = terminal;
-  const config = readConfig(env);
-  if (config.databaseUrl !== undefined) return checkServer(config.databaseUrl, file, terminal);
-  if (file === undefined) throw new RefusedError('Which file? Name the one that admin backup has written.');
-  const size = await sizeOf(file);
-  const { dataDir } = config;
+export async function restore(
+  file: string | undefined,
+  { mayLackFiles }: RestoreOptions,
+  terminal: Terminal,
+): Promise<void> {
+  const config = readConfig(terminal.env);
+  const { databaseUrl, dataDir } = config;
+  if (file === undefined) return checkServer(config, mayLackFiles, terminal);
+  await sizeOf(file);
+  finishRestore(dataDir);
   await refuseUsedFolder(dataDir);
+  if (databaseUrl !== undefined) await refuseUsedServer(databaseUrl);
 
-  const folder = join(dataDir, 'restore.partial');
-  await rm(folder, { recursive: true, force: true });
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  refuseOtherUsers(dataDir);
-  const progress = createProgress(note, now);
+  const folder = unpackingFolder(dataDir);
   try {
-    const onBytes = (done: number) => progress(() => `Unpacking: ${inMib(done)} of ${inMib(size)}`);
-    await readArchive(file, folder, { names: archiveNames, onBytes });
-    const facts = await readFacts(file, folder);
-    note(`Unpacked ${file}, made at ${facts.madeAt} by the version ${facts.version}. Reading all of it.`);
-    await using database = await openedCopy(join(folder, 'database'));
-    await checkRestored({ now, note, config: { ...config, dataDir: folder }, database, progress });
+    makeFolder(folder);
+    refuseOtherUsers(dataDir);
+    const { isOfServer } = await unpackAndCheck({ file, folder, config, mayLackFiles }, terminal);
+    if (isOfServer !== (databaseUrl !== undefined)) throw new RefusedError(otherEngine(isOfServer));
+    if (databaseUrl !== undefined) await fillServer(databaseUrl, folder, terminal);
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
   await rm(join(folder, 'backup.json'));
-  for (const name of await readdir(folder)) await rename(join(folder, name), join(dataDir, name));
-  await rm(folder, { recursive: true, force: true });
-  note(`Restored into ${dataDir}. Start the service.`);
+  moveRestored(dataDir);
+  terminal.note(
+    `Restored into ${dataDir}${databaseUrl === undefined ? '' : ' and DATABASE_URL'}. Start the service.`,
+  );
 }
 
-async function checkServer(
-  databaseUrl: string,
-  file: string | undefined,
-  { env, now, note }: Terminal,
+/**
+ * Unpacks a backup beside itself, reads every row and file of it, and removes what it has unpacked. It needs no
+ * database.
+ *
+ * @throws RefusedError if the backup is damaged or lacks files.
+ */
+export async function checkArchive(
+  file: string,
+  { mayLackFiles }: RestoreOptions,
+  terminal: Terminal,
 ): Promise<void> {
-  await using database = await openedServer(databaseUrl);
-  const [tables] = await database.select(`select to_regclass('migrations') is not null as there`);
-  if (tables?.there !== true) {
-    const dump = file ?? 'FILE';
-    throw new RefusedError(
-      [
-        'The database at DATABASE_URL has no tables. With the tool of the server, and the same user as the service:',
-        `  pg_restore --no-owner --exit-on-error --dbname="$DATABASE_URL" ${dump}`,
-        'Then run this command again: it checks what was restored.',
-      ].join('\n'),
-    );
+  const folder = `${file}.check.partial`;
+  try {
+    const config = readConfig(terminal.env);
+    await unpackAndCheck({ file, folder, config, mayLackFiles }, terminal);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
   }
-  if (file !== undefined) await sizeOf(file);
+  terminal.note(`All of ${file} can be read.`);
+}
+
+async function unpackAndCheck(
+  { file, folder, config, mayLackFiles }: Unpacking,
+  { env, now, note }: Terminal,
+): Promise<{ isOfServer: boolean }> {
+  const size = await sizeOf(file);
+  await rm(folder, { recursive: true, force: true });
+  makeFolder(folder);
   const progress = createProgress(note, now);
-  await checkRestored({ now, note, config: readConfig(env), database, progress });
+  const onBytes = (done: number) => progress(() => `Unpacking: ${inMib(done)} of ${inMib(size)}`);
+  await readArchive(file, folder, { names: archiveNames, onBytes });
+  const facts = await readFacts(file, folder);
+  note(`Unpacked ${file}, made at ${facts.madeAt} by the version ${facts.version}. Reading all of it.`);
+  const restored = { now, note, progress, mayLackFiles, config: { ...config, dataDir: folder } };
+  const dump = join(folder, 'database.dump');
+  if (existsSync(dump)) {
+    await checkDump({ ...restored, dump, env });
+    return { isOfServer: true };
+  }
+  const database = await openDatabase({ dataDir: join(folder, 'database'), migrate: 'never', log: console });
+  try {
+    await checkRestored({ ...restored, database });
+  } finally {
+    await database.close();
+  }
+  return { isOfServer: false };
+}
+
+function otherEngine(isOfServer: boolean): string {
+  return isOfServer
+    ? 'This is the backup of a database on a server: set DATABASE_URL to an empty one.'
+    : 'This is the backup of an embedded database: run the command without DATABASE_URL.';
+}
+
+async function fillServer(databaseUrl: string, folder: string, { env, note }: Terminal): Promise<void> {
+  const dump = join(folder, 'database.dump');
+  note('Restoring the database.');
+  await restoreDump(serverAt(databaseUrl, env), dump);
+  await rm(dump);
+}
+
+async function refuseUsedServer(databaseUrl: string): Promise<void> {
+  const database = await openServer(databaseUrl);
+  try {
+    if (!(await hasTables(database))) return;
+  } finally {
+    await database.close();
+  }
+  throw new RefusedError(
+    'The database at DATABASE_URL is not empty. Set DATABASE_URL to an empty one, or name no file to check what is there.',
+  );
+}
+
+async function checkServer(config: Config, mayLackFiles: boolean, { now, note }: Terminal): Promise<void> {
+  const { databaseUrl } = config;
+  if (databaseUrl === undefined) {
+    throw new RefusedError('Which file? Name the one that admin backup has written.');
+  }
+  const database = await openServer(databaseUrl);
+  try {
+    if (!(await hasTables(database))) {
+      throw new RefusedError(
+        'The database at DATABASE_URL has no tables. Name the file that admin backup has written, to restore that.',
+      );
+    }
+    await checkRestored({ now, note, config, database, progress: createProgress(note, now), mayLackFiles });
+  } finally {
+    await database.close();
+  }
   note('All of it can be read. Start the service.');
-  if (file !== undefined) note(`That is what the database at DATABASE_URL has: ${file} was not read.`);
+}
+
+function openServer(databaseUrl: string): Promise<Database> {
+  return openDatabase({ databaseUrl, migrate: 'never', poolSize: 2, log: console });
+}
+
+async function hasTables(database: Database): Promise<boolean> {
+  const [tables] = await database.select(`select to_regclass('migrations') is not null as there`);
+  return tables?.there === true;
 }
 
 /** The bytes of a file. */
@@ -92,21 +169,9 @@ async function refuseUsedFolder(dataDir: string): Promise<void> {
   }
 }
 
-async function readFacts(file: string, folder: string): Promise<z.output<typeof backupFacts>> {
-  const text = await readFile(join(folder, 'backup.json'), 'utf8').catch(() => undefined);
-  const facts = text === undefined ? undefined : backupFacts.safeParse(JSON.parse(text)).data;
-  if (facts === undefined) throw new RefusedError(`${file} is no backup that this version can read.`);
-  return facts;
-}
+export type RestoreOptions = {
+  /** Whether a backup that lacks files is taken. */
+  mayLackFiles: boolean;
+};
 
-const backupFacts = z.object({ format: z.literal(1), version: z.string(), madeAt: z.string() });
-
-async function openedCopy(dataDir: string) {
-  const database = await openDatabase({ dataDir, migrate: 'never', log: console });
-  return { ...database, [Symbol.asyncDispose]: () => database.close() };
-}
-
-async function openedServer(databaseUrl: string) {
-  const database = await openDatabase({ databaseUrl, migrate: 'never', poolSize: 2, log: console });
-  return { ...database, [Symbol.asyncDispose]: () => database.close() };
-}
+type Unpacking = RestoreOptions & { file: string; folder: string; config: Config };

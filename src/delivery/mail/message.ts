@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { mailLinkToken, mailLinkUrl } from '../../domain/links/mail-link.ts';
+import { mailLinkToken, mailLinkUrl } from '../../domain/links.ts';
 import type { SecretKey } from '../../domain/secrets/secret-key.ts';
-import { Html, html } from '../../text/html.ts';
+import { Html, html } from '../../domain/text/html.ts';
 import { oneLine, withoutLinks } from '../../text/untrusted.ts';
-import type { MailLanguage } from '../../text/words/mails/index.ts';
+import type { Language } from '../../text/words.ts';
 
-/** The shape of a mail as a delivery holds it: everything that differs from mail to mail. */
+/** A mail as it is sent, and as earlier versions stored it in its delivery: everything that differs from mail to mail. */
 export const mailMessageSchema = z.object({
   to: z.string(),
   subject: z.string(),
@@ -14,8 +14,6 @@ export const mailMessageSchema = z.object({
   replyTo: z.string().exactOptional(),
   /** The name beside the sender's address. */
   senderName: z.string().exactOptional(),
-  /** What the mail was counted as, if it was counted when it was made. */
-  countedAs: z.string().exactOptional(),
   /** The token with which the reader stops such mails. */
   stopToken: z.string(),
 });
@@ -143,7 +141,7 @@ export type MailContext = {
   baseUrl: string;
   formId: string;
   to: string;
-  language: MailLanguage;
+  language: Language;
   /** The name beside the sender's address: the form's. */
   senderName?: string;
 };
@@ -163,4 +161,4 @@ export type MailContent = {
 /** An answer. `note` says something about it, such as where it comes from; `links` stand in place of the text. */
 export type MailRow = { label: string; text: string; note?: string; links?: { name: string; url: string }[] };
 
-type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string; language: MailLanguage };
+type MailBody = Omit<MailContent, 'subject' | 'replyTo'> & { stopUrl: string; language: Language };

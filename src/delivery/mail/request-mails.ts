@@ -1,15 +1,15 @@
-import { DAY_MS } from '../../domain/durations.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import {
   type MailLinkPurpose,
   mailLinkToken,
   mailLinkUrl,
   SIGN_IN_MAILS,
-} from '../../domain/links/mail-link.ts';
-import { signInToken, signInUrl } from '../../domain/links/sign-in-link.ts';
+  signInToken,
+  signInUrl,
+} from '../../domain/links.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
-import { fill } from '../../text/words/language.ts';
-import type { MailWords } from '../../text/words/mails/en.ts';
+import { fill, type MailWords } from '../../text/words.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
 
 /**
@@ -77,6 +77,20 @@ export function signInMail(context: Omit<MailContext, 'formId'>, now: number): M
       footer: [fill(mail.whySignIn, { email: to })],
     },
   );
+}
+
+/** The mail that says that a webhook, of which only the `host` is named, was turned off. */
+export function webhookOffMail(
+  context: MailContext,
+  { id, host }: { id: string; host: string },
+): MailMessage {
+  const { mail } = context.language;
+  return writeMail(context, {
+    subject: `${mail.webhookTitle}: ${host}`,
+    title: mail.webhookTitle,
+    paragraphs: [fill(mail.webhookText, { host, id }), mail.webhookMore],
+    footer: [mail.whyWebhook],
+  });
 }
 
 function confirmButton(context: MailContext, kind: RequestKind, now: number) {

@@ -1,54 +1,60 @@
 import { isEmailAddress } from '../../domain/addresses/email-address.ts';
-import { mailLinkUrl } from '../../domain/links/mail-link.ts';
-import type { Claim } from '../../store/deliveries/claim.ts';
+import { mailLinkUrl } from '../../domain/links.ts';
+import { isLocalFault } from '../../store/database/faults.ts';
+import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
-import { type DeferredMailOptions, readMail } from './deferred-mails.ts';
-import { findMailRefusal } from './limits.ts';
-import { type MailMessage, mailMessageSchema } from './message.ts';
+import { type ComposeOptions, composeMail, MakingFailed, queuedMailSchema } from './compose.ts';
+import { findMailRefusal } from './may-send.ts';
+import type { MailMessage } from './message.ts';
 import { openMailTransport } from './transport.ts';
 
 /** Opens what sends mails, by SMTP or into files, within the limits of each address. */
 export function createMailSender(options: MailSenderOptions): MailSender {
-  const { settings, log } = options;
-  const transport = openMailTransport(settings, log);
+  const { settings } = options;
+  const transport = openMailTransport(options);
 
   return {
-    async send(claim, stored, signal) {
+    async send(claim, content, signal) {
       signal.throwIfAborted();
-      const addressee = recipientSchema.parse(stored);
+      const deadline = AbortSignal.timeout(LONGEST_MAIL_MS);
+      const addressee = recipientSchema.parse(content.mail);
       const { to } = addressee;
       if (!isEmailAddress(to)) return { outcome: 'dropped', error: 'Not an address.' };
       const refusal = await findMailRefusal(options, claim, addressee);
       if (refusal !== null) return refusal;
 
-      const mail = await readMail(options, claim.formId, stored);
-      if (mail === null) return { outcome: 'dropped', error: 'What it is about was removed.' };
+      const mail = await composeMail(options, claim, content).catch((error: unknown) => {
+        if (!(error instanceof MakingFailed)) throw error;
+        options.log.error({ err: error, delivery: claim.id }, 'Could not make a mail; it has failed.');
+        return error;
+      });
+      if (mail instanceof MakingFailed)
+        return { outcome: 'dropped', error: 'The service could not make the mail.' };
+      if (mail === null)
+        return {
+          outcome: 'dropped',
+          error: 'What it is about was removed, or is no longer for this address.',
+        };
 
       try {
-        const content = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
-        const response = await transport.send({ ...content, signal }, claim.id);
+        const written = { ...headersOf(settings, claim, mail), text: mail.text, html: mail.html };
+        const until = AbortSignal.any([signal, deadline]);
+        const response = await transport.send({ ...written, signal: until }, claim.id);
         return { outcome: 'delivered', responseStatus: statusIn(response), responseBody: response };
       } catch (error) {
-        if (signal.aborted) throw error;
-        if (isRefusedLogin(error)) {
-          log.error(
-            { err: error },
-            'The mail server refuses the login in SMTP_URL; the mail is tried again.',
-          );
-          return failureOf(error);
-        }
-        const failure = failureOf(error);
-        const { error: reason, responseStatus: status } = failure;
-        log.warn({ delivery: claim.id, code: codeOf(error), status }, `A mail could not be sent: ${reason}`);
-        return failure;
+        if (signal.aborted || isLocalFault(error)) throw error;
+        return failureOf(error);
       }
     },
     close: () => transport.close(),
   };
 }
 
-const recipientSchema = mailMessageSchema.pick({ to: true, countedAs: true });
+/** An attempt is cut off then: the lease of its delivery is to last until its result is stored. */
+export const LONGEST_MAIL_MS = 25_000;
+
+const recipientSchema = queuedMailSchema.pick({ to: true, countedAs: true });
 
 /** Addresses are passed as objects, so that nodemailer parses no text for them. */
 function headersOf(settings: MailSenderOptions['settings'], claim: Claim, mail: MailMessage) {
@@ -76,27 +82,46 @@ function unencoded(text: string): string {
   return text.replaceAll('=?', '=\u2060?');
 }
 
-/** A 5xx answer is final, except for a refused login: an operator can correct SMTP_URL. */
 function failureOf(error: unknown): Extract<Outcome, { outcome: 'failed' }> {
   const { responseStatus, response } = smtpAnswer(error);
-  const final = responseStatus !== undefined && responseStatus >= 500 && !isRefusedLogin(error);
   return {
     outcome: 'failed',
-    error:
-      responseStatus === undefined
-        ? "The mail server can't be reached."
-        : `The mail server answered ${responseStatus}.`,
-    final,
+    error: reasonOf(error, responseStatus),
+    final: isUnknownRecipient(error),
     responseStatus,
     responseBody: response?.slice(0, MAX_RESPONSE_CHARS),
+    facts: {
+      code: codeOf(error),
+      ...(codeOf(error) === 'EAUTH' && { hint: 'The mail server refuses the login in SMTP_URL.' }),
+    },
   };
 }
 
 const MAX_RESPONSE_CHARS = 2048;
 
-function isRefusedLogin(error: unknown): boolean {
-  return codeOf(error) === 'EAUTH';
+function reasonOf(error: unknown, responseStatus: number | undefined): string {
+  if (responseStatus !== undefined) return `The mail server answered ${responseStatus}.`;
+  const isLate = codeOf(error) === 'EABORT';
+  return isLate ? `Not sent within ${LONGEST_MAIL_MS / 1_000} s.` : "The mail server can't be reached.";
 }
+
+/**
+ * Whether the answer to RCPT TO says that there is no such mailbox, which no later attempt changes. A 5xx about anything
+ * else ends: a sender, a login, a policy, a list of senders or a full mailbox can be put right.
+ */
+function isUnknownRecipient(error: unknown): boolean {
+  if (!(error instanceof Error && 'command' in error && error.command === 'RCPT TO')) return false;
+  const { responseStatus = 0, response = '' } = smtpAnswer(error);
+  // RFC 3463. Servers refuse senders and networks after RCPT TO, too, and then say so here.
+  const [, about] = /^\d{3}[ -]5\.(\d{1,3}\.\d{1,3})/.exec(response) ?? [];
+  return mailboxRefusals.has(responseStatus) && (about === undefined || mailboxProblems.has(about));
+}
+
+/** RFC 5321: no such mailbox, not a local one, not a name of a mailbox. Not 552, too much stored, nor 554, no reason. */
+const mailboxRefusals = new Set([550, 551, 553]);
+
+/** No such mailbox, no such domain, no address, moved, a domain that takes no mail (RFC 7505); mailbox disabled. */
+const mailboxProblems = new Set(['1.1', '1.2', '1.3', '1.6', '1.10', '2.1']);
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
@@ -119,10 +144,10 @@ function statusIn(response: string): number | undefined {
 export type MailSender = {
   /**
    * Sends one mail, unless its address wants none or has had enough for today. Throws only if `signal` is
-   * aborted or the database fails.
+   * aborted, or the database, this machine or its network fails.
    */
-  send(claim: Claim, stored: unknown, signal: AbortSignal): Promise<Outcome>;
+  send(claim: Claim, content: QueuedMailContent, signal: AbortSignal): Promise<Outcome>;
   close(): void;
 };
 
-export type MailSenderOptions = DeferredMailOptions & Pick<DeliveryOptions, 'log'>;
+export type MailSenderOptions = ComposeOptions & Pick<DeliveryOptions, 'log' | 'openMailSocket'>;

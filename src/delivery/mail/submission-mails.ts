@@ -7,12 +7,10 @@ import type { EmailDelivery, FormDefinition } from '../../domain/definition/defi
 import { translate } from '../../domain/definition/translate.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { uploadsIn } from '../../domain/fields/file.ts';
-import { FILE_LINK_MS, fileLink } from '../../domain/links/file-link.ts';
-import { fileSizeInWords } from '../../text/file-size.ts';
-import { dayInWords, inDigits, timeInWords } from '../../text/quantities.ts';
+import { FILE_LINK_MS, fileLink } from '../../domain/links.ts';
+import { dayInWords, fileSizeInWords, timeInWords } from '../../text/quantities.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
-import { chooseLanguage, fill } from '../../text/words/language.ts';
-import { chooseMailLanguage } from '../../text/words/mails/index.ts';
+import { chooseLanguage, fill } from '../../text/words.ts';
 import { type MailContext, type MailMessage, type MailRow, writeMail } from './message.ts';
 import { shortenRows } from './shorten.ts';
 
@@ -41,7 +39,7 @@ export function submissionMail(
     subject: safe(delivery.subject ?? fill(mail.newSubmission, { form: definition.name })),
     title: safe(definition.name),
     paragraphs: [
-      receivedInWords(context, submission, about),
+      receivedInWords(context, submission),
       ...(rows.length === 0 ? [mail.noAnswers] : []),
       ...(together ? [...origins.values()].slice(0, 1) : []),
       ...(shortened ? [howToReadWhole(context, submissionId, isOwner)] : []),
@@ -94,15 +92,8 @@ function safeWords(reader: Reader): (text: string) => string {
   return reader === 'unconfirmed' ? withBrokenLinks : (text) => text;
 }
 
-function receivedInWords(
-  { language }: MailContext,
-  { createdAt }: AnsweredForm,
-  { ofDay }: AboutSubmissionMail,
-): string {
-  const { mail, tag } = language;
-  const time = timeInWords(new Date(createdAt), tag);
-  if (ofDay === undefined) return fill(mail.received, { time });
-  return fill(mail.receivedNth, { time, n: inDigits(ofDay, tag) });
+function receivedInWords({ language: { mail, tag } }: MailContext, { createdAt }: AnsweredForm): string {
+  return fill(mail.received, { time: timeInWords(new Date(createdAt), tag) });
 }
 
 function filesInWords(
@@ -161,7 +152,7 @@ export function autoresponseMail(
   const { subject, message, to: fieldId } = delivery.autoresponse;
   const to = addressIn(answers, fieldId);
   if (to === undefined) return null;
-  const language = chooseMailLanguage(settings.locale);
+  const language = chooseLanguage(settings.locale);
   return writeMail(
     { ...context, language, senderName: name, to },
     {
@@ -171,6 +162,11 @@ export function autoresponseMail(
       footer: [fill(language.mail.whyAnswered, { form: name })],
     },
   );
+}
+
+/** Whom the mail to who answered goes to, by the stored body of a submission's event; undefined if there is none. */
+export function autoresponseAddress({ autoresponse }: EmailDelivery, body: string): string | undefined {
+  return autoresponse && addressIn(answeredVersion(body).data.answers, autoresponse.to);
 }
 
 /** What the stored body of a submission's event says, and the version that was answered. Throws for other events. */
@@ -206,8 +202,6 @@ export type Reader = 'owner' | 'unconfirmed' | 'named' | 'added' | 'operator';
 type AboutSubmissionMail = {
   delivery: EmailDelivery;
   reader: Reader;
-  /** Its number among the submissions of its day (UTC); undefined if that is not known. */
-  ofDay?: number | undefined;
   /** Milliseconds. */
   now: number;
 };

@@ -2,24 +2,25 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTransport, type SendMailOptions } from 'nodemailer';
 import type { Log } from '../../telemetry/log.ts';
-import type { DeliverySettings } from '../options.ts';
+import type { DeliveryOptions, DeliverySettings } from '../options.ts';
 
 /** Opens the transport of mails: to the SMTP server, or without one into files. */
-export function openMailTransport(settings: TransportSettings, log: Log): MailTransport {
+export function openMailTransport({ settings, log, openMailSocket }: TransportOptions): MailTransport {
   return settings.smtpUrl === undefined
     ? fileTransport(settings.mailDir, log)
-    : smtpTransport(settings.smtpUrl);
+    : smtpTransport(settings.smtpUrl, openMailSocket);
 }
 
-function smtpTransport(smtpUrl: string): MailTransport {
+function smtpTransport(smtpUrl: string, getSocket: DeliveryOptions['openMailSocket']): MailTransport {
   const transport = createTransport({
     url: smtpUrl,
     pool: true,
-    maxConnections: MAX_CONNECTIONS,
+    maxConnections: MAIL_CONNECTIONS,
     connectionTimeout: STEP_TIMEOUT_MS,
     greetingTimeout: STEP_TIMEOUT_MS,
     dnsTimeout: STEP_TIMEOUT_MS,
     socketTimeout: STEP_TIMEOUT_MS,
+    ...(getSocket && { getSocket }),
     ...noOutsideContent,
   });
   return {
@@ -47,9 +48,9 @@ function fileTransport(mailDir: string, log: Log): MailTransport {
 }
 
 /** What mail servers commonly allow from one address. */
-const MAX_CONNECTIONS = 5;
+export const MAIL_CONNECTIONS = 5;
 
-/** For each step of the SMTP dialogue; all of them together stay well below a claim's lease. */
+/** For each step of the SMTP dialogue. */
 const STEP_TIMEOUT_MS = 10_000;
 
 /** nodemailer must not load files or URLs that a text names. */
@@ -64,4 +65,6 @@ export type MailTransport = {
   close(): void;
 };
 
-type TransportSettings = Pick<DeliverySettings, 'smtpUrl' | 'mailDir'>;
+type TransportOptions = Pick<DeliveryOptions, 'log' | 'openMailSocket'> & {
+  settings: Pick<DeliverySettings, 'smtpUrl' | 'mailDir'>;
+};

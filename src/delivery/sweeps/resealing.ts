@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
 import type { DeliveryOptions } from '../options.ts';
 
@@ -16,7 +16,7 @@ export function createResealing({ database, secrets, log }: ResealingOptions): (
     const [table] = tables;
     if (table === undefined) return false;
     // The embedded database answers within the turn: without this, nothing else would run until the end.
-    await nextTurn();
+    await yieldToEventLoop();
     const group = await resealGroup(database, secrets, { table, after, limit: GROUP });
     resealed += group.resealed;
     unreadable += group.unreadable;

@@ -1,24 +1,29 @@
-import { uncalledEntry } from '../../domain/audit/entry.ts';
-import { DAY_MS } from '../../domain/durations.ts';
-import { sessionEvent } from '../../domain/events/session-event.ts';
-import { smallestIdAt } from '../../domain/ids.ts';
+import { systemEntry } from '../../domain/audit.ts';
+import { sessionEvent } from '../../domain/events/index.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { purgeDeliveries, readClock } from '../../store/deliveries/delivery-removal.ts';
 import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
 import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-removal.ts';
-import { listRetentions, removeUnactivatedForms } from '../../store/forms/forms.ts';
+import { removeUnactivatedForms } from '../../store/forms/forms.ts';
 import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
 import { purgeMailCounts } from '../../store/mail/mail.ts';
 import { purgeOwnerSessions } from '../../store/owners/owner-sessions.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
+import { removeDueFiles } from '../../store/removal/removals.ts';
 import {
-  removeSessionsBefore,
+  removeExpiredSessions,
   removeVisitorsSessions,
   takeExpiredSessions,
 } from '../../store/sessions/sessions.ts';
-import { type Announcement, removeSubmissionsBefore } from '../../store/submissions/submission-removal.ts';
+import {
+  type Announcement,
+  findExpiredSubmissions,
+  type RemovedOfForm,
+  removeFoundSubmissions,
+} from '../../store/submissions/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
 import { purgeDeletedWebhooks } from '../../store/webhooks/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
@@ -27,15 +32,16 @@ import { createResealing, type ResealingOptions } from './resealing.ts';
 
 /**
  * Makes what expires and removes rows in the background: `expireSessions` stores the events of sessions
- * that have ended, and each minute everything is removed that is older than it may be, in small batches
- * without long locks. After a change of the key, stored secrets are sealed anew. Any number of processes may do
- * so at once.
+ * that have ended, `removeFiles` removes the bytes of files whose rows are gone, and each minute everything is removed
+ * that is older than it may be, in small batches without long locks. After a change of the key, stored secrets are
+ * sealed anew. Any number of processes may do so at once.
  *
  * `onDeliveries` is called when there are deliveries to make.
  */
 export function createSweeps(options: SweepOptions & ResealingOptions, onDeliveries: () => void): Sweeps {
   const expiry = createWorkerLoop('expiry', () => expireSessions(options, onDeliveries), options);
   const removal = createWorkerLoop('removal', () => removeOld(options), options);
+  const fileRemoval = createWorkerLoop('file removal', () => removeFiles(options), options);
   const resealing = createWorkerLoop('resealing', createResealing(options), options);
   let timer: NodeJS.Timeout | undefined;
   return {
@@ -45,9 +51,10 @@ export function createSweeps(options: SweepOptions & ResealingOptions, onDeliver
       removal.wake();
     },
     expireSessions: expiry.wake,
+    removeFiles: fileRemoval.wake,
     async stop() {
       clearInterval(timer);
-      await Promise.all([expiry.stop(), removal.stop(), resealing.stop()]);
+      await Promise.all([expiry.stop(), removal.stop(), fileRemoval.stop(), resealing.stop()]);
     },
   };
 }
@@ -56,6 +63,9 @@ const REMOVAL_MS = 60_000;
 
 /** Rows of one transaction: some milliseconds of work. */
 const BATCH = 100;
+
+/** A second or a few, while much is too old. */
+const RETENTION_BATCHES = 10;
 
 /** How long after an upload a submission can still claim it. */
 const UNCLAIMED_SECONDS = 3600;
@@ -99,7 +109,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     visitors_sessions: await removeVisitorsSessions(database, BATCH),
     owner_sessions: await purgeOwnerSessions(database, BATCH),
     audit_entries: await removeEntriesBefore(database, auditBefore, BATCH),
-    uploads: await removeUploads(options, await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH)),
+    uploads: await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH),
   };
   for (const [kind, count] of Object.entries(counts)) metrics?.onRemoved(kind, count);
   const moreOfDeleted = await removeDeletedForms(options);
@@ -111,7 +121,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
 async function removeDrafts({ database, auditWriter, now }: SweepOptions): Promise<number> {
   const removed = await removeUnactivatedForms(database, BATCH);
   for (const { id, projectId } of removed)
-    auditWriter.note(uncalledEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
+    auditWriter.note(systemEntry({ projectId, at: now(), action: 'form.removed', formId: id }));
   return removed.length;
 }
 
@@ -119,70 +129,78 @@ async function removeDrafts({ database, auditWriter, now }: SweepOptions): Promi
 async function removeDeletedForms(options: SweepOptions): Promise<boolean> {
   let anyMore = false;
   for (const formId of await listDeletedForms(options.database, BATCH)) {
-    const { more, uploadIds } = await removeRowsOfForm(
-      options.database,
-      { formId, limit: BATCH },
-      announcementOf(options),
-    );
-    await removeUploads(options, uploadIds);
-    anyMore ||= more;
+    const wanted = { formId, limit: BATCH };
+    if (await removeRowsOfForm(options.database, wanted, announcementOf(options))) anyMore = true;
   }
   return anyMore;
 }
 
-/** Removes a batch of each form's submissions and sessions that are older than its retention time. */
+/**
+ * Removes the submissions and sessions that are older than their forms keep them, some batches before other kinds of rows
+ * have their turn. True if there may be more.
+ */
 async function enforceRetention(options: SweepOptions): Promise<boolean> {
   const { database, auditWriter, now, metrics } = options;
-  let more = false;
-  for (let cursor: string | undefined; ; ) {
-    const page = await listRetentions(database, { limit: BATCH, cursor });
-    for (const { id, projectId, retentionDays } of page.items) {
-      const before = now() - retentionDays * DAY_MS;
-      const about = { projectId, at: now(), formId: id };
-      const { removed, uploadIds } = await database.transaction(async (tx) => {
-        const range = { formId: id, beforeId: smallestIdAt('sub', before), limit: BATCH };
-        const old = await removeSubmissionsBefore(tx, range, announcementOf(options));
-        const count = old.removed;
-        if (count > 0)
-          await auditWriter.store(tx, uncalledEntry({ ...about, action: 'submission.removed', count }));
-        return old;
+  for (let batch = 0; batch < RETENTION_BATCHES; batch += 1) {
+    const old = await findExpiredSubmissions(database, BATCH);
+    if (old.ids.length > 0) {
+      const removed = await database.transaction(async (tx) => {
+        const forms = await removeFoundSubmissions(tx, old.ids, announcementOf(options));
+        const entries = forms.map((form) => removalEntry(form, 'submission.removed', now()));
+        if (entries.length > 0) await auditWriter.store(tx, ...entries);
+        return forms.reduce((sum, { count }) => sum + count, 0);
       });
-      await removeUploads(options, uploadIds);
-      const sessions = await removeSessionsBefore(database, id, new Date(before), BATCH);
-      if (sessions > 0)
-        auditWriter.note(uncalledEntry({ ...about, action: 'session.removed', count: sessions }));
       metrics?.onRemoved('submissions', removed);
-      metrics?.onRemoved('sessions', sessions);
-      more ||= removed === BATCH || sessions === BATCH;
     }
-    if (page.nextCursor === null) return more;
-    cursor = page.nextCursor;
+    const ofForms = await removeExpiredSessions(database, BATCH);
+    for (const form of ofForms) auditWriter.note(removalEntry(form, 'session.removed', now()));
+    const sessions = ofForms.reduce((sum, { count }) => sum + count, 0);
+    metrics?.onRemoved('sessions', sessions);
+    metrics?.onRetention(old.lateMs / 1000);
+    if (old.ids.length < BATCH && sessions < BATCH) return false;
   }
+  return true;
+}
+
+/** Removes a batch of the files whose rows are gone. True if there may be more. */
+export async function removeFiles({
+  database,
+  removeUpload,
+  log,
+  metrics,
+}: Pick<SweepOptions, 'database' | 'removeUpload' | 'log' | 'metrics'>): Promise<boolean> {
+  if (removeUpload === undefined) return false;
+  const { removed, failed, more } = await removeDueFiles(database, removeUpload, AT_ONCE);
+  metrics?.onRemoved('files', removed);
+  for (const { uploadId, error } of failed) {
+    log.warn({ err: error, upload: uploadId }, 'Could not remove the bytes of an upload; it is tried again.');
+  }
+  return more;
+}
+
+/** Calls of the upload store at once. */
+const AT_ONCE = 16;
+
+function removalEntry(
+  { formId, projectId, count }: RemovedOfForm,
+  action: 'submission.removed' | 'session.removed',
+  at: number,
+) {
+  return systemEntry({ projectId, at, formId, action, count });
 }
 
 function announcementOf({ settings, now }: SweepOptions): Announcement {
   return { at: now(), schedule: settings.schedule };
 }
 
-async function removeUploads({ removeUpload, log }: SweepOptions, ids: string[]): Promise<number> {
-  for (const id of ids) {
-    await removeUpload?.(id).catch((error: unknown) => {
-      log.error(
-        { err: error, upload: id },
-        'Could not remove the bytes of an upload; they stay in the upload store.',
-      );
-    });
-  }
-  return ids.length;
-}
-
 export type Sweeps = {
   start(): void;
   expireSessions: () => void;
+  removeFiles: () => void;
   stop(): Promise<void>;
 };
 
 export type SweepOptions = Pick<
   DeliveryOptions,
-  'database' | 'auditWriter' | 'settings' | 'now' | 'log' | 'removeUpload' | 'onEvents' | 'metrics'
+  'database' | 'auditWriter' | 'settings' | 'now' | 'removeUpload' | 'log' | 'onEvents' | 'metrics'
 >;

@@ -26,8 +26,8 @@ export function createCircuitBreaker(options: CircuitBreakerOptions, onDue: () =
         await resumeDeliveries(database, webhookId);
         onDue();
       } else {
-        const { share, openUntil } = change;
-        await postponeDeliveries(database, { webhookId, share, openUntil, totalSeconds });
+        const { tenant, openUntil } = change;
+        await postponeDeliveries(database, { webhookId, tenant, openUntil, totalSeconds });
       }
       if (waiting.get(webhookId) === change) waiting.delete(webhookId);
       return waiting.size > 0;

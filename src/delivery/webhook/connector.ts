@@ -1,48 +1,38 @@
-import { lookup, Resolver } from 'node:dns/promises';
+import { CONNREFUSED, lookup, Resolver, SERVFAIL, TIMEOUT } from 'node:dns/promises';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector } from 'undici';
-import { isPublicAddress } from '../../domain/addresses/public-address.ts';
+import { isPublicAddress } from '../../domain/addresses/ip-address.ts';
+import { hasCode } from '../../domain/errors/system-errors.ts';
 
 /**
- * Connects to public addresses only, judged by the address that is connected to: the host's name is
- * resolved once, every address of it is checked, and the socket goes to one of those.
+ * Connects to a host by addresses that were checked: the name is resolved once, and the socket goes to one of what was
+ * found. Unless `allowPrivate`, a name with any address that is not public is refused as a whole.
  *
- * A name with any address that is not public is refused as a whole. Fails with `NotPublicError`.
+ * With `admit` the first address is used alone, after `admit` has been asked about that very one: how a host is named
+ * changes nothing. What `admit` throws is the connection's error.
  */
-export function publicConnector(resolve: ResolveHost, timeoutMs: number): buildConnector.connector {
-  const connect = buildConnector({ lookup: publicLookup(resolve), timeout: timeoutMs });
-  return (options, callback) => {
-    // `lookup` is not called for IP addresses.
-    const host = withoutBrackets(options.hostname);
-    if (isIP(host) !== 0 && !isPublicAddress(host)) callback(new NotPublicError(), null);
-    else connect(options, callback);
-  };
-}
+export function connectorTo(options: ConnectorOptions): buildConnector.connector {
+  const { resolve, allowPrivate = false, admit, timeoutMs, openConnector = buildConnector } = options;
 
-/**
- * Connects to one address of a host, after `admit` has been asked about that very address: how a host is named
- * changes nothing. What `admit` throws is the connection's error. Other addresses than public ones are refused
- * as by `publicConnector`, unless `allowPrivate`.
- */
-export function admittingConnector(options: AdmittingOptions): buildConnector.connector {
-  const { resolve, allowPrivate, timeoutMs, admit } = options;
-  const connect = buildConnector({ timeout: timeoutMs });
-
-  async function admittedAddress(host: string): Promise<string> {
-    const addresses = isIP(host) !== 0 ? [host] : allowPrivate ? await lookUp(host) : await resolve(host);
-    const [address] = addresses;
-    if (address === undefined) throw new UnknownHostError();
+  async function addressesOf(host: string): Promise<string[]> {
+    const addresses = isIP(host) !== 0 ? [host] : await (allowPrivate ? lookUp : resolve)(host);
+    const [first] = addresses;
+    if (first === undefined) throw new UnknownHostError();
     if (!allowPrivate && !addresses.every(isPublicAddress)) throw new NotPublicError();
-    await admit(address);
-    return address;
+    await admit?.(first);
+    return admit === undefined ? addresses : [first];
   }
 
+  const connect = openConnector({ lookup: lookupBy(addressesOf), timeout: timeoutMs });
   return (target, callback) => {
-    // TLS still checks the host's name: undici takes it from `target.host`.
-    admittedAddress(withoutBrackets(target.hostname)).then(
-      (hostname) => connect({ ...target, hostname }, callback),
-      (error: Error) => callback(error, null),
-    );
+    const host = withoutBrackets(target.hostname);
+    // The socket looks names up, not addresses.
+    if (isIP(host) === 0) connect(target, callback);
+    else
+      addressesOf(host).then(
+        () => connect(target, callback),
+        (error: Error) => callback(error, null),
+      );
   };
 }
 
@@ -60,12 +50,20 @@ export function systemResolver(): ResolveHost {
   return resolveWith(new Resolver({ timeout: 2_000, tries: 2 }));
 }
 
-/** Asks for the addresses of both families; one of them is enough. */
+/** Asks for the addresses of both families; one of them is enough. Throws if no name server has answered. */
 export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): ResolveHost {
   return async (host) => {
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const unanswered = answers.find((answer) => answer.status === 'rejected' && isUnanswered(answer.reason));
+    if (addresses.length === 0 && unanswered !== undefined) throw new NoNameServerError();
+    return addresses;
   };
+}
+
+/** What name servers say of a name that has no address, or none of this family, is an answer. */
+function isUnanswered(error: unknown): boolean {
+  return hasCode(error, TIMEOUT, CONNREFUSED, SERVFAIL);
 }
 
 /** The host's address is one that a webhook may not go to. Does not name the address. */
@@ -74,22 +72,23 @@ class NotPublicError extends Error {
   readonly code = 'NOT_PUBLIC';
 }
 
+/** No name server has answered. The code is that of `getaddrinfo`: c-ares' own would read as the receiver's refusal. */
+class NoNameServerError extends Error {
+  override name = 'NoNameServerError';
+  readonly code = 'EAI_AGAIN';
+}
+
 /** The host's name has no address. */
 class UnknownHostError extends Error {
   override name = 'UnknownHostError';
   readonly code = 'ENOTFOUND';
 }
 
-function publicLookup(resolve: ResolveHost): LookupFunction {
+function lookupBy(addressesOf: (host: string) => Promise<string[]>): LookupFunction {
   return (host, options, callback) => {
-    const found = async () => {
-      const addresses = await resolve(host);
-      if (addresses.length === 0) throw new UnknownHostError();
-      if (!addresses.every(isPublicAddress)) throw new NotPublicError();
-      return addresses.map((address) => ({ address, family: isIP(address) }));
-    };
-    found().then(
-      (all) => {
+    addressesOf(host).then(
+      (addresses) => {
+        const all = addresses.map((address) => ({ address, family: isIP(address) }));
         const [first] = all;
         if (options.all === true) callback(null, all);
         else callback(null, first?.address ?? '', first?.family);
@@ -102,10 +101,13 @@ function publicLookup(resolve: ResolveHost): LookupFunction {
 /** The addresses of a host, of both families; none if there is no such host. */
 export type ResolveHost = (host: string) => Promise<string[]>;
 
-type AdmittingOptions = {
+type ConnectorOptions = {
   resolve: ResolveHost;
-  allowPrivate: boolean;
+  /** Whether other addresses than public ones may be connected to; absent: no. */
+  allowPrivate?: boolean;
+  /** Throws if no connection may be made to the address now; absent: any may. */
+  admit?: (address: string) => Promise<void>;
   timeoutMs: number;
-  /** Throws if no connection may be made to the address now. */
-  admit: (address: string) => Promise<void>;
+  /** How a checked address is connected to; absent: as undici does. */
+  openConnector?: typeof buildConnector | undefined;
 };

@@ -12,7 +12,7 @@ export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
-): Promise<Answer> {
+): Promise<ReceiverAnswer> {
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {
     const reader = new AnswerReader(resolve, reject);
@@ -39,16 +39,16 @@ export class NoAnswerError extends Error {
 class AnswerReader implements Dispatcher.DispatchHandler {
   /** Called once, when the outcome is known. */
   onEnd: () => void = () => undefined;
-  readonly #resolve: (answer: Answer) => void;
+  readonly #resolve: (answer: ReceiverAnswer) => void;
   readonly #reject: (error: unknown) => void;
   readonly #chunks: Buffer[] = [];
   #length = 0;
-  #head: Pick<Answer, 'status' | 'retryAfter'> | undefined;
+  #head: Pick<ReceiverAnswer, 'status' | 'retryAfter'> | undefined;
   #bodyTimer: NodeJS.Timeout | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #isEnded = false;
 
-  constructor(resolve: (answer: Answer) => void, reject: (error: unknown) => void) {
+  constructor(resolve: (answer: ReceiverAnswer) => void, reject: (error: unknown) => void) {
     this.#resolve = resolve;
     this.#reject = reject;
   }
@@ -108,7 +108,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
 const KEPT_BYTES = 2048;
 
 /** The status alone decides the outcome; the body is only shown in the log of deliveries. */
-const READ_MS = 1000;
+export const READ_MS = 1000;
 
 /** What undici closes a connection with whose answer is not read to its end; nobody sees it. */
 class NotReadError extends Error {
@@ -116,4 +116,4 @@ class NotReadError extends Error {
 }
 
 /** `retryAfter` is the header of that name; `body` holds no NUL, which PostgreSQL does not take. */
-export type Answer = { status: number; retryAfter?: string; body: string };
+export type ReceiverAnswer = { status: number; retryAfter?: string; body: string };

@@ -1,22 +1,51 @@
-import { checkWebhookUrl } from '../../domain/addresses/public-address.ts';
+import { Agent } from 'undici';
+import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { effectsOf } from '../../domain/events/index.ts';
+import { DatabaseUnavailable, isLocalFault } from '../../store/database/faults.ts';
 import type { Claim, ClaimedWebhook, WebhookContent } from '../../store/deliveries/claim.ts';
 import { countCall } from '../../store/rate-limits.ts';
 import { secretsAt } from '../../store/webhooks/webhook-secrets.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
-import { openWebhookClient, type WebhookTarget } from './client.ts';
+import { connectorTo, systemResolver } from './connector.ts';
+import { exchange, NoAnswerError, READ_MS, type ReceiverAnswer } from './exchange.ts';
 
-/** Opens what sends webhooks: signed, and only where and as often as is still allowed. */
+/**
+ * Opens what sends webhooks: signed, and only where and as often as is still allowed. It follows no redirects, and keeps
+ * connections open for a few seconds; `close` ends them.
+ *
+ * Calls for forms made without a key are limited by the address that they go to, over all such forms, so that
+ * those can't be used to flood it. Each has a connection of its own, so that each is counted.
+ */
 export function createWebhookSender(options: WebhookSenderOptions): WebhookSender {
-  const { database, secrets, settings, now } = options;
-  const client = openWebhookClient({
-    ...options,
-    countCall: (key, seconds) => countCall(database, key, seconds),
+  const {
+    database,
+    secrets,
+    settings,
+    now,
+    resolveHost: resolve = systemResolver(),
+    openConnector,
+  } = options;
+  const connecting = {
+    resolve,
+    allowPrivate: settings.allowPrivate,
+    timeoutMs: TIMEOUT_MS,
+    openConnector,
+  };
+  const shared = { headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS, pipelining: 1 };
+  const agent = new Agent({
+    ...shared,
+    connect: connectorTo(connecting),
+    keepAliveTimeout: KEEP_ALIVE_MS,
   });
+  async function admit(address: string): Promise<void> {
+    const { hits, endsInMs } = await countCall(database, `webhook:${address}`, 60);
+    if (hits > KEYLESS_CALLS_A_MINUTE) throw new TooManyCalls(endsInMs);
+  }
+  const keylessAgent = new Agent({ ...shared, connect: connectorTo({ ...connecting, admit }) });
   const openSecret = cached((sealed) => secrets.open(sealed));
   const targetOf = cached((url) => allowedTarget(url, settings));
 
@@ -51,18 +80,103 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       if (target === null) return { outcome: 'dropped', error: 'The URL may not be called.' };
       const { keyless } = webhook;
       const body = sentBody(stored);
-      return client.post({ target, headers: headersOf(content, webhook, body), body, keyless }, signal);
+      const headers = headersOf(content, webhook, body);
+      const request = { ...target, method: 'POST', headers, body, reset: keyless } as const;
+      return post(keyless ? keylessAgent : agent, request, signal);
     },
-    close: () => client.close(),
+    async close() {
+      await Promise.all([agent.destroy(), keylessAgent.destroy()]);
+    },
   };
 }
 
+/** To one address, over all forms made without a key. */
+const KEYLESS_CALLS_A_MINUTE = 60;
+
+/** Success is a 2xx within this. */
+const TIMEOUT_MS = 10_000;
+
+export const LONGEST_CALL_MS = TIMEOUT_MS + READ_MS;
+
+/** Saves a handshake for each delivery of a busy form, and soon frees the receiver's connection. */
+const KEEP_ALIVE_MS = 4_000;
+
 /** Where a URL leads; null if it may not be called: the settings can have changed since it was registered. */
-function allowedTarget(url: string, settings: { allowPrivate: boolean }): WebhookTarget | null {
+function allowedTarget(url: string, settings: { allowPrivate: boolean }): Target | null {
   if (checkWebhookUrl(url, settings) !== undefined) return null;
   const { origin, pathname, search } = new URL(url);
   return { origin, path: `${pathname}${search}` };
 }
+
+async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal): Promise<Outcome> {
+  try {
+    return outcomeOf(await exchange(agent, request, { timeoutMs: TIMEOUT_MS, signal }));
+  } catch (error) {
+    if (signal.aborted || error instanceof DatabaseUnavailable || isLocalFault(error)) throw error;
+    if (error instanceof TooManyCalls) {
+      return { outcome: 'waits', error: 'Waits: too many calls to this address.', waitMs: error.waitMs };
+    }
+    return {
+      outcome: 'failed',
+      error: error instanceof NoAnswerError ? 'No answer within 10 s.' : describeConnectionError(error),
+      facts: { code: codeOf(error) },
+    };
+  }
+}
+
+function outcomeOf({ status, retryAfter, body }: ReceiverAnswer): Outcome {
+  const answer = { responseStatus: status, responseBody: body };
+  if (status >= 200 && status < 300) return { outcome: 'delivered', ...answer };
+  if (status === 410)
+    return { outcome: 'failed', error: 'Answered 410 Gone.', final: true, gone: true, ...answer };
+  const hint = status >= 300 && status < 400 ? '; redirects are not followed' : '';
+  return { outcome: 'failed', error: `Answered ${status}${hint}.`, retryAfter, ...answer };
+}
+
+/** The address has been called as often as it may be for now. */
+class TooManyCalls extends Error {
+  readonly waitMs: number;
+
+  constructor(waitMs: number) {
+    super('Too many calls to this address');
+    this.waitMs = waitMs;
+  }
+}
+
+/**
+ * Why a connection failed, in words for the log of deliveries. Built from the error's code alone: its
+ * message can contain addresses of the network the service runs in.
+ */
+export function describeConnectionError(error: unknown): string {
+  const code = codeOf(error);
+  return (
+    (code === undefined ? undefined : connectionErrors.get(code)) ??
+    `The connection failed${code === undefined ? '' : ` (${code})`}.`
+  );
+}
+
+/** The code of an error, or of the first error that it aggregates. */
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
+  return 'code' in error && typeof error.code === 'string' ? error.code : codeOf(error.cause);
+}
+
+const connectionErrors = new Map([
+  ['NOT_PUBLIC', 'The host has no public address.'],
+  ['ENOTFOUND', 'The host name is not known.'],
+  ['ECONNREFUSED', 'The connection was refused.'],
+  ['ECONNRESET', 'The connection was reset.'],
+  ['UND_ERR_SOCKET', 'The connection was closed before an answer came.'],
+  ['UND_ERR_CONNECT_TIMEOUT', 'No connection within 10 s.'],
+  ['UND_ERR_HEADERS_TIMEOUT', 'No answer within 10 s.'],
+  ['UND_ERR_BODY_TIMEOUT', 'No answer within 10 s.'],
+  ['UND_ERR_HEADERS_OVERFLOW', 'The headers of the answer are too large.'],
+  ['ETIMEDOUT', 'No connection within 10 s.'],
+  ['CERT_HAS_EXPIRED', 'The TLS certificate has expired.'],
+  ['DEPTH_ZERO_SELF_SIGNED_CERT', 'The TLS certificate is self-signed.'],
+  ['ERR_TLS_CERT_ALTNAME_INVALID', 'The TLS certificate is for another host.'],
+]);
 
 /** Makes something of a text, and keeps a bounded number of what was made. */
 function cached<Made>(make: (text: string) => Made): (text: string) => Made {
@@ -82,14 +196,19 @@ const MAX_CACHED = 10_000;
 
 export type WebhookSender = {
   /**
-   * Posts one delivery, signed at this moment. Throws only if `signal` is aborted or the database fails;
-   * whatever the receiver does is an outcome.
+   * Posts one delivery, signed at this moment. Throws only if `signal` is aborted, or the database, this machine or
+   * its network fails; whatever the receiver does is an outcome.
    */
   send(claim: Claim, content: WebhookContent, signal: AbortSignal): Promise<Outcome>;
   close(): Promise<void>;
 };
 
+/** A URL in two parts. */
+type Target = { origin: string; path: string };
+
+type WebhookRequest = Parameters<typeof exchange>[1];
+
 export type WebhookSenderOptions = Pick<
   DeliveryOptions,
-  'database' | 'secrets' | 'settings' | 'now' | 'resolveHost'
+  'database' | 'secrets' | 'settings' | 'now' | 'resolveHost' | 'openConnector'
 >;

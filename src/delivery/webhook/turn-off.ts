@@ -1,36 +1,57 @@
-import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
+import { type NewEntry, systemEntry } from '../../domain/audit.ts';
 import { newId } from '../../domain/ids.ts';
-import type { Database } from '../../store/database/database.ts';
+import type { Transaction } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
-import { findAnyForm } from '../../store/forms/forms.ts';
-import { findVersion } from '../../store/forms/versions.ts';
 import { listOwners } from '../../store/owners/owners.ts';
 import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks/webhooks.ts';
-import { fill } from '../../text/words/language.ts';
-import { chooseMailLanguage } from '../../text/words/mails/index.ts';
-import { type MailContext, type MailMessage, writeMail } from '../mail/message.ts';
+import type { QueuedMail } from '../mail/compose.ts';
 import type { DeliveryOptions } from '../options.ts';
+import { createWorkerLoop } from '../worker/worker-loop.ts';
 
 /**
- * Turns a webhook off and stores the reason. If it has failed for days, the owners of the forms it serves
- * are mailed. Never throws: a failure is logged.
+ * Makes what turns webhooks off in the background, one after the other, until it succeeds: a process that dies
+ * before leaves it to the next failure.
  */
-export async function turnOff(options: TurnOffOptions, id: string, cause: TurnOffCause): Promise<void> {
+export function createTurnOffs(options: TurnOffOptions): TurnOffs {
+  const waiting = new Map<string, TurnOffCause>();
+  const loop = createWorkerLoop(
+    'turn off',
+    async () => {
+      const [next] = waiting;
+      if (next === undefined) return false;
+      const [id, cause] = next;
+      await turnOff(options, id, cause);
+      waiting.delete(id);
+      return waiting.size > 0;
+    },
+    options,
+  );
+  return {
+    add(id, cause) {
+      waiting.set(id, cause);
+      loop.wake();
+    },
+    stop: () => loop.stop(),
+  };
+}
+
+/**
+ * Turns a webhook off and stores the reason. If it has failed for days, mails to the owners of the forms it serves are
+ * queued with that.
+ */
+async function turnOff(options: TurnOffOptions, id: string, cause: TurnOffCause): Promise<void> {
   const { database, auditWriter, now, log, metrics } = options;
   const reason = reasons[cause];
-  try {
-    const webhook = await database.transaction(async (tx) => {
-      const off = await turnOffWebhook(tx, { id, reason });
-      if (off !== null) await auditWriter.store(tx, entryOf(off, cause, now()));
-      return off;
-    });
-    if (webhook === null) return;
-    metrics?.onTurnedOff(cause);
-    log.warn({ webhook: id, reason }, 'Turned a webhook off.');
-    if (cause === 'too_long') await mailOwners(options, webhook);
-  } catch (error) {
-    log.error({ err: error, webhook: id }, 'Could not turn a webhook off; its deliveries go on.');
-  }
+  const webhook = await database.transaction(async (tx) => {
+    const off = await turnOffWebhook(tx, { id, reason });
+    if (off === null) return null;
+    if (cause === 'too_long') await mailOwners(options, tx, off);
+    await auditWriter.store(tx, entryOf(off, cause, now()));
+    return off;
+  });
+  if (webhook === null) return;
+  metrics?.onTurnedOff(cause);
+  log.warn({ webhook: id, reason }, 'Turned a webhook off.');
 }
 
 const reasons: Record<TurnOffCause, string> = {
@@ -41,62 +62,41 @@ const reasons: Record<TurnOffCause, string> = {
 
 function entryOf({ id, projectId, formId }: TurnedOffWebhook, detail: TurnOffCause, at: number): NewEntry {
   const about = { resource: id, ...(formId !== null && { formId }), detail };
-  return uncalledEntry({ projectId, at, action: 'webhook.turned_off', ...about });
+  return systemEntry({ projectId, at, action: 'webhook.turned_off', ...about });
 }
 
 /** A project can have thousands of forms, but few people own them. */
 const MAX_OWNERS = 20;
 
-async function mailOwners(options: TurnOffOptions, webhook: TurnedOffWebhook): Promise<void> {
-  const { database, secretKey, settings, now } = options;
+async function mailOwners(
+  { now }: TurnOffOptions,
+  tx: Transaction,
+  webhook: TurnedOffWebhook,
+): Promise<void> {
   const { projectId } = webhook;
-  const owners = await listOwners(database, { projectId, formId: webhook.formId, limit: MAX_OWNERS });
-  const mails = owners.map(async ({ formId, formName, address: to }) => {
-    const language = chooseMailLanguage(await localeOf(database, formId));
-    const context = {
-      secretKey,
-      baseUrl: settings.baseUrl,
-      formId,
-      to,
-      language,
-      senderName: formName,
-    };
-    return {
-      id: newId('dlv', now()),
-      eventId: null,
-      projectId,
-      formId,
-      keyless: false,
-      kind: 'webhook_off',
-      receiver: to.toLowerCase(),
-      mail: webhookOffMail(context, webhook),
-      delaySeconds: 0,
-    };
-  });
-  await queueMails(database, await Promise.all(mails));
-}
-
-async function localeOf(database: Database, formId: string): Promise<string | undefined> {
-  const form = await findAnyForm(database, formId);
-  const version = await findVersion(database, form?.currentVersionId ?? '');
-  return version?.definition.settings.locale;
-}
-
-/** Of the webhook's URL only the host is named: the rest can be secret. */
-function webhookOffMail(context: MailContext, webhook: TurnedOffWebhook): MailMessage {
-  const { mail } = context.language;
+  const owners = await listOwners(tx, { projectId, formId: webhook.formId, limit: MAX_OWNERS });
+  // Of the webhook's URL only the host is named: the rest can be secret.
   const { host } = new URL(webhook.url);
-  return writeMail(context, {
-    subject: `${mail.webhookTitle}: ${host}`,
-    title: mail.webhookTitle,
-    paragraphs: [fill(mail.webhookText, { host, id: webhook.id }), mail.webhookMore],
-    footer: [mail.whyWebhook],
-  });
+  const mails = owners.map(({ formId, address: to }) => ({
+    id: newId('dlv', now()),
+    eventId: null,
+    projectId,
+    formId,
+    keyless: false,
+    kind: 'webhook_off',
+    receiver: to.toLowerCase(),
+    mail: { to, eventId: null, webhook: { id: webhook.id, host } } satisfies QueuedMail,
+    delaySeconds: 0,
+  }));
+  await queueMails(tx, mails);
 }
 
-export type TurnOffCause = 'gone' | 'too_long' | 'never_worked';
+export type TurnOffs = {
+  add(id: string, cause: TurnOffCause): void;
+  /** Waits for the one under way. */
+  stop(): Promise<void>;
+};
 
-export type TurnOffOptions = Pick<
-  DeliveryOptions,
-  'database' | 'auditWriter' | 'secretKey' | 'settings' | 'now' | 'log' | 'metrics'
->;
+type TurnOffCause = 'gone' | 'too_long' | 'never_worked';
+
+type TurnOffOptions = Pick<DeliveryOptions, 'database' | 'auditWriter' | 'now' | 'log' | 'metrics'>;

@@ -1,8 +1,10 @@
 import { longestTotal, nextAttempt } from '../../domain/delivery/retry.ts';
-import { newId } from '../../domain/ids.ts';
-import { DatabaseUnavailable } from '../../store/database/faults.ts';
-import type { Claim, WebhookContent } from '../../store/deliveries/claim.ts';
+import { instantOf, newId } from '../../domain/ids.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
+import { DatabaseUnavailable, isLocalFault, transientFault } from '../../store/database/faults.ts';
+import type { Claim, QueuedMailContent, WebhookContent } from '../../store/deliveries/claim.ts';
 import type { DeliveryResult } from '../../store/deliveries/delivery-results.ts';
+import { throttledWarning, type Warn } from '../../telemetry/log.ts';
 import type { AttemptOutcome } from '../../telemetry/metrics.ts';
 import { runWith } from '../../telemetry/trace-context.ts';
 import type { Span, Tracing } from '../../telemetry/tracing.ts';
@@ -17,13 +19,16 @@ import type { DeliveryOptions } from '../options.ts';
 export function createAttempts(
   options: AttemptOptions,
 ): (claim: Claim, signal: AbortSignal) => Promise<Attempted> {
-  const { now, log, webhooks, mails, tracing } = options;
+  const { now, webhooks, mails, tracing } = options;
+  const logUndelivered = createUndeliveredLog(options);
 
-  function record({ kind, content: { channel } }: Claim, result: Result, span: Span | undefined): void {
+  function record(claim: Claim, result: Result, span: Span | undefined, facts?: LoggedFacts): void {
     if (span !== undefined) endSpan(span, result);
-    const { attempt } = result;
-    const seconds = attempt && attempt.durationMs / 1000;
-    options.metrics?.onAttempt({ channel, kind, outcome: outcomeOf(result), seconds });
+    const outcome = outcomeOf(result);
+    const { channel } = claim.content;
+    const seconds = result.attempt && result.attempt.durationMs / 1000;
+    options.metrics?.onAttempt({ channel, kind: claim.kind, outcome, seconds });
+    if (outcome !== 'delivered') logUndelivered(claim, result, facts);
   }
 
   return async (claim, signal) => {
@@ -36,24 +41,60 @@ export function createAttempts(
       const outcome = await runWith(span?.traceparent, () =>
         content.channel === 'webhook'
           ? webhooks.send(claim, content, signal)
-          : mails.send(claim, content.mail, signal),
+          : mails.send(claim, content, signal),
       );
       const result = resultOf(options, claim, outcome, { startedAt, durationMs: now() - startedAt });
-      record(claim, result, span);
+      record(claim, result, span, outcome.outcome === 'failed' ? outcome.facts : undefined);
       return { result: { ...claimed, ...result }, gone: isGone(outcome) };
     } catch (error) {
       if (signal.aborted) span?.end();
       if (signal.aborted) return { result: { ...claimed, status: 'pending', delayMs: 0 }, gone: false };
-      log.error(
-        { err: error, delivery: claim.id },
-        'Could not attempt a delivery; it goes on by its schedule.',
-      );
       const result = afterFault(options, claim, error);
-      record(claim, result, span);
+      record(claim, result, span, { err: error });
       return { result: { ...claimed, ...result }, gone: false };
     }
   };
 }
+
+/**
+ * Makes what logs an attempt that was not delivered: one line, without addresses and URLs. Anybody can let webhooks and
+ * mails fail, so that of each kind of failure only some lines are logged, and those left out counted.
+ */
+function createUndeliveredLog({
+  log,
+  now,
+}: AttemptOptions): (claim: Claim, result: Result, facts?: LoggedFacts) => void {
+  const byKind = new Map<string, Warn>();
+  return ({ id, content: { channel }, receiver, kind, formId, step }, result, facts) => {
+    const { error: reason, delayMs, attempt } = result;
+    const outcome = outcomeOf(result);
+    // The mail server is the operator's own; receivers and limits are not.
+    const expected = channel === 'mail' && attempt !== undefined ? 'warn' : 'info';
+    const level = facts?.err === undefined ? expected : 'error';
+    const key = `${channel} ${outcome} ${level}`;
+    const write = byKind.get(key) ?? throttledWarning(log, now, SAMPLED_MS, SAMPLED_LINES);
+    byKind.set(key, write);
+    const about = {
+      delivery: id,
+      kind,
+      form: formId,
+      ...(channel === 'webhook' && { webhook: receiver }),
+      step,
+    };
+    const status = attempt?.responseStatus;
+    write(
+      { ...about, outcome, reason, status, nextInMs: delayMs, ...facts },
+      `${undelivered[channel]}: ${reason}`,
+      level,
+    );
+  };
+}
+
+const undelivered = { webhook: 'A webhook could not be delivered', mail: 'A mail could not be sent' };
+
+/** Of each channel, outcome and level. */
+const SAMPLED_LINES = 100;
+const SAMPLED_MS = 60_000;
 
 /** The attempt in the trace of the request that caused the delivery, if that is recorded. */
 function startSpan(tracing: Tracing, claim: Claim): Span | undefined {
@@ -90,16 +131,29 @@ function outcomeOf({ status, attempt }: Result): AttemptOutcome {
   return attempt === undefined ? 'postponed' : 'retried';
 }
 
-/** A failure of our own takes a step of the schedule, so that it ends though it may come each time. */
+/**
+ * A failure of our own that will pass takes no step of the schedule: the delivery waits for a quarter of its age. Any
+ * other one takes a step, so that it ends though it may come each time. So does what has not passed after a day: the
+ * name servers of one receiver can fail as ours do.
+ */
 function afterFault(options: AttemptOptions, claim: Claim, error: unknown): Result {
   const waits = { status: 'pending', error: 'Waits: the service could not try it.' } as const;
-  if (error instanceof DatabaseUnavailable) return { ...waits, delayMs: DATABASE_AWAY_MS };
+  const ageMs = options.now() - instantOf(claim.id);
+  if (error instanceof DatabaseUnavailable || (isPassing(error) && ageMs < DAY_MS)) {
+    const delayMs = Math.min(Math.max(ageMs / 4, LEAST_PAUSE_MS), LONGEST_PAUSE_MS);
+    return { ...waits, delayMs: delayMs * (1 + options.random()) };
+  }
   const delayMs = delayAfter(options, claim);
   if (delayMs === null) return { status: 'failed', error: 'The service could not try it.' };
   return { ...waits, delayMs, advances: true };
 }
 
-const DATABASE_AWAY_MS = 30_000;
+function isPassing(error: unknown): boolean {
+  return transientFault(error) !== undefined || isLocalFault(error);
+}
+
+const LEAST_PAUSE_MS = 5_000;
+const LONGEST_PAUSE_MS = 5 * 60_000;
 
 function resultOf(options: AttemptOptions, claim: Claim, outcome: Outcome, timing: Timing): Result {
   if (outcome.outcome === 'waits')
@@ -159,12 +213,12 @@ export type AttemptOptions = Pick<
   'settings' | 'now' | 'random' | 'log' | 'metrics' | 'tracing'
 > & {
   webhooks: { send(claim: Claim, content: WebhookContent, signal: AbortSignal): Promise<Outcome> };
-  mails: { send(claim: Claim, mail: unknown, signal: AbortSignal): Promise<Outcome> };
+  mails: { send(claim: Claim, content: QueuedMailContent, signal: AbortSignal): Promise<Outcome> };
 };
 
 /** What came of an attempt. */
 export type Outcome =
-  | ({ outcome: 'delivered' } & Answer)
+  | ({ outcome: 'delivered' } & AnswerFacts)
   | ({
       outcome: 'failed';
       /** Why, in words for the owner of the webhook. Never contains a private address. */
@@ -175,14 +229,18 @@ export type Outcome =
       gone?: boolean;
       /** The `Retry-After` header of the answer. */
       retryAfter?: string | undefined;
-    } & Answer)
+      facts?: LoggedFacts;
+    } & AnswerFacts)
   /** Nothing was attempted: a limit is reached. */
   | { outcome: 'waits'; error: string; waitMs: number }
   /** Nothing was attempted and nothing will be. */
   | { outcome: 'dropped'; error: string };
 
+/** What the log says of an attempt beside its result: the cause and what the operator can do. */
+type LoggedFacts = { err?: unknown; code?: unknown; hint?: string };
+
 /** What the receiver answered: an HTTP or SMTP status, and the beginning of its text. */
-type Answer = { responseStatus?: number | undefined; responseBody?: string | undefined };
+type AnswerFacts = { responseStatus?: number | undefined; responseBody?: string | undefined };
 
 type Result = Omit<DeliveryResult, 'id' | 'lease'>;
 type Timing = { startedAt: number; durationMs: number };

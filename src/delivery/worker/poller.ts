@@ -10,7 +10,7 @@ import { createWorkerLoop } from './worker-loop.ts';
  * costs one cheap query a second.
  */
 export function createPoller(options: PollerOptions): Poller {
-  const { database, now, onEvents, onDeliveries, onSessions } = options;
+  const { database, now, onEvents, onDeliveries, onSessions, onRemovals } = options;
   const events = createWatermark(now);
   const deliveries = createWatermark(now);
   const leases = createWatermark(now);
@@ -33,6 +33,7 @@ export function createPoller(options: PollerOptions): Poller {
       if (found.dueAt !== null || found.abandoned) onDeliveries();
       deliveries.advance((found.dueAt ?? found.at).getTime());
       if (found.sessions) onSessions();
+      if (found.removals) onRemovals();
       return found.abandoned;
     },
     options,
@@ -79,4 +80,6 @@ export type PollerOptions = Pick<DeliveryOptions, 'database' | 'now' | 'log' | '
   onDeliveries: () => void;
   /** Sessions have ended and no event says so yet. */
   onSessions: () => void;
+  /** Something is still to be removed of what is gone. */
+  onRemovals: () => void;
 };

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../store/database/database.ts';
 import { isDataError } from '../../store/database/faults.ts';
+import { LONGEST_STATEMENT_MS, splitBatch } from '../../store/database/retry.ts';
 import {
   type DeliveryResult,
   type HealthChange,
@@ -32,7 +33,7 @@ export function createSettler(options: SettlerOptions): (result: DeliveryResult)
         batch.map(({ result }) => result),
       );
       for (const { done } of batch) done();
-      if (changes.length > 0) await onChanges(changes);
+      if (changes.length > 0) onChanges(changes);
     }
     writing = false;
   };
@@ -48,28 +49,26 @@ export function createSettler(options: SettlerOptions): (result: DeliveryResult)
 
 const BATCH = 500;
 
-/** With the pauses, and the database's own time-outs, about half a lease. */
-const TRIES = 3;
+/** The last try to store a batch begins within this. */
+const TRIES_MS = 5_000;
 const PAUSE_MS = 1_000;
 
-/** A batch that fails for its data is split until the failing result is by itself. */
-async function settle(options: SettlerOptions, results: DeliveryResult[]): Promise<HealthChange[]> {
-  try {
-    return await store(options, results);
-  } catch (error) {
-    const [result] = results;
-    if (result === undefined || results.length > 1) {
-      const middle = Math.ceil(results.length / 2);
-      const first = await settle(options, results.slice(0, middle));
-      return [...first, ...(await settle(options, results.slice(middle)))];
-    }
-    const { attempt } = result;
-    if (attempt?.responseBody !== undefined) {
-      return settle(options, [{ ...result, attempt: { ...attempt, responseBody: undefined } }]);
-    }
-    options.log.error({ err: error, delivery: result.id }, 'Could not store the result of a delivery.');
-    return [];
-  }
+export const LONGEST_SETTLING_MS = TRIES_MS + LONGEST_STATEMENT_MS;
+
+/** A result that the database refuses is stored without what its receiver said, if at all. */
+function settle(options: SettlerOptions, results: DeliveryResult[]): Promise<HealthChange[]> {
+  return splitBatch(
+    results,
+    (part) => store(options, part),
+    (result, error) => {
+      const { attempt } = result;
+      if (attempt?.responseBody !== undefined) {
+        return settle(options, [{ ...result, attempt: { ...attempt, responseBody: undefined } }]);
+      }
+      options.log.error({ err: error, delivery: result.id }, 'Could not store the result of a delivery.');
+      return [];
+    },
+  );
 }
 
 /** Throws if the database refuses the data; else tries again for a while, and then gives up. */
@@ -77,12 +76,12 @@ async function store(
   { database, signal, log }: SettlerOptions,
   results: DeliveryResult[],
 ): Promise<HealthChange[]> {
-  for (let tries = 1; ; tries += 1) {
+  for (const giveUpAt = performance.now() + TRIES_MS; ; ) {
     try {
       return await settleDeliveries(database, results);
     } catch (error) {
       if (isDataError(error)) throw error;
-      if (tries === TRIES || signal.aborted) {
+      if (performance.now() + PAUSE_MS > giveUpAt || signal.aborted) {
         log.error(
           { err: error, count: results.length },
           'Could not store the results of deliveries; they are made again when their leases end.',
@@ -102,6 +101,6 @@ type SettlerOptions = {
   signal: AbortSignal;
   log: Log;
   metrics?: Pick<Metrics, 'onBatch'> | undefined;
-  /** Must not throw. */
-  onChanges: (changes: HealthChange[]) => Promise<void>;
+  /** Must not throw, nor wait: all results wait for it. */
+  onChanges: (changes: HealthChange[]) => void;
 };

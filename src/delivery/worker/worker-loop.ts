@@ -4,12 +4,12 @@ import { runWith } from '../../telemetry/trace-context.ts';
 
 /**
  * Makes a loop that runs a piece of work when woken: at once, one run at a time, and again as long as the
- * work returns that there is more. Between two runs it pauses for some milliseconds, so that work
- * accumulates while it is woken continually. A run that fails is logged and repeated a second later.
+ * work returns that there is more. Between two runs it pauses for some milliseconds, or as many as the work returns,
+ * so that work accumulates while it is woken continually. A run that fails is logged and repeated a second later.
  */
 export function createWorkerLoop(
   name: string,
-  work: () => Promise<boolean>,
+  work: () => Promise<boolean | number>,
   { log, metrics }: WorkerLoopOptions,
 ): WorkerLoop {
   let running: Promise<void> | undefined;
@@ -22,9 +22,10 @@ export function createWorkerLoop(
     pausedUntil = 0;
     woken = false;
     try {
-      while (!stopped && (await work()));
+      let next: boolean | number = true;
+      while (!stopped && next === true) next = await work();
       metrics?.onWork(name, true);
-      pausedUntil = performance.now() + PAUSE_MS;
+      pausedUntil = performance.now() + (typeof next === 'number' ? next : PAUSE_MS);
     } catch (error) {
       metrics?.onWork(name, false);
       log.error({ err: error, work: name }, 'Delivery work failed; it is repeated in a second.');
@@ -48,6 +49,7 @@ export function createWorkerLoop(
   };
 
   return {
+    isRunning: () => running !== undefined,
     wake() {
       woken = true;
       if (running !== undefined || stopped) return;
@@ -72,6 +74,7 @@ type WorkerLoopOptions = { log: Log; metrics?: Pick<Metrics, 'onWork'> | undefin
 
 export type WorkerLoop = {
   wake: () => void;
+  isRunning(): boolean;
   /** Waits for the run under way; none begins after it. */
   stop(): Promise<void>;
 };

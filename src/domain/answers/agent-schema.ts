@@ -1,12 +1,16 @@
-import { evaluate, isEmpty } from '../conditions/condition.ts';
-import { conditionInWords } from '../conditions/condition-in-words.ts';
+import {
+  type Comparison,
+  type Condition,
+  type ConditionOp,
+  evaluate,
+  isEmpty,
+} from '../conditions/condition.ts';
 import { undecidedFields } from '../conditions/shown-fields.ts';
 import type { Field, FormDefinition } from '../definition/definition.ts';
 import { takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import { takesWay } from '../fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
-import { isObject, type JsonObject } from '../json/json.ts';
+import { isObject, type JsonObject, ownValue } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 import { answererOf, mustBeAnswered } from './json-schema.ts';
 
@@ -18,7 +22,7 @@ import { answererOf, mustBeAnswered } from './json-schema.ts';
  * addresses and times. `samples` are answers that fit each by itself.
  */
 export function agentSchema(definition: FormDefinition, held: Answers, samples: Answers): AgentSchema {
-  const isOpen = (field: Field) => takesAnswer(field) && isEmpty(valueIn(held, field.id));
+  const isOpen = (field: Field) => takesAnswer(field) && isEmpty(ownValue(held, field.id));
   const left = undecidedFields(definition.fields, isOpen, held);
   return { questions: left.map(questionOf), jsonSchema: schemaOf(left), example: exampleOf(left, samples) };
 }
@@ -27,7 +31,7 @@ export function agentSchema(definition: FormDefinition, held: Answers, samples: 
 function questionOf(field: Field): AgentQuestion {
   const { id, type, label, required, description, agentHint, visibleWhen, answeredBy } = field;
   const facts = [
-    ...(saidBySchema.has(type) ? [] : [type]),
+    ...(fieldRules[type].toldBySchema === true ? [] : [type]),
     ...(field.allowOther === true ? ['or another text'] : []),
     ...(required ? ['required'] : []),
     ...(answeredBy === 'human' ? ['by a person'] : []),
@@ -84,8 +88,7 @@ function schemaOf(fields: Field[]): JsonObject {
 
 function propertyOf(field: Field): JsonObject {
   if (field.answeredBy === 'human') return answererOf(field);
-  if (field.type === 'file') return { ...fileSchema(field), ...answererOf(field) };
-  if (field.type === 'signature') return { ...signatureSchema(field), ...answererOf(field) };
+  const { jsonSchema, agentSchema: briefSchema = jsonSchema } = fieldRules[field.type];
   const {
     type,
     pattern,
@@ -94,18 +97,13 @@ function propertyOf(field: Field): JsonObject {
     maxLength,
     uniqueItems: _,
     ...schema
-  } = fieldRules[field.type].jsonSchema(field, false);
-  const { items, properties } = schema;
+  } = briefSchema(field, false);
+  const { items } = schema;
   const isOwnLength = field.maxLength !== undefined && field.maxLength !== DEFAULT_MAX_LENGTH;
   return {
     ...(type !== undefined && schema.enum === undefined && { type }),
     ...schema,
     ...(isObject(items) && Array.isArray(items.enum) && { items: { enum: items.enum } }),
-    // The codes of all countries are many words for what every model knows.
-    ...(field.type === 'address' &&
-      isObject(properties) && {
-        properties: { ...properties, country: { type: 'string', description: 'ISO 3166-1 alpha-2' } },
-      }),
     ...(field.pattern !== undefined && pattern !== undefined && { pattern }),
     ...(minLength !== undefined && minLength !== 0 && { minLength }),
     ...(minItems !== undefined && minItems !== 0 && { minItems }),
@@ -113,18 +111,6 @@ function propertyOf(field: Field): JsonObject {
     ...(field.defaultValue !== undefined && { default: field.defaultValue }),
     ...answererOf(field),
   };
-}
-
-/** Of a file only its upload is named. */
-function fileSchema({ maxFiles = 1 }: Field): JsonObject {
-  const upload = { type: 'object', required: ['upload_id'] };
-  return maxFiles === 1 ? upload : { type: 'array', items: upload, maxItems: maxFiles };
-}
-
-/** An agent types, where it may. */
-function signatureSchema(field: Field): JsonObject {
-  if (!takesWay(field, 'typed')) return fileSchema(field);
-  return { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] };
 }
 
 /**
@@ -135,7 +121,7 @@ function exampleOf(fields: Field[], samples: Answers): Answers {
   const example: Answers = {};
   const nothingNeeded = !fields.some(({ required, answeredBy }) => required && answeredBy !== 'human');
   for (const { id, visibleWhen, answeredBy, required } of fields) {
-    const sample = valueIn(samples, id);
+    const sample = ownValue(samples, id);
     const asked = visibleWhen === undefined || evaluate(visibleWhen, example);
     if (sample === undefined || !asked || answeredBy === 'human') continue;
     if (required || nothingNeeded) example[id] = sample;
@@ -143,22 +129,48 @@ function exampleOf(fields: Field[], samples: Answers): Answers {
   return example;
 }
 
-function valueIn(answers: Answers, id: string) {
-  return Object.hasOwn(answers, id) ? answers[id] : undefined;
-}
-
 export type AgentSchema = { questions: AgentQuestion[]; jsonSchema: JsonObject; example: Answers };
-
-/** Types that a reader of the JSON Schema sees there. */
-const saidBySchema: ReadonlySet<string> = new Set([
-  'text',
-  'textarea',
-  'number',
-  'boolean',
-  'select',
-  'radio',
-  'multi_select',
-]);
 
 /** A question in one line of words. */
 type AgentQuestion = { id: string; text: string };
+
+/** A condition as an English phrase that names fields by their ids: `plan is "pro" and seats is more than 5`. */
+export function conditionInWords(condition: Condition): string {
+  return phrase(condition, false);
+}
+
+/** `inner`: parts of a list are to be put in parentheses. */
+function phrase(condition: Condition, inner: boolean): string {
+  if ('all' in condition) return joined(condition.all, ' and ', inner);
+  if ('any' in condition) return joined(condition.any, ' or ', inner);
+  if ('not' in condition) return `not (${phrase(condition.not, false)})`;
+  const { field, op, value } = condition;
+  return `${field} ${verbs[op]}${op === 'empty' || op === 'notEmpty' ? '' : ` ${valueInWords(value)}`}`;
+}
+
+function joined(conditions: Condition[], word: string, inner: boolean): string {
+  const [only] = conditions;
+  if (only !== undefined && conditions.length === 1) return phrase(only, inner);
+  const text = conditions.map((each) => phrase(each, true)).join(word);
+  return inner ? `(${text})` : text;
+}
+
+function valueInWords(value: Comparison['value']): string {
+  return Array.isArray(value)
+    ? value.map((each) => JSON.stringify(each)).join(', ')
+    : JSON.stringify(value ?? null);
+}
+
+const verbs: Record<ConditionOp, string> = {
+  eq: 'is',
+  ne: 'is not',
+  in: 'is one of',
+  nin: 'is none of',
+  lt: 'is less than',
+  lte: 'is at most',
+  gt: 'is more than',
+  gte: 'is at least',
+  contains: 'contains',
+  empty: 'has no answer',
+  notEmpty: 'has an answer',
+};

@@ -2,6 +2,7 @@ import type { FormDefinition } from '../definition/definition.ts';
 import { hasWords } from '../fields/boolean.ts';
 import { isShown } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
+import { ownValue } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -20,7 +21,7 @@ export function answersInWords(
   const locale = settings.locale ?? options.preferred?.find(hasWords) ?? 'en';
   return fields.flatMap((field) => {
     if (!isShown(field) && options.hiddenToo !== true) return [];
-    const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+    const answer = ownValue(answers, field.id);
     if (answer === undefined || answer === null || answer === '') return [];
     return [
       { fieldId: field.id, label: field.label, text: fieldRules[field.type].inWords(answer, field, locale) },

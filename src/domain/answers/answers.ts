@@ -11,8 +11,8 @@ import {
 import { takesAnswer } from '../fields/field.ts';
 import type { AnswerCheck } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
-import { isObject, type Json } from '../json/json.ts';
-import { matchOnce, type PatternTest } from '../patterns/matcher.ts';
+import { isObject, type Json, ownValue } from '../json/json.ts';
+import { type PatternTest, startMatching } from '../patterns/matcher.ts';
 
 /**
  * Prepares a definition for checking answers: once per version, then a few microseconds a call.
@@ -31,8 +31,8 @@ export function compileForm(definition: FormDefinition): CompiledForm {
         return { ok: false, violations: [wrongType(root, 'object', answers)] };
       }
       const violations: Violation[] = [];
-      const { byPerson = false, matches = matchOnce } = options;
-      const check = { root, violations, matches, byPerson };
+      const { byPerson = false } = options;
+      const check = { root, violations, match: startMatching(), byPerson };
       const clean =
         options.required === false
           ? checkGiven(fields, answers, check)
@@ -42,6 +42,7 @@ export function compileForm(definition: FormDefinition): CompiledForm {
       const all = [...violations, ...unrecognized(root, unknown, known)];
       return { ok: false, violations: atMost(all) };
     },
+    checkPosted: (answers, base) => checkPosted(fields, answers, base),
   };
 }
 
@@ -52,10 +53,10 @@ export function mergeAnswers(...layers: (Answers | undefined)[]): Answers {
 
 /** Partial answers and prefill: only what is given, each by itself. */
 function checkGiven(fields: CompiledField[], answers: Answers, check: Check): Answers {
-  const { root, violations, matches, byPerson } = check;
+  const { root, violations, match, byPerson } = check;
   const clean: Answers = {};
   for (const { id, onlyByPerson, check: checkAnswer } of fields) {
-    const answer = given(answers, id);
+    const answer = ownValue(answers, id);
     if (answer === undefined) continue;
     if (onlyByPerson && !byPerson) {
       violations.push(answeredByPerson(`${root}.${id}`));
@@ -65,7 +66,7 @@ function checkGiven(fields: CompiledField[], answers: Answers, check: Check): An
       clean[id] = null;
       continue;
     }
-    checkAnswer(answer, `${root}.${id}`, violations, matches);
+    violations.push(...checkAnswer(answer, `${root}.${id}`, match));
     clean[id] = answer;
   }
   return clean;
@@ -76,16 +77,16 @@ function checkWhole(
   fields: CompiledField[],
   answers: Answers,
   base: Answers | undefined,
-  { root, violations, matches, byPerson }: Check,
+  { root, violations, match, byPerson }: Check,
 ): Answers {
   const clean: Answers = {};
   for (const field of fields) {
     if (field.visibleWhen !== undefined && !evaluate(field.visibleWhen, clean)) continue;
     const path = `${root}.${field.id}`;
     if (field.onlyByPerson && !byPerson) {
-      const answer = base && given(base, field.id);
+      const answer = base && ownValue(base, field.id);
       const lacks = isEmpty(answer);
-      const touched = !isEmpty(given(answers, field.id)) || (!lacks && Object.hasOwn(answers, field.id));
+      const touched = !isEmpty(ownValue(answers, field.id)) || (!lacks && Object.hasOwn(answers, field.id));
       if (touched || (lacks && field.required)) violations.push(answeredByPerson(path));
       else if (answer !== undefined && !lacks) clean[field.id] = answer;
       continue;
@@ -95,17 +96,47 @@ function checkWhole(
       if (field.required) violations.push(required(path));
       continue;
     }
-    field.check(answer, path, violations, matches);
+    violations.push(...field.check(answer, path, match));
     for (const part of field.lacking(answer)) violations.push(required(`${path}.${part}`));
     clean[field.id] = answer;
   }
   return clean;
 }
 
+/** Both at once, so that each answer is checked once. An answer that does not fit leaves in place what lies below it. */
+function checkPosted(fields: CompiledField[], answers: Answers, base: Answers): PostedAnswers {
+  const match = startMatching();
+  const [fitting, clean]: [Answers, Answers] = [{}, {}];
+  const [refused, violations]: [Violation[], Violation[]] = [[], []];
+  for (const field of fields) {
+    const path = `answers.${field.id}`;
+    const given = ownValue(answers, field.id);
+    const isGiven = given !== undefined && !isEmpty(given);
+    const wrong = isGiven ? field.check(given, path, match) : [];
+    const fits = wrong.length === 0;
+    refused.push(...wrong);
+    if (fits && given !== undefined) fitting[field.id] = isGiven ? given : null;
+
+    if (field.visibleWhen !== undefined && !evaluate(field.visibleWhen, clean)) continue;
+    violations.push(...wrong);
+    const answer = settle(field, fits ? answers : {}, base);
+    if (answer === undefined) {
+      if (field.required && fits) violations.push(required(path));
+      continue;
+    }
+    if (!isGiven) violations.push(...field.check(answer, path, match));
+    if (fits) violations.push(...field.lacking(answer).map((part) => required(`${path}.${part}`)));
+    clean[field.id] = answer;
+  }
+  const whole: AnswersResult =
+    violations.length === 0 ? { ok: true, answers: clean } : { ok: false, violations: atMost(violations) };
+  return { fitting, refused: atMost(refused), whole };
+}
+
 /** The answer that counts: what is given, else what the session holds, else the default. */
 function settle(field: CompiledField, answers: Answers, base: Answers | undefined): Json | undefined {
   const layer = base !== undefined && !Object.hasOwn(answers, field.id) ? base : answers;
-  const answer = given(layer, field.id);
+  const answer = ownValue(layer, field.id);
   if (!isEmpty(answer)) return answer;
   const cleared = base !== undefined && Object.hasOwn(layer, field.id);
   return cleared ? undefined : copyOf(field.defaultValue);
@@ -123,10 +154,6 @@ function compileField(field: Field): CompiledField {
     check: rules.check(field),
     lacking: (answer) => (field.required ? (lacking?.(answer, field) ?? []) : []),
   };
-}
-
-function given(answers: Answers, id: string): Json | undefined {
-  return Object.hasOwn(answers, id) ? answers[id] : undefined;
 }
 
 /** All submissions share a field's default, and who receives answers may change them. */
@@ -147,6 +174,11 @@ export type CompiledForm = {
   definition: FormDefinition;
   /** Checks answers and gives them back clean, in the order of the fields, or names every problem. */
   checkAnswers: (answers: unknown, options?: AnswersOptions) => AnswersResult;
+  /**
+   * Checks what a person has posted so far, over what their session holds already (`base`). Answers are of fields of
+   * the form, as `readInputs` gives them.
+   */
+  checkPosted: (answers: Answers, base: Answers) => PostedAnswers;
 };
 
 export type AnswersOptions = {
@@ -169,14 +201,22 @@ export type AnswersOptions = {
    * given, or if `base` lacks a required one; not even their default fills in.
    */
   byPerson?: boolean;
-  /** Tries the patterns of fields; if absent each is compiled and tried, however long that takes. */
-  matches?: PatternTest;
 };
 
 export type AnswersResult = { ok: true; answers: Answers } | { ok: false; violations: Violation[] };
 
+/** What was posted, each answer by itself and all together. */
+type PostedAnswers = {
+  /** The answers that fit by themselves; null clears what lies below. */
+  fitting: Answers;
+  /** What is wrong with the others. */
+  refused: Violation[];
+  /** What would be submitted, or all that stands in the way. */
+  whole: AnswersResult;
+};
+
 /** One check of answers, which adds to `violations`. */
-type Check = { root: string; violations: Violation[]; matches: PatternTest; byPerson: boolean };
+type Check = { root: string; violations: Violation[]; match: PatternTest; byPerson: boolean };
 
 type CompiledField = {
   id: string;

@@ -1,6 +1,9 @@
 import type { FormDefinition } from '../definition/definition.ts';
 import { type Field, isShown, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
+import { readNumber } from '../fields/number.ts';
+import { readText } from '../fields/text.ts';
+import { withScheme } from '../fields/web-address.ts';
 import { isObject, type Json } from '../json/json.ts';
 
 /**
@@ -55,3 +58,25 @@ function textOf(answer: unknown): string {
 
 /** An input of a form and its values, in the order they were sent. */
 export type FormInput = { name: string; values: readonly string[] };
+
+/**
+ * What a value that somebody looks for may have become as an answer: fields trim, read numbers, put a scheme before web
+ * addresses and end lines with LF.
+ *
+ * `texts` are to be compared without spaces around them and without regard to case. A database whose locale is C knows
+ * the case of ASCII alone, so they come in both cases, and letters with marks both as one character and as two.
+ */
+export function soughtValue(value: string): SoughtValue {
+  const text = readText([value]).trim();
+  const number = readNumber(text);
+  const texts = [text, withScheme(text)].flatMap((each) =>
+    ['NFC', 'NFD'].flatMap((form) => {
+      const normal = each.normalize(form);
+      return [normal, normal.toLowerCase(), normal.toUpperCase()];
+    }),
+  );
+  return { texts: [...new Set(texts)], number: typeof number === 'number' ? number : undefined };
+}
+
+/** `number` is undefined if the value is none. */
+export type SoughtValue = { texts: string[]; number: number | undefined };

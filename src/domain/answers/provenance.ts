@@ -1,8 +1,9 @@
 import { evaluate, isEmpty } from '../conditions/condition.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import type { Field } from '../fields/field.ts';
+import { fieldRules } from '../fields/index.ts';
 import { canonicalJson } from '../json/canonical.ts';
-import { isObject, isScalar, type Json } from '../json/json.ts';
+import { isObject, isScalar, type Json, ownValue } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 
 /**
@@ -24,10 +25,10 @@ export function originsOf(submission: Submitted, held?: Held): StoredOrigin[] {
   const provenance: Provenance = new Map();
   for (const field of definition.fields) {
     const { id, defaultValue } = field;
-    const answer = valueIn(answers, id);
+    const answer = ownValue(answers, id);
     if (answer === undefined) continue;
     const kept = held.answers.get(id);
-    const isGiven = !isEmpty(valueIn(given, id));
+    const isGiven = !isEmpty(ownValue(given, id));
     if (isGiven) {
       setOrigin(provenance, id, by === 'human' ? originOnPage(field, answer, held, at) : own);
     } else if (kept !== undefined) {
@@ -55,13 +56,13 @@ export function originOnPage(field: Field, answer: Json, held: Held, at: string)
 function originsOfCall({ definition, answers, given, by, keyId }: Submitted): StoredOrigin[] {
   const own: StoredOrigin = { by, ...(keyId !== undefined && { key: keyId }) };
   const filledIn = definition.fields.flatMap(({ id, defaultValue }) =>
-    defaultValue !== undefined && Object.hasOwn(answers, id) && isEmpty(valueIn(given, id)) ? [id] : [],
+    defaultValue !== undefined && Object.hasOwn(answers, id) && isEmpty(ownValue(given, id)) ? [id] : [],
   );
   return filledIn.length === 0 ? [own] : [{ by: 'default', fields: filledIn }, own];
 }
 
 /** What a session holds, by field id, and where each of it comes from as far as that is known. */
-export function heldBy({ prefill, partialAnswers, provenance, createdAt }: SessionAnswers): Held {
+export function currentAnswersOf({ prefill, partialAnswers, provenance, createdAt }: SessionAnswers): Held {
   const answers = new Map<string, Json>();
   const origins: Provenance = new Map();
   const at = createdAt.toISOString();
@@ -104,7 +105,7 @@ function sameAnswer({ type }: Pick<Field, 'type'>, left: Json, right: Json): boo
   }
   const texts = [left, right].map((answer) => [answer].flat().map((part) => canonicalJson(bare(part))));
   // The page posts choices in the order of the options.
-  if (type === 'multi_select') for (const choices of texts) choices.sort();
+  if (fieldRules[type].choosesOptions === true) for (const choices of texts) choices.sort();
   return texts[0]?.join() === texts[1]?.join();
 }
 
@@ -169,10 +170,6 @@ function compact(provenance: Provenance, answers: number, at: string): StoredOri
 
 function setOrigin(provenance: Provenance, id: string, origin: Origin | undefined): void {
   if (origin !== undefined) provenance.set(id, origin);
-}
-
-function valueIn(answers: Answers, id: string): Json | undefined {
-  return Object.hasOwn(answers, id) ? answers[id] : undefined;
 }
 
 /** A file without what else is known of it than its id. */

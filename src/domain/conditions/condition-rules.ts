@@ -1,16 +1,19 @@
 import { z } from 'zod';
 import type { Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { formLimits } from '../limits/limits.ts';
 import { type Condition, type ConditionOp, conditionOps } from './condition.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()]);
 
+const MAX_NODES = 100;
+
 const comparison = z
   .strictObject({
-    field: z.string().min(1).max(64).describe('The id of an earlier field.'),
+    field: z.string().min(1).max(formLimits.fieldId).describe('The id of an earlier field.'),
     op: z.enum(conditionOps).describe('How to compare.'),
     value: z
-      .union([z.string(), z.number(), z.boolean(), z.null(), z.array(scalar).max(500)])
+      .union([z.string(), z.number(), z.boolean(), z.null(), z.array(scalar).max(formLimits.options)])
       .exactOptional()
       .describe('What to compare with; a list for `in` and `nin`, absent for `empty` and `notEmpty`.'),
   })
@@ -23,8 +26,8 @@ export const conditionSchema: z.ZodType<Condition> = z
   .union(
     [
       comparison,
-      z.strictObject({ all: z.array(condition).min(1).max(100) }),
-      z.strictObject({ any: z.array(condition).min(1).max(100) }),
+      z.strictObject({ all: z.array(condition).min(1).max(MAX_NODES) }),
+      z.strictObject({ any: z.array(condition).min(1).max(MAX_NODES) }),
       z.strictObject({ not: condition }),
     ],
     { error: 'Expected {field, op, value}, {all: […]}, {any: […]} or {not: …}' },
@@ -107,6 +110,5 @@ function walkList(input: unknown, path: string, depth: number): Node[] {
 
 /** More than people can follow, and still cheap to evaluate at each submission. */
 const MAX_DEPTH = 5;
-const MAX_NODES = 100;
 
 type Node = { input: Record<string, unknown>; path: string; depth: number };

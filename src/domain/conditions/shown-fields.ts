@@ -1,6 +1,7 @@
 import type { Answers } from '../answers/answers.ts';
 import type { Field } from '../definition/definition.ts';
 import { isShown } from '../fields/field.ts';
+import { ownValue } from '../json/json.ts';
 import { memoize } from '../memoize.ts';
 import { type Condition, evaluate, isEmpty } from './condition.ts';
 
@@ -44,7 +45,7 @@ export function lackingFromAgent(fields: readonly Field[], answers: Answers): Fi
   return settled.flatMap(({ field, condition }) => {
     const { id, answeredBy, required, defaultValue } = field;
     if (answeredBy !== 'agent' || !required || defaultValue !== undefined || condition === false) return [];
-    return isEmpty(Object.hasOwn(answers, id) ? answers[id] : undefined) ? [field] : [];
+    return isEmpty(ownValue(answers, id)) ? [field] : [];
   });
 }
 
@@ -65,7 +66,7 @@ function decide(
       if (room < 0) condition = true;
     }
     if (!isOpen(field)) {
-      const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+      const answer = ownValue(answers, field.id);
       const own = answer === undefined ? {} : { [field.id]: answer };
       known.set(field.id, { answers: own, condition: condition ?? true });
     }

@@ -1,5 +1,5 @@
-import type { DescField, DescMessage } from '@bufbuild/protobuf';
-import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
+import type { DescEnumValue, DescField, DescMessage } from '@bufbuild/protobuf';
+import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
 
 /**
  * The path of a place of a definition in the messages that carry one, from its path in the definition's JSON:
@@ -71,8 +71,8 @@ function insideOf(field: DescField | undefined): DescMessage | undefined {
   return field?.message?.file === FormDefinitionSchema.file ? field.message : undefined;
 }
 
-/** Empty for a field that the JSON leaves out: what it holds stands in its place. */
-function jsonNameOf(field: DescField): string {
+/** The name of a field in the JSON; empty if the JSON leaves it out, so that what it holds stands in its place. */
+export function jsonNameOf(field: DescField): string {
   return jsonNames.get(keyOf(field)) ?? field.jsonName;
 }
 
@@ -80,8 +80,14 @@ function isWrappedList(field: DescField): boolean {
   return field.fieldKind === 'list' && jsonNameOf(field) === '';
 }
 
-function keyOf({ parent, name }: { parent: DescMessage; name: string }): string {
+/** The name by which the tables of a definition's messages know a field, or a choice between fields. */
+export function keyOf({ parent, name }: { parent: DescMessage; name: string }): string {
   return `${parent.name}.${name}`;
+}
+
+/** The word for an enum's value in the JSON: what its name ends with, in lower case. */
+export function wordOf({ name, localName }: DescEnumValue): string {
+  return words.get(name) ?? localName.toLowerCase();
 }
 
 /** The field of the requests that hold a definition. */
@@ -99,5 +105,8 @@ const jsonNames = new Map([
   ['SpamSettings.min_time', 'minSeconds'],
 ]);
 
+/** The words in the JSON that are not those of the enum. */
+const words = new Map([['OPERATOR_NOT_EMPTY', 'notEmpty']]);
+
 /** What tells the alternatives of a `oneof` apart in the JSON. */
-const jsonNamesOfChoices = new Map([['DeliveryTarget.channel', 'type']]);
+export const jsonNamesOfChoices = new Map([['DeliveryTarget.channel', 'type']]);

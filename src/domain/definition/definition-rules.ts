@@ -1,7 +1,8 @@
-import { checkWebhookUrl } from '../addresses/public-address.ts';
+import { checkWebhookUrl } from '../addresses/ip-address.ts';
 import { conditionProblems, countSearches } from '../conditions/condition-rules.ts';
 import type { Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { formLimits } from '../limits/limits.ts';
 import { fieldProblems } from './field-rules.ts';
 import { patternProblems } from './pattern-rules.ts';
 import { translationProblems } from './translation-rules.ts';
@@ -14,11 +15,8 @@ import { translationProblems } from './translation-rules.ts';
  */
 export function definitionProblems(input: unknown, options: RuleOptions): Violation[] {
   if (!isObject(input)) return [];
-  const fields = Array.isArray(input.fields) ? input.fields.slice(0, MAX_FIELDS).map(readField) : [];
-  const patterns = patternProblems(
-    fields.map((field) => field.input),
-    options,
-  );
+  const fields = Array.isArray(input.fields) ? input.fields.slice(0, formLimits.fields).map(readField) : [];
+  const patterns = patternProblems(fields.map((field) => field.input));
   return [
     ...fields.flatMap(({ input: field }, index) =>
       fieldProblems(field, `fields.${index}`, { ...options, patternFits: !patterns.has(index) }),
@@ -139,9 +137,6 @@ function needsKey(path: string): Violation {
 function custom(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
-
-/** The schema refuses more, which need no check one by one. */
-const MAX_FIELDS = 100;
 
 type FieldSent = { input: unknown; id: string | undefined; type: unknown };
 type RuleOptions = { keyless: boolean; allowPrivateUrls: boolean };

@@ -1,18 +1,20 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { atMost, type Violation, violationsOf } from '../errors/violations.ts';
 import { type Field, fieldSchema } from '../fields/field.ts';
-import { jsonProblems } from '../json/well-formed.ts';
+import type { FormFacts } from '../fields/field-type.ts';
+import { isObject } from '../json/json.ts';
+import { jsonProblems } from '../json/json-problems.ts';
+import { formLimits } from '../limits/limits.ts';
 import { definitionProblems } from './definition-rules.ts';
 import { type Delivery, type DeliveryInput, deliverySchema } from './delivery.ts';
 import { normalizeField } from './field-rules.ts';
-import { pageSchema } from './page.ts';
 import { normalizeSettings, type Settings, settingsSchema } from './settings.ts';
-import { normalizeTranslations, type Translations, translationsSchema } from './translations.ts';
+import { normalizeTranslations, pageSchema, type Translations, translationsSchema } from './translations.ts';
 
 export type { Condition } from '../conditions/condition.ts';
 export type { Field } from '../fields/field.ts';
 export type { Delivery, EmailDelivery } from './delivery.ts';
-export type { Settings } from './settings.ts';
 
 /** The shape of a slug: a label, not unique. */
 const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
@@ -20,16 +22,20 @@ const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
 /** The shape of a form definition as people send it, also for the API description. */
 export const definitionSchema = z
   .strictObject({
-    name: z.string().min(1).max(200).describe('Human-readable name.'),
+    name: z.string().min(1).max(formLimits.name).describe('Human-readable name.'),
     slug: z
       .string()
       .regex(slugPattern, 'A slug has 1 to 64 letters, digits, ".", "_", "~" and "-"')
       .describe('URL-safe label; not unique.'),
-    description: z.string().max(2000).exactOptional(),
-    fields: z.array(fieldSchema).min(1).max(100),
+    description: z.string().max(formLimits.description).exactOptional(),
+    fields: z.array(fieldSchema).min(1).max(formLimits.fields),
     delivery: deliverySchema,
     settings: settingsSchema.prefault({}),
-    pages: z.array(pageSchema).max(100).exactOptional().describe('The steps of a multi-page form, in order.'),
+    pages: z
+      .array(pageSchema)
+      .max(formLimits.pages)
+      .exactOptional()
+      .describe('The steps of a multi-page form, in order.'),
     translations: translationsSchema.exactOptional(),
   })
   .meta({ id: 'FormDefinition', description: 'A form: its fields, where submissions go, its settings.' });
@@ -90,3 +96,29 @@ export type FormDefinition = {
   pages?: z.output<typeof pageSchema>[];
   translations?: Translations;
 };
+
+/**
+ * A checked definition without what the check fills in: the same for a definition that spells defaults out and one
+ * that leaves them out, and in a later version that has more defaults.
+ */
+export function withoutDefaults({ fields, settings, ...rest }: FormDefinition, form: FormFacts): object {
+  return {
+    ...rest,
+    fields: fields.map((field) => {
+      const { id, type } = field;
+      return { id, type, ...difference(field, normalizeField(fieldSchema.parse({ id, type }), form)) };
+    }),
+    settings: difference(settings, settingsSchema.parse({})),
+  };
+}
+
+/** What of an object another has not, or has otherwise; of objects in it, the same. */
+function difference(object: object, other: object): object {
+  const known = new Map<string, unknown>(Object.entries(other));
+  const entries = Object.entries(object).flatMap(([key, value]: [string, unknown]) => {
+    const standard = known.get(key);
+    if (isDeepStrictEqual(value, standard)) return [];
+    return [[key, isObject(value) && isObject(standard) ? difference(value, standard) : value]];
+  });
+  return Object.fromEntries(entries);
+}

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { isEmailAddress } from '../addresses/email-address.ts';
+import { formLimits, secretLength } from '../limits/limits.ts';
 
-const fieldId = z.string().min(1).max(64);
+const fieldId = z.string().min(1).max(formLimits.fieldId);
 
 /** One line: it becomes a header of a mail. */
 const subject = z
@@ -43,9 +44,14 @@ const webhookDeliverySchema = z
     type: z.literal('webhook'),
     url: z
       .string()
-      .meta({ format: 'uri', pattern: '^https://', maxLength: 2048 })
+      .meta({ format: 'uri', pattern: '^https://', maxLength: formLimits.url })
       .describe('An HTTPS URL of a public host.'),
-    secret: z.string().min(8).max(256).exactOptional().describe('The signing secret; never given back.'),
+    secret: z
+      .string()
+      .min(secretLength.min)
+      .max(secretLength.max)
+      .exactOptional()
+      .describe('The signing secret; never given back.'),
   })
   .describe('A signed POST for each submission.');
 

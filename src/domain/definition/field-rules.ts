@@ -11,7 +11,7 @@ import {
 import type { FormFacts } from '../fields/field-type.ts';
 import { fieldRules } from '../fields/index.ts';
 import { isObject } from '../json/json.ts';
-import { matchOnce } from '../patterns/matcher.ts';
+import { startMatching } from '../patterns/matcher.ts';
 
 /**
  * Returns what is wrong between the attributes of one field; the schema checks each by itself.
@@ -90,10 +90,8 @@ function misplacedAttribute(path: string, attribute: string, type: FieldType): V
 function defaultProblems(parsed: ParsedField, path: string, form: FormFacts): Violation[] {
   const { defaultValue, ...field } = normalizeField(parsed, form);
   if (defaultValue === undefined) return [];
-  const problems: Violation[] = [];
   const check = fieldRules[field.type].check({ ...field, required: false });
-  check(defaultValue, `${path}.defaultValue`, problems, matchOnce);
-  return problems;
+  return [...check(defaultValue, `${path}.defaultValue`, startMatching())];
 }
 
 /** `first_name`, `first-name` and `firstName` read "First name". */

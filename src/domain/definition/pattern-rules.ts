@@ -1,8 +1,8 @@
 import type { Violation } from '../errors/violations.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
-import { MAX_KEYLESS_BYTES, MAX_MESSAGE_BYTES } from '../limits/message-limits.ts';
-import { costOf, parsePattern } from '../patterns/matcher.ts';
+import { formLimits } from '../limits/limits.ts';
+import { lengthWithin, MAX_MATCH_STEPS, parsePattern, stepsFor } from '../patterns/matcher.ts';
 import { type Pattern, readPattern } from '../patterns/pattern.ts';
 
 /**
@@ -12,18 +12,11 @@ import { type Pattern, readPattern } from '../patterns/pattern.ts';
  * count of a few characters makes that large. So there are bounds on what the patterns of a form take together,
  * at worst; where they are passed, the most expensive patterns are refused. Nothing is compiled before that is known.
  */
-export function patternProblems(
-  fields: readonly unknown[],
-  { keyless }: { keyless: boolean },
-): Map<number, Violation> {
+export function patternProblems(fields: readonly unknown[]): Map<number, Violation> {
   const problems = new Map<number, Violation>();
   const patterned = fields.flatMap(readField);
-  const refuse = (field: PatternField, message: string) =>
-    problems.set(field.index, {
-      path: `fields.${field.index}.pattern`,
-      code: 'invalid_string',
-      message,
-    });
+  const refuse = ({ index }: PatternField, message: string) =>
+    problems.set(index, { path: `fields.${index}.pattern`, code: 'invalid_string', message });
   const accepted = () => patterned.filter(({ index }) => !problems.has(index));
 
   for (const field of tooManyToSetUp(patterned)) refuse(field, setupMessage(field));
@@ -31,27 +24,18 @@ export function patternProblems(
     const fault = syntaxFault(field.pattern);
     if (fault !== undefined) refuse(field, `Unsupported pattern: ${fault}`);
   }
-  const longest = keyless ? MAX_KEYLESS_BYTES : MAX_MESSAGE_BYTES;
-  for (const field of tooManyToMatch(accepted(), longest)) refuse(field, matchMessage(field, longest));
-  for (const { index } of tooManyDefaults(accepted())) {
-    const message = 'Checking it takes too long: shorten it, or simplify the pattern';
-    problems.set(index, { path: `fields.${index}.defaultValue`, code: 'custom', message });
-  }
+  const { refused, left } = tooManyToMatch(accepted());
+  for (const field of refused) refuse(field, matchMessage(field, left / refused.length));
   return problems;
 }
 
 /** The schema refuses longer patterns. */
 function readField(input: unknown, index: number): PatternField[] {
-  const { pattern, maxLength, defaultValue } = isObject(input) ? input : {};
-  if (typeof pattern !== 'string' || pattern.length > MAX_PATTERN_LENGTH) return [];
-  return [
-    {
-      index,
-      pattern: readPattern(pattern),
-      maxLength: typeof maxLength === 'number' ? Math.max(0, maxLength) : DEFAULT_MAX_LENGTH,
-      defaultValue: typeof defaultValue === 'string' ? defaultValue : undefined,
-    },
-  ];
+  const { pattern: source, maxLength } = isObject(input) ? input : {};
+  if (typeof source !== 'string' || source.length > formLimits.pattern) return [];
+  const pattern = readPattern(source);
+  const given = typeof maxLength === 'number' ? Math.max(0, maxLength) : DEFAULT_MAX_LENGTH;
+  return [{ index, pattern, length: Math.min(given, pattern.longest) }];
 }
 
 /** A pattern that several fields have is set up once. */
@@ -76,35 +60,21 @@ function syntaxFault({ source }: Pattern): string | undefined {
   }
 }
 
-function tooManyToMatch(fields: readonly PatternField[], longest: number): PatternField[] {
-  const cost = (field: PatternField) => field.pattern.size * Math.min(field.maxLength, longest);
-  const rest = fields.toSorted((one, other) => cost(other) - cost(one));
-  const refused: PatternField[] = [];
-  while (worstCase(rest, longest) > MAX_MATCH_STEPS) refused.push(...rest.splice(0, 1));
-  return refused;
-}
-
-/** What the texts of one request take at most: as much as fits goes to the largest programs. */
-function worstCase(fields: readonly PatternField[], longest: number): number {
-  let room = longest;
-  let steps = 0;
-  for (const { pattern, maxLength } of fields.toSorted(
-    (one, other) => other.pattern.size - one.pattern.size,
-  )) {
-    const length = Math.min(maxLength, room);
-    steps += pattern.size * length;
-    room -= length;
+/** The most expensive fields, without which the others can be matched in time, and the steps that these leave. */
+function tooManyToMatch(fields: readonly PatternField[]): { refused: PatternField[]; left: number } {
+  const rest = fields.toSorted((one, other) => stepsOf(other) - stepsOf(one));
+  let left = MAX_MATCH_STEPS - sum(rest.map(stepsOf));
+  let refused = 0;
+  for (const field of rest) {
+    if (left >= 0) break;
+    left += stepsOf(field);
+    refused += 1;
   }
-  return steps;
+  return { refused: rest.slice(0, refused), left };
 }
 
-function tooManyDefaults(fields: readonly PatternField[]): PatternField[] {
-  let room = MAX_DEFAULT_STEPS;
-  return fields.filter(({ pattern, maxLength, defaultValue }) => {
-    if (defaultValue === undefined || defaultValue.length > 2 * maxLength) return false;
-    room -= pattern.setup + costOf(pattern, defaultValue);
-    return room < 0;
-  });
+function stepsOf({ pattern, length }: PatternField): number {
+  return stepsFor(pattern, length);
 }
 
 function setupMessage({ pattern }: PatternField): string {
@@ -114,13 +84,14 @@ function setupMessage({ pattern }: PatternField): string {
   );
 }
 
-function matchMessage({ pattern, maxLength }: PatternField, longest: number): string {
-  const characters = Math.min(maxLength, longest);
-  return (
-    `Takes up to ${words(pattern.size * characters)} steps to match (${words(pattern.size)} instructions over ` +
-    `${words(characters)} characters), and the patterns of a form may take ${words(MAX_MATCH_STEPS)} together: ` +
-    'lower maxLength, or use smaller repeat counts'
-  );
+/** `left` are the steps that the field can have. */
+function matchMessage({ pattern, length }: PatternField, left: number): string {
+  const cost =
+    `Takes up to ${words(stepsFor(pattern, length))} steps to match (${words(pattern.size)} instructions over ` +
+    `${words(length)} characters), and the patterns of a form may take ${words(MAX_MATCH_STEPS)} together: `;
+  const largest = lengthWithin(pattern, left);
+  const further = largest < 1 ? '' : `set maxLength to at most ${words(largest)}, or `;
+  return `${cost}${further}use smaller repeat counts`;
 }
 
 function words(count: number): string {
@@ -131,25 +102,12 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, each) => total + each, 0);
 }
 
-/** The schema refuses longer ones. */
-const MAX_PATTERN_LENGTH = 256;
-
-/**
- * In steps of 10 to 40 ns: half a second to two, which run in a worker thread. Five fields of
- * `(?:[\p{L}' -]{1,100}\s*){1,5}` over 10,000 characters stay below it.
- */
-const MAX_MATCH_STEPS = 60_000_000;
-
-/** 50 ms. Reading the patterns, a fifth of it, blocks the process while a form is checked. */
-const MAX_SETUP_STEPS = 5_000_000;
-
-/** The defaults of a form are checked together with it, which blocks the process: 20 ms. */
-const MAX_DEFAULT_STEPS = 2_000_000;
+/** 20 ms, after which the compiled patterns are kept. Reading the patterns, a fifth of it, is done for every check. */
+const MAX_SETUP_STEPS = 2_000_000;
 
 type PatternField = {
   index: number;
   pattern: Pattern;
-  /** In characters. */
-  maxLength: number;
-  defaultValue: string | undefined;
+  /** The most characters of a text that is matched. */
+  length: number;
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { isHttpsUrl } from '../addresses/https-url.ts';
 import { isDatetime } from '../fields/date-time.ts';
+import { formLimits } from '../limits/limits.ts';
 import { isLanguageTag } from '../text/accept-language.ts';
 
 /** What the database and the typed message hold. */
@@ -39,9 +39,9 @@ const spamSchema = z
 export const settingsSchema = z
   .strictObject({
     allowPartial: z.boolean().default(false).describe('Keeps partial answers of a session.'),
-    submitLabel: text(100).exactOptional().describe('The words on the button.'),
-    successMessage: text(2000).exactOptional().describe('Said after a submission.'),
-    redirectUrl: text(2048)
+    submitLabel: text(formLimits.submitLabel).exactOptional().describe('The words on the button.'),
+    successMessage: text(formLimits.successMessage).exactOptional().describe('Said after a submission.'),
+    redirectUrl: text(formLimits.url)
       .refine(isHttpsUrl, 'Expected an HTTPS URL')
       .exactOptional()
       .meta({ format: 'uri', pattern: '^https://' })
@@ -68,7 +68,7 @@ export const settingsSchema = z
       .max(MAX_INT32)
       .exactOptional()
       .describe('How many submissions the form takes.'),
-    locale: text(35)
+    locale: text(formLimits.languageTag)
       .refine(isLanguageTag, 'Expected a language tag (BCP 47) such as en or de-CH')
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
@@ -127,3 +127,10 @@ const MAX_LOGO_BYTES = 32 * 1024;
 
 /** Checked settings, every default filled in. */
 export type Settings = z.output<typeof settingsSchema>;
+
+/** Whether a text is an `https` address without credentials and spaces, to send a browser to. */
+export function isHttpsUrl(text: string): boolean {
+  if (/\s/.test(text) || !URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return protocol === 'https:' && username === '' && password === '';
+}

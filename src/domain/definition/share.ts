@@ -1,9 +1,13 @@
 import encodeQR from 'qr';
 import type { Answers } from '../answers/answers.ts';
-import { escapeHtml } from '../text/escape-html.ts';
+import { lackingFromAgent } from '../conditions/shown-fields.ts';
+import type { Field } from '../fields/field.ts';
+import type { Control } from '../fields/field-type.ts';
+import { fieldRules } from '../fields/index.ts';
+import { takesWay } from '../fields/signature.ts';
+import { memoize } from '../memoize.ts';
+import { attributes, Html, html } from '../text/html.ts';
 import type { FormDefinition } from './definition.ts';
-import { htmlSnippet } from './html-snippet.ts';
-import { hasPublicPage } from './public-page.ts';
 
 /**
  * How to reach a published form: addresses, and snippets for somebody's own site. What there is none of is empty: the
@@ -20,9 +24,7 @@ export function shareOf(formId: string, definition: FormDefinition, to: ShareCon
     htmlSnippet: htmlSnippet(definition, submissionsUrl),
     fetchSnippet: fetchSnippet(submissionsUrl, to.sample),
     embedSnippet:
-      pageUrl === ''
-        ? ''
-        : `<script src="${escapeHtml(to.hostedUrl)}/embed.js" data-form="${formId}"></script>`,
+      pageUrl === '' ? '' : html`<script src="${to.hostedUrl}/embed.js" data-form="${formId}"></script>`.text,
     qrSvg: pageUrl === '' ? '' : qrSvg(pageUrl),
   };
 }
@@ -69,3 +71,106 @@ export type Share = {
 };
 
 type ShareContext = { baseUrl: string; hostedUrl: string; sample: Answers };
+
+/**
+ * Whether a form has a page of its own that everybody may fill in: not where its settings say so, nor where an agent
+ * has to give answers first, since nobody could submit it. Versions that are older than the setting have none of it.
+ */
+export const hasPublicPage = memoize(
+  ({ fields, settings }: FormDefinition): boolean =>
+    settings.publicPage !== false && lackingFromAgent(fields, {}).length === 0,
+);
+
+/**
+ * An HTML form for somebody's own site, which posts answers to `action`; empty if such a form can't ask for a required
+ * answer. Conditions do not apply there: what is asked under one may be left empty.
+ */
+function htmlSnippet({ fields }: FormDefinition, action: string): string {
+  const askable = fields.filter(({ answeredBy }) => (answeredBy ?? 'anyone') === 'anyone');
+  const asked = new Map(askable.map((field) => [field, inputFor(field)]));
+  if (fields.some((field) => field.required && asked.get(field) === undefined)) return '';
+  const takesFiles = askable.some(({ type }) => type === 'file');
+  const enctype = takesFiles ? 'multipart/form-data' : undefined;
+  return html`<form${attributes({ action, method: 'post', enctype })}>
+${[...asked.values()].map((input) => input && html`  ${indented(input)}\n`)}  <input name="_gotcha" tabindex="-1" autocomplete="off" style="position:absolute;left:-100vw" aria-hidden="true">
+  <button>Send</button>
+</form>`.text;
+}
+
+function inputFor(field: Field): Html | undefined {
+  const { id: name, hidden, defaultValue } = field;
+  if (hidden) return html`<input${attributes({ name, type: 'hidden', value: textOf(defaultValue) })}>`;
+  return inputs[fieldRules[field.type].control](field, field.required && field.visibleWhen === undefined);
+}
+
+/** Undefined for controls whose answers an HTML form can't hold. */
+const inputs: Record<Control, (field: Field, required: boolean) => Html | undefined> = {
+  line: (field, required) => input(field, { type: fieldRules[field.type].input ?? 'text', required }),
+  rating: points,
+  scale: points,
+  textarea: (field, required) =>
+    labelled(field, html`<textarea${attributes({ name: field.id, required })}></textarea>`),
+  files: (field, required) => {
+    const multiple = (field.maxFiles ?? 1) > 1;
+    return input(field, { type: 'file', accept: field.accept?.join(','), required, multiple });
+  },
+  select: (field, required) => {
+    const choices = [{ label: '', value: '' }, ...(field.options ?? [])].map(
+      ({ label, value }) => html`  <option${attributes({ value })}>${label}</option>\n`,
+    );
+    return labelled(field, html`<select${attributes({ name: field.id, required })}>\n${choices}</select>`);
+  },
+  checkbox: ({ id: name, label }, required) =>
+    html`<p><label><input${attributes({ name, type: 'checkbox', value: 'true', required })}> ${label}</label></p>`,
+  yes_no: (field, required) =>
+    group(field, { type: 'radio', required }, [
+      { label: 'Yes', value: 'true' },
+      { label: 'No', value: 'false' },
+    ]),
+  radios: (field, required) => group(field, { type: 'radio', required }),
+  checkboxes: (field) => group(field, { type: 'checkbox' }),
+  statement: ({ label }) => html`<p>${label}</p>`,
+  signature: (field, required) =>
+    takesWay(field, 'typed')
+      ? input(field, { name: `${field.id}.text`, type: 'text', autocomplete: 'name', required })
+      : undefined,
+  ranking: () => undefined,
+  matrix: () => undefined,
+  address: () => undefined,
+};
+
+function points(field: Field, required: boolean): Html {
+  return input(field, { type: 'number', min: field.min ?? 1, max: field.max, required });
+}
+
+function input(field: Field, values: Parameters<typeof attributes>[0]): Html {
+  return labelled(field, html`<input${attributes({ name: field.id, ...values })}>`);
+}
+
+function labelled({ label }: Field, control: Html): Html {
+  return html`<p><label>${label}<br>\n  ${indented(control)}</label></p>`;
+}
+
+function group(
+  { id: name, label, options = [] }: Field,
+  { type, required = false }: { type: string; required?: boolean },
+  choices: NonNullable<Field['options']> = options,
+): Html {
+  return html`<fieldset>
+  <legend>${label}</legend>
+${choices.map(
+  (choice) =>
+    html`  <label><input${attributes({ name, type, value: choice.value, required })}> ${choice.label}</label>\n`,
+)}</fieldset>`;
+}
+
+/** All lines but the first, which stands behind what is before it. */
+function indented({ text }: Html): Html {
+  return new Html(text.replace(/\n/g, '\n  '));
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+    ? String(value)
+    : undefined;
+}

@@ -1,5 +1,6 @@
 import { unrecognized, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
+import { formLimits } from '../limits/limits.ts';
 import { autoresponseTexts, fieldTexts, MAX_TRANSLATIONS, settingTexts } from './translations.ts';
 
 /**
@@ -33,7 +34,7 @@ const needsLocale: Violation = {
 
 function tagProblems(tag: string, locale: unknown, path: string): Violation[] {
   const canonical = canonicalTag(tag);
-  if (canonical === undefined || tag.length > MAX_TAG) {
+  if (canonical === undefined || tag.length > formLimits.languageTag) {
     return [custom(path, 'Expected a language tag (BCP 47) such as en or de-CH')];
   }
   // Two spellings of one tag would be two translations into one language.
@@ -141,6 +142,3 @@ function untranslatable(
 function custom(path: string, message: string): Violation {
   return { path, code: 'custom', message };
 }
-
-/** As long as the tags that settings take. */
-const MAX_TAG = 35;

@@ -1,21 +1,39 @@
 import { z } from 'zod';
+import { formLimits } from '../limits/limits.ts';
 import { autoresponseTranslation } from './delivery.ts';
-import { pageSchema } from './page.ts';
+
+/** The shape of a step's title and description. */
+export const pageSchema = z
+  .strictObject({
+    title: z
+      .string()
+      .min(1)
+      .max(formLimits.label)
+      .exactOptional()
+      .describe('Shown above the fields of the step.'),
+    description: z
+      .string()
+      .min(1)
+      .max(formLimits.description)
+      .exactOptional()
+      .describe('Shown below the title.'),
+  })
+  .meta({ id: 'Page', description: 'A step of a multi-page form.' });
 
 const text = (max: number) => z.string().min(1).max(max).exactOptional();
 
 /** The labels of options, or of rows, by their values. */
-const labels = z.record(z.string(), z.string().min(1).max(200)).exactOptional();
+const labels = z.record(z.string(), z.string().min(1).max(formLimits.label)).exactOptional();
 
 const fieldTranslation = z
   .strictObject({
-    label: text(200),
-    description: text(2000),
-    placeholder: text(200),
-    agentHint: text(2000),
-    patternMessage: text(500),
-    minLabel: text(100),
-    maxLabel: text(100),
+    label: text(formLimits.label),
+    description: text(formLimits.description),
+    placeholder: text(formLimits.placeholder),
+    agentHint: text(formLimits.agentHint),
+    patternMessage: text(formLimits.patternMessage),
+    minLabel: text(formLimits.endLabel),
+    maxLabel: text(formLimits.endLabel),
     options: labels.describe('Labels by the values of the options.'),
     rows: labels.describe('Labels by the values of the rows.'),
   })
@@ -23,11 +41,16 @@ const fieldTranslation = z
 
 const translationSchema = z
   .strictObject({
-    name: text(200),
-    description: text(2000),
+    name: text(formLimits.name),
+    description: text(formLimits.description),
     fields: z.record(z.string(), fieldTranslation).exactOptional().describe('By the ids of the fields.'),
-    pages: z.array(pageSchema).max(100).exactOptional().describe('The steps, in their order.'),
-    settings: z.strictObject({ submitLabel: text(100), successMessage: text(2000) }).exactOptional(),
+    pages: z.array(pageSchema).max(formLimits.pages).exactOptional().describe('The steps, in their order.'),
+    settings: z
+      .strictObject({
+        submitLabel: text(formLimits.submitLabel),
+        successMessage: text(formLimits.successMessage),
+      })
+      .exactOptional(),
     autoresponse: autoresponseTranslation.exactOptional().describe('The mail to the person who answered.'),
   })
   .meta({ id: 'Translation', description: 'The texts of a form in another language.' });
@@ -79,11 +102,6 @@ export const fieldTexts = [
 export const settingTexts = ['submitLabel', 'successMessage'] as const;
 
 export const autoresponseTexts = ['subject', 'message'] as const;
-
-/** The value of a property of its own. */
-export function ownValue<Value>(values: Record<string, Value>, name: string): Value | undefined {
-  return Object.hasOwn(values, name) ? values[name] : undefined;
-}
 
 function hasAny(values: object): boolean {
   return Object.keys(values).length > 0;

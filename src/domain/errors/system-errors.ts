@@ -7,3 +7,8 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
 export function isLinkRefused(error: unknown): boolean {
   return hasCode(error, 'EXDEV', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'EMLINK');
 }
+
+/** Why the service can't start, in one line for the person who starts it. */
+export class StartError extends Error {
+  override name = 'StartError';
+}

@@ -1,5 +1,16 @@
-import * as pb from '../../../gen/forms/v1/webhooks_pb.js';
-import { addressBody, addressesBody, deletionBody, sessionBody, submissionBody, testBody } from './bodies.ts';
+import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { currentAnswersOf, type SessionOrigins } from '../answers/provenance.ts';
+import { newId } from '../ids.ts';
+import type { JsonObject } from '../json/json.ts';
+import {
+  addressBody,
+  addressesBody,
+  deletionBody,
+  type SessionFacts,
+  sessionBody,
+  submissionBody,
+  testBody,
+} from './bodies.ts';
 
 /** The type of events that messages never name: they become mail alone. */
 const NOT_EMITTED = pb.EventType.UNSPECIFIED;
@@ -115,4 +126,43 @@ export type EventEffects = {
   webhooks: RegistrableEvent | 'tested' | 'none';
   /** What is mailed: the answers, as the form's delivery says; or a request to confirm something. */
   mails: 'submission' | 'confirmation' | 'owner_change' | 'recipient_confirmation' | 'none';
+};
+
+/**
+ * The event that tells of a session's end without a submission, to be stored in the same commit. `at` is in
+ * milliseconds.
+ */
+export function sessionEvent(
+  type: 'session.expired' | 'session.cancelled',
+  session: EndedSession,
+  at: number,
+): SessionEvent {
+  const createdAt = new Date(at);
+  const id = newId('evt', at);
+  const { projectId, formId, partialAnswers } = session;
+  const origins = currentAnswersOf({ ...session, prefill: {} }).provenance;
+  const facts = {
+    ...session,
+    partialAnswers: partialAnswers ?? undefined,
+    provenance: Object.fromEntries(origins),
+  };
+  const body = eventTypes[type].body({ id, at: createdAt.toISOString() }, facts);
+  return { id, projectId, formId, sessionId: session.id, type, body, createdAt };
+}
+
+type EndedSession = Omit<SessionFacts, 'partialAnswers' | 'provenance'> & {
+  projectId: string;
+  partialAnswers: JsonObject | null;
+  provenance: SessionOrigins | null;
+  createdAt: Date;
+};
+
+type SessionEvent = {
+  id: string;
+  projectId: string;
+  formId: string;
+  sessionId: string;
+  type: string;
+  body: string;
+  createdAt: Date;
 };

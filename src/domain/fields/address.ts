@@ -1,8 +1,8 @@
 import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
-import { isObject, type Json, type JsonObject } from '../json/json.ts';
-import { textProblem } from '../json/well-formed.ts';
+import { isObject, type Json, type JsonObject, lengthOf, ownValue } from '../json/json.ts';
+import { textProblem } from '../json/json-problems.ts';
 import type { AnswerCheck, FieldTypeRules } from './field-type.ts';
-import { lengthOf, readText } from './text.ts';
+import { readText } from './text.ts';
 
 /** The parts of an address in the order in which people write them, with the most characters of each. */
 export const addressParts = {
@@ -30,12 +30,7 @@ export const countryCodes: readonly string[] = (
 export const address: FieldTypeRules<object> = {
   attributes: {},
   check: () => checkAddress,
-  jsonSchema: () => ({
-    type: 'object',
-    properties: Object.fromEntries(partNames.map((part) => [part, partSchema(part)])),
-    required: partNames.filter((part) => addressParts[part].required),
-    additionalProperties: false,
-  }),
+  jsonSchema: () => addressSchema({ type: 'string', enum: [...countryCodes] }),
   sample: () => ({ line1: '1 Example Street', city: 'Exampleton', postal_code: '12345', country: 'US' }),
   inWords: (answer, _field, locale) => inWords(isObject(answer) ? answer : {}, locale),
   readInput: (_values, _field, part) => readParts(part),
@@ -47,19 +42,21 @@ export const address: FieldTypeRules<object> = {
         )
       : {},
   control: 'address',
+  kind: 'parts',
+  // The codes of all countries are many words for what every model knows.
+  agentSchema: () => addressSchema({ type: 'string', description: 'ISO 3166-1 alpha-2' }),
 };
 
-const checkAddress: AnswerCheck = (answer, path, violations) => {
-  if (!isObject(answer)) {
-    violations.push(wrongType(path, 'object', answer));
-    return;
-  }
-  for (const part of partNames) {
-    const value = Object.hasOwn(answer, part) ? answer[part] : undefined;
-    violations.push(...partProblems(part, value, `${path}.${part}`));
-  }
+const checkAddress: AnswerCheck = (answer, path) => {
+  if (!isObject(answer)) return [wrongType(path, 'object', answer)];
   const unknown = Object.keys(answer).filter((key) => !Object.hasOwn(addressParts, key));
-  violations.push(...unrecognized(path, unknown, partNames));
+  return [
+    ...partNames.flatMap((part) => {
+      const value = ownValue(answer, part);
+      return partProblems(part, value, `${path}.${part}`);
+    }),
+    ...unrecognized(path, unknown, partNames),
+  ];
 };
 
 function partProblems(part: AddressPart, value: unknown, path: string): Violation[] {
@@ -76,8 +73,17 @@ function partProblems(part: AddressPart, value: unknown, path: string): Violatio
   return [{ path, code: 'too_big', message: `Must have at most ${maxLength} characters` }];
 }
 
+function addressSchema(country: JsonObject): JsonObject {
+  const parts = Object.fromEntries(partNames.map((part) => [part, partSchema(part)]));
+  return {
+    type: 'object',
+    properties: { ...parts, country },
+    required: partNames.filter((part) => addressParts[part].required),
+    additionalProperties: false,
+  };
+}
+
 function partSchema(part: AddressPart): JsonObject {
-  if (part === 'country') return { type: 'string', enum: [...countryCodes] };
   const { maxLength, required: needed } = addressParts[part];
   return { type: 'string', ...(needed && { minLength: 1 }), maxLength };
 }
@@ -85,7 +91,7 @@ function partSchema(part: AddressPart): JsonObject {
 /** As on an envelope, in lines; the country by its name. */
 function inWords(answer: Record<string, unknown>, locale: string): string {
   const text = (part: AddressPart) => {
-    const value = Object.hasOwn(answer, part) ? answer[part] : undefined;
+    const value = ownValue(answer, part);
     return typeof value === 'string' ? value : '';
   };
   const city = [[text('postal_code'), text('city')], [text('region')]].map((parts) => joined(parts, ' '));

@@ -1,7 +1,7 @@
 import { wrongType } from '../errors/violations.ts';
 import type { Json } from '../json/json.ts';
 import { languageOfTag } from '../text/accept-language.ts';
-import type { AnswerCheck, FieldTypeRules } from './field-type.ts';
+import { type AnswerCheck, type FieldTypeRules, noViolations } from './field-type.ts';
 
 /** True or false. */
 export const boolean: FieldTypeRules<object> = {
@@ -12,6 +12,8 @@ export const boolean: FieldTypeRules<object> = {
   inWords: (answer, _field, locale) => yesOrNo(answer, locale),
   readInput: (values) => readBoolean(values.at(-1) ?? ''),
   control: 'yes_no',
+  kind: 'boolean',
+  toldBySchema: true,
 };
 
 /** A box to tick; where it is required, it must be ticked. */
@@ -20,6 +22,7 @@ export const checkbox: FieldTypeRules<{ required: boolean }> = {
   check: ({ required }) => (required ? checkTicked : checkBoolean),
   jsonSchema: ({ required }) => ({ type: 'boolean', ...(required && { enum: [true] }) }),
   control: 'checkbox',
+  toldBySchema: false,
 };
 
 /** Yes or no in the language of a tag, in English if there are no words for it. */
@@ -33,14 +36,13 @@ export function hasWords(tag: string): boolean {
   return words.has(languageOfTag(tag));
 }
 
-const checkBoolean: AnswerCheck = (answer, path, violations) => {
-  if (typeof answer !== 'boolean') violations.push(wrongType(path, 'boolean', answer));
-};
+const checkBoolean: AnswerCheck = (answer, path) =>
+  typeof answer === 'boolean' ? noViolations : [wrongType(path, 'boolean', answer)];
 
-const checkTicked: AnswerCheck = (answer, path, violations, matches) => {
-  checkBoolean(answer, path, violations, matches);
-  if (answer === false) violations.push({ path, code: 'custom', message: 'Must be checked' });
-};
+const checkTicked: AnswerCheck = (answer, path, match) =>
+  answer === false
+    ? [{ path, code: 'custom', message: 'Must be checked' }]
+    : checkBoolean(answer, path, match);
 
 function readBoolean(text: string): Json {
   const word = text.trim().toLowerCase();

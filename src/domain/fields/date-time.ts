@@ -1,6 +1,12 @@
 import { type Violation, wrongType } from '../errors/violations.ts';
-import { boundAttributes, boundProblems } from './bounds.ts';
-import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
+import {
+  type AnswerCheck,
+  type AttributesOf,
+  type FieldTypeRules,
+  type LineInput,
+  noViolations,
+} from './field-type.ts';
+import { boundAttributes, boundProblems } from './number.ts';
 import { readText } from './text.ts';
 
 /** The shapes of times as JSON Schema takes them; which days a month has they can't say. */
@@ -14,6 +20,7 @@ const patterns = {
 
 /** A day of the calendar, `YYYY-MM-DD`, between `min` and `max`. */
 export const date = rulesOf({
+  input: 'date',
   pattern: patterns.date,
   isTime: isDate,
   compare: compareTexts,
@@ -24,6 +31,7 @@ export const date = rulesOf({
 
 /** A time of day, `HH:MM` or `HH:MM:SS`, between `min` and `max`; in words it is as it is. */
 export const time = rulesOf({
+  input: 'time',
   pattern: patterns.time,
   isTime: (text) => timeOfDay.test(text),
   compare: (left, right) => compareTexts(withSeconds(left), withSeconds(right)),
@@ -34,6 +42,7 @@ export const time = rulesOf({
 /** An instant, ISO 8601 with offset, between `min` and `max`; in words it is in UTC, and says so. */
 export const datetime: FieldTypeRules<TimeField> = {
   ...rulesOf({
+    input: 'datetime-local',
     pattern: patterns.datetime,
     isTime: isDatetime,
     compare: (left, right) => Date.parse(left) - Date.parse(right),
@@ -60,40 +69,41 @@ export function isDatetime(text: string): boolean {
 function rulesOf(kind: TimeKind): FieldTypeRules<TimeField> {
   return {
     attributes: boundAttributes,
-    problems: (field, _sent, path) => boundProblems(field, path, boundCheck(kind), kind.compare),
+    problems: (field, _sent, path) =>
+      boundProblems(
+        field,
+        path,
+        (bound, place) => boundRefusal(kind, bound, place),
+        (min, max) => kind.compare(String(min), String(max)),
+      ),
     check: (field) => checkTime(kind, field),
     jsonSchema: () => ({ type: 'string', pattern: kind.pattern }),
     sample: ({ min, max }) => min ?? max ?? kind.sample,
     inWords: (answer, _field, locale) => inWords(kind, String(answer), locale),
     readInput: readText,
     control: 'line',
+    input: kind.input,
+    kind: 'text',
   };
 }
 
 function checkTime({ isTime, compare, expected }: TimeKind, { min, max }: TimeField): AnswerCheck {
-  return (answer, path, violations) => {
-    if (typeof answer !== 'string') {
-      violations.push(wrongType(path, 'string', answer));
-    } else if (!isTime(answer)) {
-      violations.push({ path, code: 'invalid_date', message: expected });
-    } else if (typeof min === 'string' && compare(answer, min) < 0) {
-      violations.push({ path, code: 'too_small', message: `Must not be before ${min}` });
-    } else if (typeof max === 'string' && compare(answer, max) > 0) {
-      violations.push({ path, code: 'too_big', message: `Must not be after ${max}` });
+  return (answer, path) => {
+    if (typeof answer !== 'string') return [wrongType(path, 'string', answer)];
+    if (!isTime(answer)) return [{ path, code: 'invalid_date', message: expected }];
+    if (typeof min === 'string' && compare(answer, min) < 0) {
+      return [{ path, code: 'too_small', message: `Must not be before ${min}` }];
     }
+    if (typeof max === 'string' && compare(answer, max) > 0) {
+      return [{ path, code: 'too_big', message: `Must not be after ${max}` }];
+    }
+    return noViolations;
   };
 }
 
-function boundCheck({ isTime, expected }: TimeKind) {
-  return (bound: string | number, path: string, problems: Violation[]): bound is string => {
-    if (typeof bound === 'string' && isTime(bound)) return true;
-    problems.push(
-      typeof bound === 'string'
-        ? { path, code: 'invalid_date', message: expected }
-        : wrongType(path, 'string', bound),
-    );
-    return false;
-  };
+function boundRefusal({ isTime, expected }: TimeKind, bound: string | number, path: string): Violation[] {
+  if (typeof bound !== 'string') return [wrongType(path, 'string', bound)];
+  return isTime(bound) ? [] : [{ path, code: 'invalid_date', message: expected }];
 }
 
 function inWords({ format }: TimeKind, text: string, locale: string): string {
@@ -133,6 +143,7 @@ const instant = new RegExp(patterns.datetime);
 
 /** What date, time and datetime differ in. */
 type TimeKind = {
+  input: LineInput;
   pattern: string;
   isTime: (text: string) => boolean;
   /** Below, at or above zero, as the first of two valid texts is earlier or later. */

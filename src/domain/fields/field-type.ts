@@ -39,16 +39,34 @@ export type FieldTypeRules<Attributes> = {
   toInputs?: (answer: Json, field: Attributes) => Readonly<Record<string, readonly string[]>>;
   /** What shows the field on the hosted page. */
   control: Control;
+  /** The type of the HTML input of a `line`; a text if absent. */
+  input?: LineInput;
+  /** What the texts of its inputs stand for where conditions of the hosted page ask about them. */
+  kind: 'text' | 'url' | 'number' | 'boolean' | 'list' | 'parts';
+  /** What it takes as uploaded files; undefined if its answers name none. */
+  uploads?: (field: Attributes) => UploadLimits | undefined;
+  /** The JSON Schema for an agent, where it says less than that of all answers. */
+  agentSchema?: (field: Attributes) => JsonObject;
+  /** Whether a JSON Schema tells the type, so that a question to an agent need not. */
+  toldBySchema?: boolean;
+  /** Whether an answer is one or more of the field's options, which are counted; a list of them has no order. */
+  choosesOptions?: boolean;
 };
+
+/** `accept` absent: any type of file. */
+export type UploadLimits = { accept?: readonly string[] | undefined; maxBytes: number };
 
 /** What defaults depend on beside the field: whether its form was made without a key. */
 export type FormFacts = { keyless: boolean };
 
-/** Adds what is wrong with an answer to `violations`. The answer is never an empty one; `matches` tries patterns. */
-export type AnswerCheck = (answer: Json, path: string, violations: Violation[], matches: PatternTest) => void;
+/** Returns what is wrong with an answer at `path`. The answer is never an empty one; `match` tries patterns. */
+export type AnswerCheck = (answer: Json, path: string, match: PatternTest) => readonly Violation[];
+
+/** What is wrong with most answers. */
+export const noViolations: readonly Violation[] = [];
 
 /** A control of the hosted page: `line` is an input of one line, `yes_no` two radio buttons; a `statement` has none. */
-type Control =
+export type Control =
   | 'line'
   | 'textarea'
   | 'select'
@@ -64,6 +82,9 @@ type Control =
   | 'address'
   | 'signature'
   | 'statement';
+
+/** The types of HTML inputs that are one line of text or look like it. */
+export type LineInput = 'text' | 'email' | 'url' | 'tel' | 'number' | 'date' | 'time' | 'datetime-local';
 
 type AttributeShapes = Readonly<Record<string, z.ZodType>>;
 

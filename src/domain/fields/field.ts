@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { conditionSchema } from '../conditions/condition-rules.ts';
+import { formLimits } from '../limits/limits.ts';
 import { fileAttributes } from './file.ts';
 import { matrixAttributes } from './matrix.ts';
 import { numberAttributes } from './number.ts';
@@ -49,12 +50,16 @@ const idError = (issue: { input?: unknown }) =>
 const commonAttributes = {
   id: z.string().regex(fieldIdPattern, { error: idError }).describe('Answers are keyed by it.'),
   type: z.enum(fieldTypes).describe('What kind of answer the field takes.'),
-  label: z.string().min(1).max(200).exactOptional().describe('Default: the id made human.'),
-  description: z.string().max(2000).exactOptional().describe('Help shown to the human.'),
-  placeholder: z.string().max(200).exactOptional().describe('An example shown in the empty input.'),
+  label: z.string().min(1).max(formLimits.label).exactOptional().describe('Default: the id made human.'),
+  description: z.string().max(formLimits.description).exactOptional().describe('Help shown to the human.'),
+  placeholder: z
+    .string()
+    .max(formLimits.placeholder)
+    .exactOptional()
+    .describe('An example shown in the empty input.'),
   agentHint: z
     .string()
-    .max(2000)
+    .max(formLimits.agentHint)
     .exactOptional()
     .describe('Guidance for an agent; never shown to the human.'),
   required: z.boolean().default(false).describe('Whether there must be an answer; of a checkbox: true.'),
@@ -66,9 +71,14 @@ const commonAttributes = {
       '`human`: answers are taken from the hosted page alone, so that no API call, HTML form or prefill can give them; ' +
         'whoever holds the link can. `agent`: by API or prefill alone, never shown on the page.',
     ),
-  page: z.int().min(1).max(100).default(1).describe('The step of a multi-page form that shows the field.'),
+  page: z
+    .int()
+    .min(1)
+    .max(formLimits.pages)
+    .default(1)
+    .describe('The step of a multi-page form that shows the field.'),
   defaultValue: z
-    .union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()).max(500)])
+    .union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()).max(formLimits.options)])
     .exactOptional()
     .describe('Fills in where no answer is given; a valid answer for the field.'),
 };

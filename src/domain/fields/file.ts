@@ -72,6 +72,10 @@ export const file: FieldTypeRules<FileField> = {
   inWords: (answer) => [answer].flat().map(filenameOf).join(', '),
   readInput: readUploads,
   control: 'files',
+  kind: 'list',
+  uploads: ({ accept, maxBytes = MAX_FILE_BYTES }) => ({ accept, maxBytes }),
+  agentSchema: ({ maxFiles = 1 }) =>
+    maxFiles === 1 ? namedUpload : { type: 'array', items: namedUpload, maxItems: maxFiles },
 };
 
 /**
@@ -107,40 +111,30 @@ export function uploadsIn(answer: unknown): { id: string; filename: string; size
 }
 
 function checkFiles({ maxFiles = 1 }: FileField): AnswerCheck {
-  return (answer, path, violations) => {
-    if (maxFiles === 1) {
-      checkUpload(answer, path, violations);
-      return;
-    }
-    if (!Array.isArray(answer)) {
-      violations.push(wrongType(path, 'array', answer));
-      return;
-    }
+  return (answer, path) => {
+    if (maxFiles === 1) return uploadProblems(answer, path);
+    if (!Array.isArray(answer)) return [wrongType(path, 'array', answer)];
     if (answer.length > maxFiles) {
-      violations.push({ path, code: 'too_big', message: `Must be at most ${maxFiles} files` });
-      return;
+      return [{ path, code: 'too_big', message: `Must be at most ${maxFiles} files` }];
     }
-    for (const [index, upload] of answer.entries()) checkUpload(upload, `${path}.${index}`, violations);
+    return answer.flatMap((upload, index) => uploadProblems(upload, `${path}.${index}`));
   };
 }
 
-/** Checks the answer of one uploaded file, `{upload_id}`. */
-export function checkUpload(upload: Json, path: string, violations: Violation[]): void {
-  if (!isObject(upload)) {
-    violations.push(wrongType(path, 'object', upload));
-    return;
-  }
+/** What is wrong with the answer of one uploaded file, `{upload_id}`. */
+export function uploadProblems(upload: Json, path: string): Violation[] {
+  if (!isObject(upload)) return [wrongType(path, 'object', upload)];
   const { upload_id: id, ...others } = upload;
-  if (id === undefined) violations.push(required(`${path}.upload_id`));
-  else if (typeof id !== 'string') violations.push(wrongType(`${path}.upload_id`, 'string', id));
-  else if (!isId('upl', id)) {
-    violations.push({
-      path: `${path}.upload_id`,
-      code: 'invalid_string',
-      message: 'Must be the id of an upload',
-    });
-  }
-  for (const problem of unrecognized(path, Object.keys(others), ['upload_id'])) violations.push(problem);
+  return [
+    ...uploadIdProblems(id, `${path}.upload_id`),
+    ...unrecognized(path, Object.keys(others), ['upload_id']),
+  ];
+}
+
+function uploadIdProblems(id: unknown, path: string): Violation[] {
+  if (id === undefined) return [required(path)];
+  if (typeof id !== 'string') return [wrongType(path, 'string', id)];
+  return isId('upl', id) ? [] : [{ path, code: 'invalid_string', message: 'Must be the id of an upload' }];
 }
 
 /** The name of an uploaded file that is described; empty if it is not. */
@@ -160,6 +154,9 @@ export const uploadSchema: JsonObject = {
   required: ['upload_id'],
   additionalProperties: false,
 };
+
+/** Its JSON Schema in few words. */
+export const namedUpload: JsonObject = { type: 'object', required: ['upload_id'] };
 
 type FileField = AttributesOf<typeof fileAttributes> & {
   defaultValue?: string | number | boolean | string[] | null;

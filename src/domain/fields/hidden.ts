@@ -1,8 +1,8 @@
-import { wrongType } from '../errors/violations.ts';
+import { type Violation, wrongType } from '../errors/violations.ts';
 import { isScalar } from '../json/json.ts';
-import { textProblem } from '../json/well-formed.ts';
+import { textProblem } from '../json/json-problems.ts';
 import { yesOrNo } from './boolean.ts';
-import { type AnswerCheck, atLeast, type FieldTypeRules } from './field-type.ts';
+import { type AnswerCheck, atLeast, type FieldTypeRules, noViolations } from './field-type.ts';
 import { DEFAULT_MAX_LENGTH, readText, sampleText } from './text.ts';
 
 /** Any text, number or boolean, which comes by prefill or default and is shown to nobody. */
@@ -20,16 +20,17 @@ export const hidden: FieldTypeRules<{ hidden: boolean }> = {
     typeof answer === 'boolean' ? yesOrNo(answer, locale) : String(answer),
   readInput: readText,
   control: 'line',
+  kind: 'text',
 };
 
-const checkScalar: AnswerCheck = (answer, path, violations) => {
-  if (!isScalar(answer)) {
-    violations.push(wrongType(path, 'text, number or boolean', answer));
-  } else if (typeof answer === 'string') {
-    const problem = textProblem(answer);
-    if (problem !== undefined) violations.push({ path, code: 'invalid_string', message: problem });
-    if (answer.length > DEFAULT_MAX_LENGTH) {
-      violations.push({ path, code: 'too_big', message: `At most ${DEFAULT_MAX_LENGTH} characters` });
-    }
+const checkScalar: AnswerCheck = (answer, path) => {
+  if (!isScalar(answer)) return [wrongType(path, 'text, number or boolean', answer)];
+  if (typeof answer !== 'string') return noViolations;
+  const problems: Violation[] = [];
+  const problem = textProblem(answer);
+  if (problem !== undefined) problems.push({ path, code: 'invalid_string', message: problem });
+  if (answer.length > DEFAULT_MAX_LENGTH) {
+    problems.push({ path, code: 'too_big', message: `At most ${DEFAULT_MAX_LENGTH} characters` });
   }
+  return problems;
 };

@@ -1,8 +1,8 @@
 import { address } from './address.ts';
 import { boolean, checkbox } from './boolean.ts';
 import { date, datetime, time } from './date-time.ts';
-import type { FieldType, ParsedField } from './field.ts';
-import type { FieldTypeRules } from './field-type.ts';
+import type { Field, FieldType, ParsedField } from './field.ts';
+import type { FieldTypeRules, UploadLimits } from './field-type.ts';
 import { file } from './file.ts';
 import { hidden } from './hidden.ts';
 import { matrix } from './matrix.ts';
@@ -41,3 +41,8 @@ export const fieldRules: Readonly<Record<FieldType, FieldTypeRules<ParsedField>>
   address,
   signature,
 };
+
+/** What a field takes as uploaded files; undefined if its answers name none. */
+export function uploadLimits(field: Field): UploadLimits | undefined {
+  return fieldRules[field.type].uploads?.(field);
+}

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
-import { isObject, type Json, type JsonObject } from '../json/json.ts';
+import { isObject, type Json, type JsonObject, ownValue } from '../json/json.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 import {
   labelOf,
@@ -73,6 +73,7 @@ export const matrix: FieldTypeRules<MatrixField> = {
       ? Object.fromEntries(Object.entries(answer).map(([row, chosen]) => [row, [chosen].flat().map(String)]))
       : {},
   control: 'matrix',
+  kind: 'parts',
 };
 
 function rowProblems({ rows = [] }: MatrixField, sent: Readonly<Record<string, unknown>>, path: string) {
@@ -95,21 +96,18 @@ function countProblems({ options = [] }: MatrixField, path: string): Violation[]
 function checkRows(field: MatrixField): AnswerCheck {
   const values = new Set(valuesOf(field));
   const rows = rowsOf(field);
-  return (answer, path, violations) => {
-    if (!isObject(answer)) {
-      violations.push(wrongType(path, 'object', answer));
-      return;
-    }
+  return (answer, path) => {
+    if (!isObject(answer)) return [wrongType(path, 'object', answer)];
     const given = Object.keys(answer);
-    if (given.length === 0)
-      violations.push({ path, code: 'too_small', message: 'Must answer at least 1 row' });
-    for (const row of rows) {
-      const chosen = Object.hasOwn(answer, row) ? answer[row] : undefined;
-      if (chosen !== undefined)
-        violations.push(...rowAnswerProblems(field, values, chosen, `${path}.${row}`));
-    }
+    if (given.length === 0) return [{ path, code: 'too_small', message: 'Must answer at least 1 row' }];
     const unknown = given.filter((row) => !rows.includes(row));
-    violations.push(...unrecognized(path, unknown, rows));
+    return [
+      ...rows.flatMap((row) => {
+        const chosen = ownValue(answer, row);
+        return chosen === undefined ? [] : rowAnswerProblems(field, values, chosen, `${path}.${row}`);
+      }),
+      ...unrecognized(path, unknown, rows),
+    ];
   };
 }
 

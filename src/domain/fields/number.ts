@@ -1,8 +1,21 @@
 import { z } from 'zod';
 import { type Violation, wrongType } from '../errors/violations.ts';
 import type { Json, JsonObject } from '../json/json.ts';
-import { boundAttributes, boundProblems } from './bounds.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
+
+const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a number or a date as text' });
+
+/** The least and the greatest answer, of numbers and of times. */
+export const boundAttributes = {
+  min: bound
+    .exactOptional()
+    .describe('The least number, or the earliest date, time or datetime as text; of a scale 0 or 1.'),
+  max: bound
+    .exactOptional()
+    .describe(
+      'The greatest number, or the latest date, time or datetime as text; of a rating or a scale at most 10.',
+    ),
+};
 
 export const numberAttributes = {
   ...boundAttributes,
@@ -12,7 +25,8 @@ export const numberAttributes = {
 /** A finite number between `min` and `max`, a multiple of `step`. */
 export const number: FieldTypeRules<NumberField> = {
   attributes: numberAttributes,
-  problems: (field, _sent, path) => boundProblems(field, path, isNumber, (left, right) => left - right),
+  problems: (field, _sent, path) =>
+    boundProblems(field, path, refuseBound, (left, right) => Number(left) - Number(right)),
   check: checkNumber,
   jsonSchema: ({ min, max, step }) => ({
     type: 'number',
@@ -24,13 +38,14 @@ export const number: FieldTypeRules<NumberField> = {
   inWords: String,
   readInput: (values) => readNumber(values.at(-1) ?? ''),
   control: 'line',
+  input: 'number',
+  kind: 'number',
+  toldBySchema: true,
 };
 
 /** The check of a whole number between two others. */
 export function checkPoints(min: number, max: number): AnswerCheck {
-  return (answer, path, violations) => {
-    violations.push(...pointProblems(answer, path, min, max));
-  };
+  return (answer, path) => pointProblems(answer, path, min, max);
 }
 
 /** What is wrong with a value that must be a whole number from `min` to `max`. */
@@ -55,20 +70,19 @@ export function readNumber(text: string): Json {
 }
 
 function checkNumber({ min, max, step }: NumberField): AnswerCheck {
-  return (answer, path, violations) => {
-    if (typeof answer !== 'number' || !Number.isFinite(answer)) {
-      violations.push(wrongType(path, 'number', answer));
-      return;
-    }
+  return (answer, path) => {
+    if (typeof answer !== 'number' || !Number.isFinite(answer)) return [wrongType(path, 'number', answer)];
+    const problems: Violation[] = [];
     if (typeof min === 'number' && answer < min) {
-      violations.push({ path, code: 'too_small', message: `Must be at least ${min}` });
+      problems.push({ path, code: 'too_small', message: `Must be at least ${min}` });
     }
     if (typeof max === 'number' && answer > max) {
-      violations.push({ path, code: 'too_big', message: `Must be at most ${max}` });
+      problems.push({ path, code: 'too_big', message: `Must be at most ${max}` });
     }
     if (step !== undefined && !isMultiple(answer, step)) {
-      violations.push({ path, code: 'not_multiple_of', message: `Must be a multiple of ${step}` });
+      problems.push({ path, code: 'not_multiple_of', message: `Must be a multiple of ${step}` });
     }
+    return problems;
   };
 }
 
@@ -81,10 +95,29 @@ function isMultiple(answer: number, step: number): boolean {
 /** A little more than the rounding of both numbers and of their division. */
 const TOLERANCE = 4 * Number.EPSILON;
 
-function isNumber(bound: string | number, path: string, problems: Violation[]): bound is number {
-  if (typeof bound === 'number') return true;
-  problems.push(wrongType(path, 'number', bound));
-  return false;
+function refuseBound(bound: string | number, path: string): Violation[] {
+  return typeof bound === 'number' ? [] : [wrongType(path, 'number', bound)];
 }
 
 type NumberField = AttributesOf<typeof numberAttributes>;
+
+/**
+ * What is wrong with the bounds of a field. `refuse` says what is wrong with one bound by itself; two good ones are
+ * compared by `compare`, whose result is above zero if the first is greater.
+ */
+export function boundProblems(
+  { min, max }: AttributesOf<typeof boundAttributes>,
+  path: string,
+  refuse: (bound: Bound, path: string) => Violation[],
+  compare: (left: Bound, right: Bound) => number,
+): Violation[] {
+  const problems = [
+    ...(min === undefined ? [] : refuse(min, `${path}.min`)),
+    ...(max === undefined ? [] : refuse(max, `${path}.max`)),
+  ];
+  if (problems.length > 0 || min === undefined || max === undefined || compare(min, max) <= 0)
+    return problems;
+  return [{ path: `${path}.max`, code: 'custom', message: 'max must not be below min' }];
+}
+
+type Bound = z.output<typeof bound>;

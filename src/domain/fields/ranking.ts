@@ -20,6 +20,7 @@ export const ranking: FieldTypeRules<RankingField> = {
       .join('\n'),
   readInput: (values) => values.filter((value) => value !== ''),
   control: 'ranking',
+  kind: 'list',
 };
 
 function countProblems({ options }: RankingField, path: string): Violation[] {
@@ -32,16 +33,13 @@ function countProblems({ options }: RankingField, path: string): Violation[] {
 
 function checkOrder(field: RankingField): AnswerCheck {
   const values = new Set(valuesOf(field));
-  return (answer, path, violations) => {
-    if (!Array.isArray(answer)) {
-      violations.push(wrongType(path, 'array', answer));
-      return;
-    }
-    if (answer.length !== values.size) {
-      const code = answer.length < values.size ? 'too_small' : 'too_big';
-      violations.push({ path, code, message: `Must have each of the ${values.size} options once` });
-    }
-    violations.push(...listProblems(answer, values, path));
+  return (answer, path) => {
+    if (!Array.isArray(answer)) return [wrongType(path, 'array', answer)];
+    const problems = listProblems(answer, values, path);
+    if (answer.length === values.size) return problems;
+    const code = answer.length < values.size ? 'too_small' : 'too_big';
+    const message = `Must have each of the ${values.size} options once`;
+    return [{ path, code, message }, ...problems];
   };
 }
 

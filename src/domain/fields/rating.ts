@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { boundAttributes } from './bounds.ts';
 import type { AttributesOf, FieldTypeRules } from './field-type.ts';
-import { checkPoints, pointProblems, pointsSchema, readNumber } from './number.ts';
+import { boundAttributes, checkPoints, pointProblems, pointsSchema, readNumber } from './number.ts';
 
 export const ratingAttributes = {
   max: boundAttributes.max,
@@ -19,6 +18,7 @@ export const rating: FieldTypeRules<RatingField> = {
   inWords: (answer, field) => `${String(answer)} / ${maxOf(field)}`,
   readInput: (values) => readNumber(values.at(-1) ?? ''),
   control: 'rating',
+  kind: 'number',
 };
 
 function maxOf({ max }: RatingField): number {

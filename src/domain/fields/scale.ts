@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { boundAttributes } from './bounds.ts';
+import { formLimits } from '../limits/limits.ts';
 import type { AttributesOf, FieldTypeRules } from './field-type.ts';
-import { checkPoints, pointProblems, pointsSchema, readNumber } from './number.ts';
+import { boundAttributes, checkPoints, pointProblems, pointsSchema, readNumber } from './number.ts';
 
-const endLabel = z.string().min(1).max(100).exactOptional();
+const endLabel = z.string().min(1).max(formLimits.endLabel).exactOptional();
 
 export const scaleAttributes = {
   ...boundAttributes,
@@ -25,6 +25,7 @@ export const scale: FieldTypeRules<ScaleField> = {
   inWords: (answer, field) => `${String(answer)} / ${endsOf(field)[1]}`,
   readInput: (values) => readNumber(values.at(-1) ?? ''),
   control: 'scale',
+  kind: 'number',
 };
 
 function endsOf({ min, max }: ScaleField): [min: number, max: number] {

@@ -1,13 +1,20 @@
 import { z } from 'zod';
 import { required, type Violation, wrongType } from '../errors/violations.ts';
-import type { Json, JsonObject } from '../json/json.ts';
-import { textProblem } from '../json/well-formed.ts';
-import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
-import { lengthOf, readText } from './text.ts';
+import { type Json, type JsonObject, lengthOf } from '../json/json.ts';
+import { textProblem } from '../json/json-problems.ts';
+import { formLimits } from '../limits/limits.ts';
+import {
+  type AnswerCheck,
+  type AttributesOf,
+  atLeast,
+  type FieldTypeRules,
+  noViolations,
+} from './field-type.ts';
+import { readText } from './text.ts';
 
 export const optionSchema = z
   .strictObject({
-    label: z.string().min(1).max(200).describe('What the human reads.'),
+    label: z.string().min(1).max(formLimits.label).describe('What the human reads.'),
     value: z.string().min(1).max(200).describe('The answer.'),
   })
   .describe('One choice.');
@@ -16,7 +23,7 @@ export const optionAttributes = {
   options: z
     .array(optionSchema)
     .min(1)
-    .max(500)
+    .max(formLimits.options)
     .exactOptional()
     .describe(
       'The choices of `select`, `radio`, `multi_select`, `ranking` (2 to 30) and `matrix` (up to 20); values are unique.',
@@ -53,6 +60,9 @@ export const select: FieldTypeRules<SelectField> = {
     return isOption(field, text) ? { '': [text] } : { '': [''], [OTHER]: [text] };
   },
   control: 'select',
+  kind: 'text',
+  toldBySchema: true,
+  choosesOptions: true,
 };
 
 /** As `select`, with all its options in view. */
@@ -95,6 +105,9 @@ export const multiSelect: FieldTypeRules<MultiSelectField> = {
     };
   },
   control: 'checkboxes',
+  kind: 'list',
+  toldBySchema: true,
+  choosesOptions: true,
 };
 
 /** What is wrong with the options of a field that must have some. */
@@ -133,10 +146,10 @@ function countProblems(
 
 function checkChoice(field: SelectField): AnswerCheck {
   const values = new Set(valuesOf(field));
-  return (answer, path, violations) => {
-    if (typeof answer !== 'string') violations.push(wrongType(path, 'string', answer));
-    else if (!values.has(answer))
-      violations.push(...(field.allowOther ? otherProblems(answer, path) : [notAnOption(path)]));
+  return (answer, path) => {
+    if (typeof answer !== 'string') return [wrongType(path, 'string', answer)];
+    if (values.has(answer)) return noViolations;
+    return field.allowOther ? otherProblems(answer, path) : [notAnOption(path)];
   };
 }
 
@@ -144,18 +157,15 @@ function checkChoices(field: MultiSelectField): AnswerCheck {
   const values = new Set(valuesOf(field));
   const { minItems = 0, allowOther = false } = field;
   const { maxItems = values.size + (allowOther ? 1 : 0) } = field;
-  return (answer, path, violations) => {
-    if (!Array.isArray(answer)) {
-      violations.push(wrongType(path, 'array', answer));
-      return;
-    }
+  return (answer, path) => {
+    if (!Array.isArray(answer)) return [wrongType(path, 'array', answer)];
+    const problems = listProblems(answer, values, path, allowOther);
     if (answer.length < minItems) {
-      violations.push({ path, code: 'too_small', message: `Must have at least ${choices(minItems)}` });
+      problems.unshift({ path, code: 'too_small', message: `Must have at least ${choices(minItems)}` });
+    } else if (answer.length > maxItems) {
+      problems.unshift({ path, code: 'too_big', message: `Must have at most ${choices(maxItems)}` });
     }
-    if (answer.length > maxItems) {
-      violations.push({ path, code: 'too_big', message: `Must have at most ${choices(maxItems)}` });
-    }
-    violations.push(...listProblems(answer, values, path, allowOther));
+    return problems;
   };
 }
 

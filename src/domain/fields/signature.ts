@@ -1,10 +1,10 @@
 import { isEmpty } from '../conditions/condition.ts';
 import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
-import { isObject, type Json, type JsonObject } from '../json/json.ts';
-import { textProblem } from '../json/well-formed.ts';
+import { isObject, type JsonObject, lengthOf } from '../json/json.ts';
+import { textProblem } from '../json/json-problems.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
-import { acceptAttribute, checkUpload, filenameOf, uploadSchema } from './file.ts';
-import { lengthOf, readText } from './text.ts';
+import { acceptAttribute, filenameOf, namedUpload, uploadProblems, uploadSchema } from './file.ts';
+import { readText } from './text.ts';
 
 /** The ways to sign: with a pen or a finger, which makes a picture, or by typing a name. */
 const signatureWays = ['drawn', 'typed'] as const;
@@ -47,6 +47,14 @@ export const signature: FieldTypeRules<SignatureField> = {
     return isObject(answer) && typeof answer.upload_id === 'string' ? { '': [answer.upload_id] } : {};
   },
   control: 'signature',
+  kind: 'parts',
+  uploads: (field) =>
+    takesWay(field, 'drawn') ? { accept: [SIGNATURE_TYPE], maxBytes: MAX_SIGNATURE_BYTES } : undefined,
+  // An agent types, where it may.
+  agentSchema: (field) =>
+    takesWay(field, 'typed')
+      ? { type: 'object', properties: { [TEXT]: { type: 'string' } }, required: [TEXT] }
+      : namedUpload,
 };
 
 /** Whether a field can be signed in a way. */
@@ -72,35 +80,27 @@ function wayProblems(accept: readonly string[], path: string): Violation[] {
 }
 
 function checkSignature(field: SignatureField): AnswerCheck {
-  return (answer, path, violations) => {
-    if (!isObject(answer)) {
-      violations.push(wrongType(path, 'object', answer));
-      return;
-    }
+  return (answer, path) => {
+    if (!isObject(answer)) return [wrongType(path, 'object', answer)];
     const isDrawn = Object.hasOwn(answer, 'upload_id');
     if (!takesWay(field, isDrawn ? 'drawn' : 'typed')) {
       const message = `Must be ${isDrawn ? 'typed: {"text": …}' : 'drawn: {"upload_id": …}'}`;
-      violations.push({ path, code: 'custom', message });
-    } else if (isDrawn) checkUpload(answer, path, violations);
-    else checkTyped(answer, path, violations);
+      return [{ path, code: 'custom', message }];
+    }
+    if (isDrawn) return uploadProblems(answer, path);
+    const { text, ...others } = answer;
+    return [...typedProblems(text, `${path}.${TEXT}`), ...unrecognized(path, Object.keys(others), [TEXT])];
   };
 }
 
-function checkTyped(answer: { [name: string]: Json }, path: string, violations: Violation[]): void {
-  const { text, ...others } = answer;
-  const place = `${path}.${TEXT}`;
-  const problem = typeof text === 'string' ? textProblem(text) : undefined;
-  if (text === undefined) violations.push(required(place));
-  else if (typeof text !== 'string') violations.push(wrongType(place, 'string', text));
-  else if (problem !== undefined) {
-    violations.push({ path: place, code: 'invalid_string', message: problem });
-  } else if (text.trim() === '') {
-    violations.push({ path: place, code: 'too_small', message: 'Must not be blank' });
-  } else if (lengthOf(text) > MAX_SIGNATURE_LENGTH) {
-    const message = `Must have at most ${MAX_SIGNATURE_LENGTH} characters`;
-    violations.push({ path: place, code: 'too_big', message });
-  }
-  violations.push(...unrecognized(path, Object.keys(others), [TEXT]));
+function typedProblems(text: unknown, path: string): Violation[] {
+  if (text === undefined) return [required(path)];
+  if (typeof text !== 'string') return [wrongType(path, 'string', text)];
+  const problem = textProblem(text);
+  if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
+  if (text.trim() === '') return [{ path, code: 'too_small', message: 'Must not be blank' }];
+  if (lengthOf(text) <= MAX_SIGNATURE_LENGTH) return [];
+  return [{ path, code: 'too_big', message: `Must have at most ${MAX_SIGNATURE_LENGTH} characters` }];
 }
 
 const TEXT = 'text';

@@ -8,12 +8,13 @@ export const statement: FieldTypeRules<StatementField> = {
     ...(required ? [noAnswer(`${path}.required`)] : []),
     ...(defaultValue === undefined ? [] : [noAnswer(`${path}.defaultValue`)]),
   ],
-  check: () => (_answer, path, violations) => violations.push(noAnswer(path)),
+  check: () => (_answer, path) => [noAnswer(path)],
   jsonSchema: () => ({ type: 'null' }),
   sample: () => undefined,
   inWords: () => '',
   readInput: () => null,
   control: 'statement',
+  kind: 'text',
 };
 
 function noAnswer(path: string): Violation {

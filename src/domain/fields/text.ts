@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../addresses/email-address.ts';
 import { type Violation, wrongType } from '../errors/violations.ts';
-import type { JsonObject } from '../json/json.ts';
-import { textProblem } from '../json/well-formed.ts';
+import { type JsonObject, lengthOf } from '../json/json.ts';
+import { textProblem } from '../json/json-problems.ts';
+import { formLimits } from '../limits/limits.ts';
 import { readPattern } from '../patterns/pattern.ts';
-import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
+import {
+  type AnswerCheck,
+  type AttributesOf,
+  atLeast,
+  type FieldTypeRules,
+  noViolations,
+} from './field-type.ts';
 import { withScheme } from './web-address.ts';
 
 /** A longer text belongs into a file. */
@@ -28,12 +35,17 @@ export const textAttributes = {
   pattern: z
     .string()
     .min(1)
-    .max(256)
+    .max(formLimits.pattern)
     .exactOptional()
     .describe(
       'Text: RE2 syntax, over the whole value. The patterns of a form are limited in what they cost.',
     ),
-  patternMessage: z.string().min(1).max(500).exactOptional().describe('Text: said when `pattern` refuses.'),
+  patternMessage: z
+    .string()
+    .min(1)
+    .max(formLimits.patternMessage)
+    .exactOptional()
+    .describe('Text: said when `pattern` refuses.'),
 };
 
 /** A line of text: its length in characters (code points, as JSON Schema counts) and its pattern. */
@@ -47,6 +59,8 @@ export const text: FieldTypeRules<TextField> = {
   inWords: String,
   readInput: readText,
   control: 'line',
+  kind: 'text',
+  toldBySchema: true,
 };
 
 /** Text of several lines. */
@@ -61,6 +75,8 @@ export const email: FieldTypeRules<TextField> = {
     format: 'email',
   }),
   sample: () => 'someone@example.com',
+  input: 'email',
+  toldBySchema: false,
 };
 
 /** Text that is an absolute http or https URL. */
@@ -71,6 +87,9 @@ export const url: FieldTypeRules<TextField> = {
   jsonSchema: (field, needed) => textSchema(field, needed, urlPattern),
   readInput: (values) => withScheme(readText(values)),
   sample: () => 'https://example.com/',
+  input: 'url',
+  kind: 'url',
+  toldBySchema: false,
 };
 
 /** Text that can be dialled: 3 to 20 digits, in the groups that people write. */
@@ -79,6 +98,8 @@ export const phone: FieldTypeRules<TextField> = {
   check: (field) => andAlso(checkText(field), isPhone, 'Must be a telephone number'),
   jsonSchema: (field, needed) => textSchema(field, needed, phonePattern, MAX_PHONE_LENGTH),
   sample: () => '+1 555 0100',
+  input: 'tel',
+  toldBySchema: false,
 };
 
 /**
@@ -110,36 +131,31 @@ function checkText(field: TextField): AnswerCheck {
   const { minLength = 0, maxLength = DEFAULT_MAX_LENGTH } = field;
   const pattern = field.pattern === undefined ? undefined : readPattern(field.pattern);
   const mismatch = field.patternMessage ?? 'Does not have the expected form';
-  return (answer, path, violations, matches) => {
-    if (typeof answer !== 'string') {
-      violations.push(wrongType(path, 'string', answer));
-      return;
-    }
+  return (answer, path, match) => {
+    if (typeof answer !== 'string') return [wrongType(path, 'string', answer)];
     const problem = textProblem(answer);
-    if (problem !== undefined) {
-      violations.push({ path, code: 'invalid_string', message: problem });
-      return;
-    }
+    if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
     if (answer.length > maxLength && lengthOf(answer) > maxLength) {
-      violations.push({ path, code: 'too_big', message: `Must have at most ${characters(maxLength)}` });
-      return;
+      return [{ path, code: 'too_big', message: `Must have at most ${characters(maxLength)}` }];
     }
-    if (minLength > 0 && lengthOf(answer) < minLength) {
-      violations.push({ path, code: 'too_small', message: `Must have at least ${characters(minLength)}` });
+    const isShort = minLength > 0 && lengthOf(answer) < minLength;
+    const outcome = pattern === undefined ? 'matches' : match(pattern, answer);
+    if (!isShort && outcome === 'matches') return noViolations;
+    const problems: Violation[] = [];
+    if (isShort) {
+      problems.push({ path, code: 'too_small', message: `Must have at least ${characters(minLength)}` });
     }
-    if (pattern !== undefined && !matches(pattern, answer)) {
-      violations.push({ path, code: 'invalid_string', message: mismatch });
-    }
+    if (outcome === 'differs') problems.push({ path, code: 'invalid_string', message: mismatch });
+    if (outcome === 'too_long') problems.push({ path, code: 'too_big', message: 'Too long for its pattern' });
+    return problems;
   };
 }
 
 function andAlso(check: AnswerCheck, test: (text: string) => boolean, message: string): AnswerCheck {
-  return (answer, path, violations, matches) => {
-    const before = violations.length;
-    check(answer, path, violations, matches);
-    if (violations.length === before && typeof answer === 'string' && !test(answer)) {
-      violations.push({ path, code: 'invalid_string', message });
-    }
+  return (answer, path, match) => {
+    const problems = check(answer, path, match);
+    if (problems.length > 0 || (typeof answer === 'string' && test(answer))) return problems;
+    return [{ path, code: 'invalid_string', message }];
   };
 }
 
@@ -172,13 +188,6 @@ function isWebUrl(text: string): boolean {
 
 function isPhone(text: string): boolean {
   return text.length <= MAX_PHONE_LENGTH && dialled.test(text);
-}
-
-/** The characters of a text: code points, as JSON Schema counts. */
-export function lengthOf(text: string): number {
-  let length = 0;
-  for (const _ of text) length++;
-  return length;
 }
 
 function characters(count: number): string {

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import canonicalize from 'canonicalize';
-import type { FormDefinition } from '../definition/definition.ts';
 
 /** Canonical JSON (RFC 8785): equal values give equal texts. Throws on what JSON can't say. */
 export function canonicalJson(value: unknown): string {
@@ -9,12 +8,7 @@ export function canonicalJson(value: unknown): string {
   return text;
 }
 
-/** The SHA-256 of a definition's canonical JSON, in hex: equal for equal definitions. */
-export function checksum(definition: FormDefinition): string {
-  return fingerprint(definition);
-}
-
-/** The SHA-256 of any value's canonical JSON, in hex: equal for a repeated request. */
+/** The SHA-256 of a value's canonical JSON, in hex: equal for equal definitions, and for a repeated request. */
 export function fingerprint(value: unknown): string {
   return createHash('sha256').update(canonicalJson(value)).digest('hex');
 }

@@ -15,3 +15,69 @@ export const secretLength = { min: 8, max: 256 } as const;
 
 /** Characters of an idempotency key. */
 export const idempotencyKeyLength = { min: 1, max: 255 } as const;
+
+/** The interface's size of a JSON body, section 8 of its limits. */
+export const MAX_MESSAGE_BYTES = 256 * 1024;
+
+/** The same for a form that is made without a key, and for answers to one. */
+export const MAX_KEYLESS_BYTES = 64 * 1024;
+
+/** A file of 10 MiB with its envelope. */
+const MAX_UPLOAD_BYTES = 11 * 1024 * 1024;
+
+/** A file in JSON is in base64, which takes ten times as long to read: 25 ms for this. */
+const MAX_UPLOAD_JSON_BYTES = 2 * 1024 * 1024;
+
+/** JSON values in answers, prefill and metadata: far above a form of 100 fields. */
+const MAX_NODES = 10_000;
+
+/** A definition of 256 KiB with as many short options as fit. */
+const MAX_DEFINITION_NODES = 50_000;
+
+const standard = { readMaxBytes: MAX_MESSAGE_BYTES, jsonMaxBytes: MAX_MESSAGE_BYTES, maxNodes: MAX_NODES };
+
+/** How much request messages may hold. */
+export const messageLimits = {
+  standard,
+  definition: { ...standard, maxNodes: MAX_DEFINITION_NODES },
+  keylessDefinition: { ...standard, readMaxBytes: MAX_KEYLESS_BYTES, jsonMaxBytes: MAX_KEYLESS_BYTES },
+  upload: { ...standard, readMaxBytes: MAX_UPLOAD_BYTES, jsonMaxBytes: MAX_UPLOAD_JSON_BYTES },
+} satisfies Record<string, MessageLimits>;
+
+export type MessageLimits = {
+  /** Bytes of the message, and of what arrives for it, compressed or not. */
+  readMaxBytes: number;
+  /** The same where it is JSON. */
+  jsonMaxBytes: number;
+  /** JSON values, or as many messages as hold them. */
+  maxNodes: number;
+};
+
+/** An hour in milliseconds. */
+export const HOUR_MS = 60 * 60 * 1000;
+
+/** A day of 24 hours in milliseconds. */
+export const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * What a form definition may hold: items of its lists, and characters of its texts, of which a translation may be as
+ * long as the text itself. What one field type alone has is limited in its file.
+ */
+export const formLimits = {
+  fields: 100,
+  pages: 100,
+  options: 500,
+  fieldId: 64,
+  name: 200,
+  label: 200,
+  description: 2000,
+  placeholder: 200,
+  agentHint: 2000,
+  pattern: 256,
+  patternMessage: 500,
+  endLabel: 100,
+  submitLabel: 100,
+  successMessage: 2000,
+  url: 2048,
+  languageTag: 35,
+} as const;

@@ -1,55 +1,68 @@
 import { RE2Set } from 're2js';
+import { lengthOf } from '../json/json.ts';
 import type { Pattern } from './pattern.ts';
 
 /**
- * Matches texts against patterns, whole, and keeps the compiled patterns as long as there is room.
+ * Begins the matching of one check, such as of the answers of a request: each text, whole, against its pattern.
  *
- * The time is linear in `costOf`, whatever pattern and text: re2js simulates the pattern's program one
- * character after the other. Its cache of states would be faster on some patterns and several times
- * slower on hostile ones, and would hold up to 8 MiB a pattern, so that only small programs have one, a small one.
+ * re2js simulates the pattern's program one character after the other, in a time linear in `stepsFor`, and can't be
+ * interrupted. So the steps are counted before each match, and a text for which too few are left is not matched.
  */
-export function createMatcher(maxBytes: number): Matcher {
-  const compiled = new Map<string, Compiled>();
-  let bytes = 0;
-
-  function compile(pattern: Pattern): Compiled {
-    const known = compiled.get(pattern.source);
-    // Moved to the end: what is dropped first is what was not used for longest.
-    if (known !== undefined) compiled.delete(pattern.source);
-    const entry = known ?? { program: programOf(pattern), bytes: bytesOf(pattern) };
-    if (known === undefined) bytes += entry.bytes;
-    compiled.set(pattern.source, entry);
-    for (const [source, { bytes: freed }] of compiled) {
-      if (bytes <= maxBytes) break;
-      compiled.delete(source);
-      bytes -= freed;
-    }
-    return entry;
-  }
-
-  return {
-    costOf(pattern, text) {
-      return costOf(pattern, text) + (compiled.has(pattern.source) ? 0 : pattern.setup);
-    },
-    matches: (pattern, text) => compile(pattern).program.match(text).length > 0,
+export function startMatching(): PatternTest {
+  let left = MAX_MATCH_STEPS;
+  return (pattern, text) => {
+    const length = lengthOf(text);
+    if (length > pattern.longest) return 'differs';
+    const steps = stepsFor(pattern, length);
+    if (steps > left) return 'too_long';
+    left -= steps;
+    return programOf(pattern).match(text).length > 0 ? 'matches' : 'differs';
   };
 }
-
-/** Matches without keeping the compiled pattern. */
-export const matchOnce: PatternTest = (pattern, text) => programOf(pattern).match(text).length > 0;
 
 /** Throws what is unsupported in a pattern, or wrong with it. Takes a part of the pattern's `setup`. */
 export function parsePattern(source: string): void {
   new RE2Set().add(source);
 }
 
-/** The most steps that matching a text takes once the pattern is compiled. */
-export function costOf({ size }: Pattern, text: string): number {
-  const extra = size <= MAX_CACHED_SIZE ? 6 * Math.min(text.length, STATES_KEPT) : START_CHARACTERS;
-  return size * (text.length + extra);
+/** The most steps that matching a text of so many characters takes once the pattern is compiled. */
+export function stepsFor({ size }: Pattern, length: number): number {
+  return size * (length + extraCharacters(size, length));
 }
 
-function programOf({ source, size }: Pattern): RE2Set {
+/** The most characters that a text may have so that matching it takes no more than `steps`; below 0: none. */
+export function lengthWithin({ size }: Pattern, steps: number): number {
+  const characters = steps / size;
+  const short = characters / (1 + STATE_CHARACTERS);
+  const isShort = size <= MAX_CACHED_SIZE && short < STATES_KEPT;
+  return Math.floor(isShort ? short : characters - extraCharacters(size, STATES_KEPT));
+}
+
+/** Making a state of the cache, or beginning without one, takes as long as so many further characters. */
+function extraCharacters(size: number, length: number): number {
+  return size <= MAX_CACHED_SIZE ? STATE_CHARACTERS * Math.min(length, STATES_KEPT) : START_CHARACTERS;
+}
+
+/** Keeps compiled patterns as long as there is room, and drops first what was not used for longest. */
+function programOf(pattern: Pattern): RE2Set {
+  const known = compiled.get(pattern.source);
+  if (known !== undefined) compiled.delete(pattern.source);
+  const entry = known ?? { program: compile(pattern), bytes: bytesOf(pattern) };
+  if (known === undefined) compiledBytes += entry.bytes;
+  compiled.set(pattern.source, entry);
+  for (const [source, { bytes: freed }] of compiled) {
+    if (compiledBytes <= MAX_COMPILED_BYTES) break;
+    compiled.delete(source);
+    compiledBytes -= freed;
+  }
+  return entry.program;
+}
+
+/**
+ * The cache of states of re2js would be faster on some patterns and several times slower on hostile ones, and would
+ * hold up to 8 MiB a pattern, so that only small programs have one, a small one.
+ */
+function compile({ source, size }: Pattern): RE2Set {
   const set = new RE2Set(RE2Set.ANCHOR_BOTH, 0, size <= MAX_CACHED_SIZE ? STATE_CACHE_BYTES : 0);
   set.add(source);
   set.compile();
@@ -60,6 +73,15 @@ function bytesOf({ size }: Pattern): number {
   return size * BYTES_PER_INSTRUCTION + STATE_CACHE_BYTES;
 }
 
+const compiled = new Map<string, { program: RE2Set; bytes: number }>();
+let compiledBytes = 0;
+
+/** Of one check: 10 to 40 ms, which nobody else is answered in. See `Pattern` for the step. */
+export const MAX_MATCH_STEPS = 1_000_000;
+
+/** A thousand everyday patterns. */
+const MAX_COMPILED_BYTES = 32 * 1024 * 1024;
+
 /**
  * Programs of everyday patterns are this small, and a cache of their states makes them five times
  * faster. A hostile one of that size fills the cache with some 70 states at 250 ns an instruction, then goes on
@@ -68,6 +90,7 @@ function bytesOf({ size }: Pattern): number {
 const MAX_CACHED_SIZE = 64;
 const STATE_CACHE_BYTES = 16 * 1024;
 const STATES_KEPT = 70;
+const STATE_CHARACTERS = 6;
 
 /** Beginning without a cache takes as long as this many characters. */
 const START_CHARACTERS = 40;
@@ -75,13 +98,5 @@ const START_CHARACTERS = 40;
 /** Measured on the heap: `[a-z0-9-]{1,200}`, 401 instructions, takes 277,000 bytes. */
 const BYTES_PER_INSTRUCTION = 700;
 
-export type Matcher = {
-  /** The most steps that matching a text takes now: with compiling the pattern unless it is. */
-  costOf: (pattern: Pattern, text: string) => number;
-  matches: PatternTest;
-};
-
-/** Whether a pattern matches the whole of a text. */
-export type PatternTest = (pattern: Pattern, text: string) => boolean;
-
-type Compiled = { program: RE2Set; bytes: number };
+/** Whether a pattern matches the whole of a text; `too_long` if matching it would take too many steps. */
+export type PatternTest = (pattern: Pattern, text: string) => 'matches' | 'differs' | 'too_long';

@@ -2,13 +2,18 @@
  * Reads how much work a pattern is, without compiling it: a pattern of 256 characters can have a
  * program of 240,000 instructions, which takes a fifth of a second to compile.
  *
- * Both numbers are upper bounds for every pattern that compiles; of others they mean nothing.
+ * The numbers are upper bounds for every pattern that compiles; of others they mean nothing.
  */
 export function readPattern(source: string): Pattern {
   const reader = new PatternReader(source);
-  const { instructions, wide } = reader.readAlternatives();
+  const { instructions, wide, longest } = reader.readAlternatives();
   const size = instructions + FRAME;
-  return { source, size, setup: size * PER_INSTRUCTION + wide * PER_WIDE_INSTRUCTION + reader.parsing };
+  return {
+    source,
+    size,
+    longest,
+    setup: size * PER_INSTRUCTION + wide * PER_WIDE_INSTRUCTION + reader.parsing,
+  };
 }
 
 /** Recursive descent by the syntax of RE2: https://github.com/google/re2/wiki/Syntax */
@@ -27,13 +32,17 @@ class PatternReader {
   /** Reads up to the end of the group, or of the pattern. */
   readAlternatives(): Program {
     let whole = this.#readSequence();
-    while (this.#take('|')) whole = join(whole, this.#readSequence(), 1);
+    while (this.#take('|')) {
+      const other = this.#readSequence();
+      const longest = Math.max(whole.longest, other.longest);
+      whole = { ...join(whole, other, 1), longest };
+    }
     return whole;
   }
 
   /** An empty sequence is an instruction, too. */
   #readSequence(): Program {
-    let whole: Program = { instructions: 1, wide: 0 };
+    let whole: Program = { instructions: 1, wide: 0, longest: 0 };
     while (this.#at < this.#source.length && !this.#isNext('|') && !this.#isNext(')')) {
       whole = join(whole, this.#readRepeated());
     }
@@ -43,8 +52,14 @@ class PatternReader {
   #readRepeated(): Program {
     let whole = this.#readAtom();
     for (;;) {
-      if (this.#take('*') || this.#take('+') || this.#take('?')) {
-        whole = join(whole, { instructions: 2, wide: 0 });
+      // Flags such as `(?i)` can't be repeated: what follows them repeats what comes before them.
+      if (this.#match(/\(\?[a-zA-Z-]+\)/y) !== undefined) continue;
+      if (this.#take('?')) {
+        whole = join(whole, BRANCHES);
+        continue;
+      }
+      if (this.#take('*') || this.#take('+')) {
+        whole = { ...join(whole, BRANCHES), longest: whole.longest === 0 ? 0 : Infinity };
         continue;
       }
       const counts = this.#match(/\{(\d+)(,?)(\d*)\}/y);
@@ -62,13 +77,16 @@ class PatternReader {
     if (this.#take('(')) return this.#readGroup();
     if (this.#take('[')) return this.#readClass();
     const literal = this.#match(/\\Q(.*?)(?:\\E|$)/sy);
-    if (literal !== undefined) return { instructions: 1 + (literal[1] ?? '').length, wide: 0 };
+    if (literal !== undefined) {
+      const { length } = literal[1] ?? '';
+      return { instructions: 1 + length, wide: 0, longest: length };
+    }
     if (this.#match(/\\[pP](?:\{[^}]*\}|.)/sy) === undefined) {
       this.#readCharacter();
-      return { instructions: 1, wide: 0 };
+      return ONE_CHARACTER;
     }
     this.parsing += PER_UNICODE_CLASS;
-    return { instructions: 1, wide: 1 };
+    return { ...ONE_CHARACTER, wide: 1 };
   }
 
   /** Flags such as `(?i)` are a group of nothing. */
@@ -76,7 +94,7 @@ class PatternReader {
     this.#match(/\?(?:P?<[^>]*>|[a-zA-Z-]*:?)/y);
     const inner = this.readAlternatives();
     this.#take(')');
-    return join(inner, { instructions: 2, wide: 0 });
+    return join(inner, BRANCHES);
   }
 
   /** A first `]` is a character, and so is a `[` that begins no name such as `[:alpha:]`. */
@@ -90,7 +108,7 @@ class PatternReader {
       else if (this.#match(/\[:.*?:\]/sy) === undefined) this.#readRange();
     }
     this.#take(']');
-    return { instructions: 1, wide: this.parsing > before ? 1 : 0 };
+    return { ...ONE_CHARACTER, wide: this.parsing > before ? 1 : 0 };
   }
 
   /** Where case does not matter, re2js looks up every character of a range by itself. */
@@ -133,6 +151,7 @@ function join(one: Program, other: Program, between = 0): Program {
   return {
     instructions: one.instructions + other.instructions + between,
     wide: one.wide + other.wide,
+    longest: one.longest + other.longest,
   };
 }
 
@@ -140,8 +159,14 @@ function join(one: Program, other: Program, between = 0): Program {
 function repeat(program: Program, least: number, most: number | undefined): Program {
   const copies = Math.max(1, most ?? least);
   const choices = most === undefined ? 2 : Math.max(0, most - least);
-  return { instructions: copies * program.instructions + choices, wide: copies * program.wide };
+  const longest = program.longest === 0 ? 0 : program.longest * (most === undefined ? Infinity : copies);
+  return { instructions: copies * program.instructions + choices, wide: copies * program.wide, longest };
 }
+
+const ONE_CHARACTER: Program = { instructions: 1, wide: 0, longest: 1 };
+
+/** What a loop, a choice or a group adds. */
+const BRANCHES: Program = { instructions: 2, wide: 0, longest: 0 };
 
 /** The instructions that every program has: to fail, to match. */
 const FRAME = 3;
@@ -159,14 +184,19 @@ const PER_FOLDED_CHARACTER = 4;
 
 const LAST_ASCII = 127;
 
-/** A part of a pattern's program; `wide` counts those instructions whose class has hundreds of ranges. */
-type Program = { instructions: number; wide: number };
+/**
+ * A part of a pattern's program; `wide` counts those instructions whose class has hundreds of ranges, `longest` the
+ * characters of the longest text that it matches.
+ */
+type Program = { instructions: number; wide: number; longest: number };
 
 /** A pattern and what it costs. A step is one instruction over one character, or what takes as long. */
 export type Pattern = {
   source: string;
   /** The instructions of the compiled program, repeats written out. */
   size: number;
+  /** The most characters of a text that it can match; infinite if there is no limit. */
+  longest: number;
   /** Steps to compile it, once. */
   setup: number;
 };

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { CreatorType, FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { FormSchema, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { required, violationsOf } from '../../domain/errors/violations.ts';
-import { limitsOf } from '../../domain/limits/message-limits.ts';
+import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { present } from '../../http/values.ts';
+import { present, shape } from '../../http/shape.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
-import { emailBody, formId, formStatus, share, sharedOf, statusOf, webhookSecret } from './schemas.ts';
+import { emailBody, formId, formStatus, sharedForm, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */
 export const ACTIVATION_PATH = '/api/forms/:id/activate';
@@ -19,15 +19,17 @@ const tokenQuery = z.object({
   token: z.string().min(1).describe('From `activate_url`; it works once.'),
 });
 
+const activated = shape(FormSchema, '', {
+  id: formId,
+  name: z.string(),
+  slug: z.string(),
+  status: formStatus,
+  current_version_id: z.string(),
+  share: sharedForm,
+});
+
 const activatedReply = z.object({
-  form: z.object({
-    id: formId,
-    name: z.string(),
-    slug: z.string(),
-    status: formStatus,
-    current_version_id: z.string(),
-    share: share.exactOptional(),
-  }),
+  form: activated.schema,
   message: z.string().describe('What becomes of the mail that asks to confirm, and of answers until then.'),
   webhook_secret: webhookSecret,
 });
@@ -50,38 +52,23 @@ async function activate(exchange: Exchange): Promise<void> {
   // The token is in the URL, which must not reach the next page.
   response.setHeader('referrer-policy', 'no-referrer');
   const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
-  const draft = { formId: idOf(request), token };
+  const draft = { formId: idOf(request), activationToken: token };
   if (token === '') await refuseStrangers(exchange, draft);
   const email = await readEmail(request).catch(async (error: unknown) => {
     await refuseStrangers(exchange, draft);
     throw error;
   });
-  const { form, webhookSecret, confirmation, message } = await call(rpcs.activateForm, { ...draft, email });
-  const published = present(form);
-  const { id, name, slug, status, currentVersionId, createdBy, definition } = published;
-  const answersWait =
-    createdBy?.type === CreatorType.PUBLIC && definition?.delivery?.channel.case === 'email';
+  const { form, webhookSecret, confirmation, answersWait, message } = await call(rpcs.activateForm, {
+    ...draft,
+    email,
+  });
   if (isFormPost(request) && !prefersJson(request)) {
-    const activated = {
-      formId: id,
-      formName: name,
-      email,
-      webhookSecret,
-      confirmation,
-      answersWait,
-      share: published.share,
-    };
-    return sendPage(request, response, 200, pages.renderActivated(activated, request));
+    const { id: formId, name: formName, share } = present(form);
+    const facts = { formId, formName, email, webhookSecret, confirmation, answersWait, share };
+    return sendPage(request, response, 200, pages.renderActivated(facts, request));
   }
   sendJson(response, 200, {
-    form: {
-      id,
-      name,
-      slug,
-      status: statusOf(status),
-      current_version_id: currentVersionId,
-      ...sharedOf(published),
-    },
+    form: activated.of(form),
     message,
     ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
   });
@@ -107,4 +94,4 @@ async function readEmail(request: Exchange['request']): Promise<string> {
   return body.data.email;
 }
 
-type Draft = { formId: string; token: string };
+type Draft = { formId: string; activationToken: string };

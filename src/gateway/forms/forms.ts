@@ -1,36 +1,48 @@
 import { z } from 'zod';
-import { type Form, FormsService, type GetAgentSchemaResponse } from '../../../gen/forms/v1/forms_pb.js';
+import {
+  type Form,
+  FormSchema,
+  FormsService,
+  type GetAgentSchemaResponse,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
-import { present, textOrNull } from '../../http/values.ts';
-import { agentSchemaOf, agentSchemaReply, preferredLanguage, preferredLanguageOf } from '../agent-schema.ts';
+import { readDefinition } from '../../http/body.ts';
+import { present, shape, textOrNull } from '../../http/shape.ts';
+import { agentSchema, preferredLanguage, preferredLanguageOf } from '../agent-schema.ts';
 import { listRoute } from '../list-route.ts';
-import { type Route, route, tagged } from '../route.ts';
+import { type Exchange, isKeyless, type Route, route, tagged } from '../route.ts';
 import { idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
-import { definitionBody } from './definition-body.ts';
 import {
   definitionOf,
   emailBody,
   form,
   formId,
-  formOf,
   formStatus,
   listedForm,
-  listedFormOf,
   missingOf,
   missingTranslations,
-  statusOf,
 } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
+/** The parts of a route whose body is a form definition. */
+export const definitionBody = {
+  shape: definitionSchema,
+  check: (raw: unknown, { request, allowPrivateUrls }: Exchange) =>
+    readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls }),
+};
+
+const draft = shape(FormSchema, '', {
+  id: formId,
+  name: z.string(),
+  slug: z.string(),
+  status: formStatus,
+});
+
 const createdReply = z.object({
-  form: z.object({
-    id: formId,
-    name: z.string(),
-    slug: z.string(),
-    status: formStatus,
+  form: draft.schema.extend({
     activate_url: z.string().describe('Relative path; the token in it works once, for 7 days.'),
     missing_translations: missingTranslations,
   }),
@@ -94,9 +106,9 @@ export const formRoutes: Route[] = tagged('Forms', [
       includeDefinition: !brief,
       language: preferredLanguageOf(request, response),
     }),
-    reply: z.union([wholeSchemaReply, agentSchemaReply]),
+    reply: z.union([wholeSchemaReply, agentSchema.schema]),
     answer: ({ schema, ...whole }, { baseUrl }) =>
-      schema === undefined ? wholeSchemaOf(whole, baseUrl) : agentSchemaOf(schema),
+      schema === undefined ? wholeSchemaOf(whole, baseUrl) : agentSchema.of(schema),
   }),
   listRoute('/v1/forms', rpcs.listForms, {
     summary: 'List the project’s forms, newest first',
@@ -104,19 +116,18 @@ export const formRoutes: Route[] = tagged('Forms', [
     query: pageQuery,
     input: ({ page }) => page,
     item: listedForm,
-    answer: ({ forms, nextPageToken }) => ({ items: forms.map(listedFormOf), nextPageToken }),
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {
     summary: 'Read a form with its current definition',
     input: ({ id }) => ({ formId: id }),
-    reply: z.object({ form }),
-    answer: ({ form }) => ({ form: formOf(form) }),
+    reply: z.object({ form: form.schema }),
+    answer: ({ form: there }) => ({ form: form.of(there) }),
   }),
   route('post', '/v1/forms/:id/archive', rpcs.archiveForm, {
     summary: 'End a form; what was submitted stays',
     input: ({ id }) => ({ formId: id }),
-    reply: z.object({ form: listedForm }),
-    answer: ({ form }) => ({ form: listedFormOf(present(form)) }),
+    reply: z.object({ form: listedForm.schema }),
+    answer: ({ form: there }) => ({ form: listedForm.of(there) }),
   }),
   route('delete', '/v1/forms/:id', rpcs.deleteForm, {
     summary: 'Delete an archived form with everything of it',
@@ -136,10 +147,9 @@ export const formRoutes: Route[] = tagged('Forms', [
   }),
 ]);
 
-function createdOf(form: Form, token: string) {
-  const { id, name, slug, status } = form;
-  const activateUrl = `/api/forms/${id}/activate?token=${encodeURIComponent(token)}`;
-  return { id, name, slug, status: statusOf(status), activate_url: activateUrl, ...missingOf(form) };
+function createdOf(made: Form, token: string) {
+  const activateUrl = `/api/forms/${made.id}/activate?token=${encodeURIComponent(token)}`;
+  return { ...draft.of(made), activate_url: activateUrl, ...missingOf(made) };
 }
 
 function wholeSchemaOf(

@@ -1,9 +1,13 @@
 import { z } from 'zod';
-import { CreatorType, type Form, FormStatus } from '../../../gen/forms/v1/forms_pb.js';
+import {
+  CreatorType,
+  type Form,
+  FormSchema,
+  FormShareSchema,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
-import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
-import { present, textOrNull, timeOf, timeOrNull } from '../../http/values.ts';
-import { timeReply } from '../schemas.ts';
+import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
+import { from, present, shape, timeReply } from '../../http/shape.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
 export const formStatus = z.enum(['draft', 'published', 'archived']);
@@ -24,7 +28,10 @@ const formFields = {
   slug: z.string(),
   status: formStatus,
   current_version_id: z.string().nullable(),
-  created_by: z.string().describe('`public`, or the id of a key.'),
+  created_by: from(
+    ({ createdBy }: Form) => creatorOf(createdBy),
+    z.string().describe('`public`, or the id of a key.'),
+  ),
   owner_email: z.string().nullable(),
   created_at: timeReply,
   activated_at: timeReply.nullable(),
@@ -33,25 +40,37 @@ const formFields = {
 };
 
 /** A form in lists. */
-export const listedForm = z.object(formFields).meta({ id: 'ListedForm' });
+export const listedForm = shape(FormSchema, 'ListedForm', formFields);
 
 /** How people and websites reach a published form. */
-export const share = z
-  .object({
-    page_url: z.string().nullable().describe('The form’s own page, for everybody; null if it has none.'),
-    submissions_url: z.string().describe('Where answers are posted: as JSON, or by an HTML form.'),
-    html: z
+const share = shape(FormShareSchema, '', {
+  page_url: z.string().nullable().describe('The form’s own page, for everybody; null if it has none.'),
+  submissions_url: z.string().describe('Where answers are posted: as JSON, or by an HTML form.'),
+  html: from(
+    'html_snippet',
+    z
       .string()
       .nullable()
       .describe('An HTML form for a website; null if such a form can’t ask for an answer that is required.'),
-    fetch: z.string().describe('JavaScript that posts made-up answers.'),
-    embed: z
+  ),
+  fetch: from('fetch_snippet', z.string().describe('JavaScript that posts made-up answers.')),
+  embed: from(
+    'embed_snippet',
+    z
       .string()
       .nullable()
       .describe('HTML that shows the page within a website, which the form’s embedOrigins must name.'),
-    qr_svg: z.string().nullable().describe('A QR code of the page’s address, as SVG.'),
-  })
-  .meta({ id: 'Share', description: 'How people and websites reach a published form.' });
+  ),
+  qr_svg: z.string().nullable().describe('A QR code of the page’s address, as SVG.'),
+});
+
+/** How to share a form; absent unless it is published. */
+export const sharedForm = from(
+  ({ share: there }: Form) => there && share.of(there),
+  share.schema
+    .meta({ id: 'Share', description: 'How people and websites reach a published form.' })
+    .exactOptional(),
+);
 
 /** What the translations of a form lack; absent where they lack nothing. */
 export const missingTranslations = z
@@ -65,47 +84,12 @@ export const missingTranslations = z
   .describe('What the translations lack, which people read in the form’s own language.');
 
 /** A form with its definition. */
-export const form = z
-  .object({
-    ...formFields,
-    definition: definitionSchema,
-    share: share.exactOptional(),
-    missing_translations: missingTranslations,
-  })
-  .meta({ id: 'Form' });
-
-/** A form as lists show it. */
-export function listedFormOf(message: Form): z.input<typeof listedForm> {
-  return {
-    id: message.id,
-    name: message.name,
-    slug: message.slug,
-    status: statusOf(message.status),
-    current_version_id: textOrNull(message.currentVersionId),
-    created_by: creatorOf(message.createdBy),
-    owner_email: textOrNull(message.ownerEmail),
-    created_at: timeOf(message.createTime),
-    activated_at: timeOrNull(message.activateTime),
-    archived_at: timeOrNull(message.archiveTime),
-    closed_at: timeOrNull(message.closeTime),
-  };
-}
-
-function creatorOf(creator: Form['createdBy']): string {
-  if (creator?.type === CreatorType.KEY) return creator.keyId;
-  return creator?.type === CreatorType.SYSTEM ? 'system' : 'public';
-}
-
-/** A form as replies show it, with its definition. */
-export function formOf(message: Form | undefined): z.input<typeof form> {
-  const there = present(message);
-  return {
-    ...listedFormOf(there),
-    definition: definitionOf(there.definition),
-    ...sharedOf(there),
-    ...missingOf(there),
-  };
-}
+export const form = shape(FormSchema, 'Form', {
+  ...formFields,
+  definition: from(({ definition }) => definitionOf(definition), definitionSchema),
+  share: sharedForm,
+  missing_translations: from((there) => missingOf(there).missing_translations, missingTranslations),
+});
 
 /** The part of a reply that says what translations lack; empty if they lack nothing. */
 export function missingOf({ missingTranslations: missing }: Pick<Form, 'missingTranslations'>): {
@@ -115,29 +99,13 @@ export function missingOf({ missingTranslations: missing }: Pick<Form, 'missingT
   return { missing_translations: missing.map(({ language, paths }) => ({ language, paths })) };
 }
 
-/** The part of a reply that says how to share a form; empty unless it is published. */
-export function sharedOf({ share: there }: Form): { share?: z.input<typeof share> } {
-  if (there === undefined) return {};
-  return {
-    share: {
-      page_url: textOrNull(there.pageUrl),
-      submissions_url: there.submissionsUrl,
-      html: textOrNull(there.htmlSnippet),
-      fetch: there.fetchSnippet,
-      embed: textOrNull(there.embedSnippet),
-      qr_svg: textOrNull(there.qrSvg),
-    },
-  };
+function creatorOf(creator: Form['createdBy']): string {
+  if (creator?.type === CreatorType.KEY) return creator.keyId;
+  return creator?.type === CreatorType.SYSTEM ? 'system' : 'public';
 }
 
 /** A definition as people write it. */
 export function definitionOf(message: Form['definition']): z.input<typeof definitionSchema> {
   // The service has checked it, so it has the shape of the schema.
   return definitionFromMessage(present(message)) as z.input<typeof definitionSchema>;
-}
-
-/** The word for a form's status. */
-export function statusOf(value: FormStatus): z.input<typeof formStatus> {
-  if (value === FormStatus.PUBLISHED) return 'published';
-  return value === FormStatus.ARCHIVED ? 'archived' : 'draft';
 }

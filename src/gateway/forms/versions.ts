@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { FormsService, type FormVersion } from '../../../gen/forms/v1/forms_pb.js';
+import { FormsService, FormVersionSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
-import { present, timeOf } from '../../http/values.ts';
+import { from, shape, timeReply } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { idempotencyKey, idempotencyKeyOf, pageQuery, timeReply } from '../schemas.ts';
-import { definitionBody } from './definition-body.ts';
-import { definitionOf, form, formOf, webhookSecret } from './schemas.ts';
+import { idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
+import { definitionBody } from './forms.ts';
+import { definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
@@ -18,8 +18,11 @@ const versionFields = {
   created_at: timeReply,
 };
 
-const listedVersion = z.object(versionFields).meta({ id: 'ListedFormVersion' });
-const version = z.object({ ...versionFields, definition: definitionSchema }).meta({ id: 'FormVersion' });
+const listedVersion = shape(FormVersionSchema, 'ListedFormVersion', versionFields);
+const version = shape(FormVersionSchema, 'FormVersion', {
+  ...versionFields,
+  definition: from(({ definition }) => definitionOf(definition), definitionSchema),
+});
 
 /** The routes of a form's versions. */
 export const versionRoutes: Route[] = tagged('Forms', [
@@ -34,10 +37,10 @@ export const versionRoutes: Route[] = tagged('Forms', [
     }),
     status: 201,
     errors: [409, 410],
-    reply: z.object({ form, version: listedVersion, webhook_secret: webhookSecret }),
-    answer: ({ form, version, webhookSecret }) => ({
-      form: formOf(form),
-      version: listedVersionOf(present(version)),
+    reply: z.object({ form: form.schema, version: listedVersion.schema, webhook_secret: webhookSecret }),
+    answer: ({ form: changed, version, webhookSecret }) => ({
+      form: form.of(changed),
+      version: listedVersion.of(version),
       ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
     }),
   }),
@@ -47,24 +50,15 @@ export const versionRoutes: Route[] = tagged('Forms', [
     query: pageQuery,
     input: ({ id, page }) => ({ formId: id, ...page }),
     item: listedVersion,
-    answer: ({ versions, nextPageToken }) => ({ items: versions.map(listedVersionOf), nextPageToken }),
   }),
   route('get', '/v1/forms/:id/versions/:number', rpcs.getFormVersion, {
     summary: 'Read a published version with its definition',
     segments: { number: z.int().min(1) },
     input: ({ id }, { request }) => ({ formId: id, number: numberOf(request.params.number) }),
-    reply: z.object({ version }),
-    answer: ({ version }) => {
-      const there = present(version);
-      return { version: { ...listedVersionOf(there), definition: definitionOf(there.definition) } };
-    },
+    reply: z.object({ version: version.schema }),
+    answer: ({ version: there }) => ({ version: version.of(there) }),
   }),
 ]);
-
-function listedVersionOf(message: FormVersion): z.input<typeof listedVersion> {
-  const { id, number, checksum, current, createTime } = message;
-  return { id, number, checksum, current, created_at: timeOf(createTime) };
-}
 
 /** The number in a path; 0, which no version has, for any other text. */
 function numberOf(segment: unknown): number {

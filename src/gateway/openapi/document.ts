@@ -1,23 +1,23 @@
-import type { DescMethod } from '@bufbuild/protobuf';
+import { type Access, policyOf } from '../../domain/methods.ts';
 import type { Operation, Route } from '../route.ts';
 import { formExamples, requestExamples } from './examples.ts';
-import { errorReplies, errorSchema, headers, page, replyHeaders } from './replies.ts';
+import { errorReplies, headers, page, replyHeaders } from './replies.ts';
 import { createSchemas, type Schemas } from './schemas.ts';
 import { type DescribedWebhook, describeWebhooks } from './webhooks.ts';
 
 /** The API description (OpenAPI 3.1) of a table of routes, made of the schemas that serve. */
-export function describeApi(routes: readonly Route[], { baseUrl, version, accessOf }: ApiFacts): OpenApi {
+export function describeApi(routes: readonly Route[], { baseUrl, version }: ApiFacts): OpenApi {
   const schemas = createSchemas();
   const paths: OpenApi['paths'] = {};
   for (const { method, path, operation } of routes) {
     const template = path.replaceAll(/:(\w+)/g, '{$1}');
     paths[template] = {
       ...paths[template],
-      [method]: operationOf(path, operation, accessIn(operation, accessOf), schemas),
+      [method]: operationOf(path, operation, accessIn(operation), schemas),
     };
   }
   const described = { paths, webhooks: describeWebhooks(schemas) };
-  const { document, components } = schemas.withComponents(described, { Error: errorSchema });
+  const { document, components } = schemas.withComponents(described);
   return {
     openapi: '3.1.1',
     info: {
@@ -57,7 +57,7 @@ function operationOf(path: string, operation: Operation, access: Access, schemas
         content: replyOf(operation, schemas),
       },
       ...(operation.forms && status === 201 ? { 303: sentOn(operation) } : {}),
-      ...errorReplies(path, operation),
+      ...errorReplies(path, operation, schemas),
     },
   };
 }
@@ -115,7 +115,10 @@ function bodyOf(operation: Operation, schemas: Schemas): object | undefined {
 function schemaOfType(type: string, { body }: Operation): object {
   if (!isForm(type)) return { ...bytes, description: 'The bytes of the file, whatever its media type.' };
   if (body !== undefined) return { type: 'object', additionalProperties: true };
-  const field = { type: 'string', description: 'The id of the file field, unless the query has it.' };
+  const field = {
+    type: 'string',
+    description: 'The id of the file field, before the file; unless the query has it.',
+  };
   const file = { ...bytes, description: 'The file, with its name.' };
   return { type: 'object', properties: { field, file }, required: ['file'] };
 }
@@ -136,8 +139,8 @@ function replyOf({ reply, replyTypes = [], forms }: Operation, schemas: Schemas)
   };
 }
 
-function accessIn({ rpc }: Operation, accessOf: AccessOf): Access {
-  return rpc === undefined ? { key: 'none' } : accessOf(rpc);
+function accessIn({ rpc }: Operation): Access {
+  return rpc === undefined ? { key: 'none' } : policyOf(rpc);
 }
 
 function securityOf({ key }: Access): object[] {
@@ -173,13 +176,7 @@ const tags = new Map<string | undefined, string>([
   ['Health', 'Whether the service works.'],
 ]);
 
-type ApiFacts = { baseUrl: string; version: string; accessOf: AccessOf };
-
-/** Who may call an RPC, from the authorization table of the RPCs. */
-export type AccessOf = (rpc: DescMethod) => Access;
-
-/** The part of an entry of that table that the API description shows. */
-type Access = { key: 'none' | 'optional' | 'required'; scope?: string };
+type ApiFacts = { baseUrl: string; version: string };
 
 /** An OpenAPI document. */
 export type OpenApi = {

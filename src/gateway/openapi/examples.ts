@@ -54,6 +54,7 @@ export const requestExamples: Readonly<Record<string, object>> = {
   updateWebhook: { active: false },
   rotateWebhookSecret: { effective_in: 3600 },
   replayDeliveries: { status: 'failed' },
+  replayFormDeliveries: { status: 'failed' },
   testWebhook: {},
   eraseSubmissions: { value: 'ada@example.com' },
   createKey: { name: 'ci', scopes: ['forms:write', 'submissions:read'], expires_in: 31_536_000 },

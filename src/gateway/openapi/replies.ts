@@ -1,10 +1,12 @@
-import { violationCodes } from '../../domain/errors/violations.ts';
-import { type ErrorReason, errorReasons, HttpError } from '../../http/errors.ts';
-import { nextCallNames } from '../../http/next-call.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { type FailureReason, failed } from '../../domain/errors/failure.ts';
+import { required } from '../../domain/errors/violations.ts';
+import { errorBody, restErrorOf } from '../../http/errors.ts';
 import type { Operation } from '../route.ts';
+import type { Schemas } from './schemas.ts';
 
 /** The errors that a route can answer, by status: those its parts imply, and its own. */
-export function errorReplies(path: string, operation: Operation): Record<string, object> {
+export function errorReplies(path: string, operation: Operation, schemas: Schemas): Record<string, object> {
   const { rpc, body, bodyTypes, forms, errors = [] } = operation;
   const readsBody = body !== undefined || bodyTypes !== undefined || forms !== undefined;
   const codes = [
@@ -17,7 +19,7 @@ export function errorReplies(path: string, operation: Operation): Record<string,
     ...(path.includes('/:id') ? [404] : []),
     ...(readsBody ? [413, 415, 422] : []),
   ];
-  return Object.fromEntries([...new Set(codes)].map((code) => [code, errorReply(code, operation)]));
+  return Object.fromEntries([...new Set(codes)].map((code) => [code, errorReply(code, operation, schemas)]));
 }
 
 /** The headers of a reply with this status. */
@@ -57,12 +59,11 @@ function header(description: string, required = false): object {
   return { description, ...(required && { required }), schema: { type: 'string' } };
 }
 
-function errorReply(status: number, operation: Operation): object {
+function errorReply(status: number, operation: Operation, schemas: Schemas): object {
   const { description, reason, message } = errorsByStatus[status] ?? fault;
-  const details =
-    reason === 'invalid' ? [{ path: 'answers.email', code: 'invalid_type', message: 'Required' }] : [];
-  const example = new HttpError(reason, message, { details }).body;
-  const schema = { $ref: '#/components/schemas/Error' };
+  const violations = reason === Reason.INVALID ? [required('answers.email')] : [];
+  const example = restErrorOf(failed(reason, message, { violations })).body;
+  const schema = schemas.output(errorBody);
   return {
     description,
     headers: replyHeaders(status, operation),
@@ -72,7 +73,7 @@ function errorReply(status: number, operation: Operation): object {
 
 const fault: DescribedError = {
   description: 'A fault of the service; the message holds the request id that is in the log',
-  reason: 'internal',
+  reason: Reason.INTERNAL,
   message: 'Internal error, request 01JD4X7Q2M',
 };
 
@@ -80,94 +81,52 @@ const fault: DescribedError = {
 const errorsByStatus: Record<number, DescribedError> = {
   400: {
     description: 'The request can’t be read',
-    reason: 'bad_request',
+    reason: Reason.BAD_REQUEST,
     message: 'The body is not JSON: see line 1, column 14',
   },
   401: {
     description:
       'No key, a wrong key, a key without the scope, a wrong token, or an origin that may not post',
-    reason: 'invalid_key',
+    reason: Reason.INVALID_KEY,
     message: 'The API key is not valid',
   },
   404: {
     description: 'There is no such thing, or it is another project’s',
-    reason: 'not_found',
+    reason: Reason.NOT_FOUND,
     message: 'There is no such form',
   },
   409: {
     description: 'The state of the thing forbids it',
-    reason: 'conflict',
+    reason: Reason.CONFLICT,
     message: 'The session has been submitted',
   },
   410: {
     description: 'Expired, cancelled, closed, archived or deleted',
-    reason: 'expired',
+    reason: Reason.EXPIRED,
     message: 'The session has expired',
   },
-  413: { description: 'Too large', reason: 'too_large', message: 'The request is too large' },
+  413: { description: 'Too large', reason: Reason.TOO_LARGE, message: 'The request is too large' },
   415: {
     description: 'Another media type than the route reads',
-    reason: 'media_type',
+    reason: Reason.MEDIA_TYPE,
     message: 'Expected application/json',
   },
   422: {
     description: 'The request can be read but does not fit; `details` names all problems',
-    reason: 'invalid',
+    reason: Reason.INVALID,
     message: 'answers.email: Required',
   },
   429: {
     description: 'Too many calls; `Retry-After` says when to call again',
-    reason: 'rate_limited',
+    reason: Reason.RATE_LIMITED,
     message: 'Too many calls',
   },
   500: fault,
   503: {
     description: 'Not available just now; `Retry-After` says when to call again',
-    reason: 'unavailable',
+    reason: Reason.UNAVAILABLE,
     message: 'The service is overloaded',
   },
 };
 
-const detailSchema = {
-  type: 'object',
-  properties: {
-    path: { type: 'string', description: 'A dotted path into the input, such as `fields.0.id`.' },
-    code: { type: 'string', enum: violationCodes },
-    message: { type: 'string', description: 'What was expected.' },
-    received: {
-      type: 'string',
-      description:
-        'What came: a number, a text or the like as JSON, cut to a readable length; of lists and objects, and of ' +
-        'what may be a secret, the type alone. Absent if nothing came.',
-    },
-  },
-  required: ['path', 'code', 'message'],
-};
-
-/** The body of every error. */
-export const errorSchema = {
-  type: 'object',
-  properties: {
-    error: {
-      type: 'object',
-      properties: {
-        code: { type: 'string', enum: ['validation_failed', 'not_found', 'unauthorized', 'internal_error'] },
-        message: { type: 'string' },
-        details: { type: 'array', items: detailSchema },
-        reason: { type: 'string', enum: errorReasons, description: 'The finer word beside the code.' },
-        submission_id: { type: 'string', description: 'The submission that a session already has.' },
-        retryable: {
-          type: 'boolean',
-          description: 'Whether the same request can succeed later without any change.',
-        },
-        retry_after: { type: 'integer', minimum: 1, description: 'When to send it again, in seconds.' },
-        next_call: { type: 'string', enum: nextCallNames, description: 'What to call next.' },
-        next: { type: 'string', description: 'The same in words.' },
-      },
-      required: ['code', 'message', 'details', 'reason', 'retryable', 'next_call', 'next'],
-    },
-  },
-  required: ['error'],
-};
-
-type DescribedError = { description: string; reason: ErrorReason; message: string };
+type DescribedError = { description: string; reason: FailureReason; message: string };

@@ -22,12 +22,11 @@ export function createSchemas(): Schemas {
   return {
     input: (schema) => schemaOf(schema, 'input'),
     output: (schema) => schemaOf(schema, 'output'),
-    withComponents(document, others) {
+    withComponents(document) {
       const different = differentOf(named);
       const nameOf = (name: string, io: string) =>
         io === 'input' && different.has(name) ? `${name}Input` : name;
       const components = Object.fromEntries([
-        ...Object.entries(others),
         ...named.output,
         ...[...named.input].map(([name, schema]) => [nameOf(name, 'input'), schema]),
       ]);
@@ -104,11 +103,8 @@ export type Schemas = {
   input(schema: z.ZodType): JsonSchema;
   /** The schema of what replies hold. */
   output(schema: z.ZodType): JsonSchema;
-  /** The document with the names of the components decided, and all of them, with `others`. */
-  withComponents<T>(
-    document: T,
-    others: Record<string, object>,
-  ): { document: T; components: Record<string, object> };
+  /** The document with the names of the components decided, and all of them. */
+  withComponents<T>(document: T): { document: T; components: Record<string, object> };
 };
 
 type JsonSchema = {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { answerChannels } from '../../domain/answers/provenance.ts';
-import { jsonObject, timeReply } from '../schemas.ts';
+import { timeReply } from '../../http/shape.ts';
+import { jsonObject } from '../schemas.ts';
 import type { Schemas } from './schemas.ts';
 
 /** The requests that the service sends to registered endpoints, by event. */

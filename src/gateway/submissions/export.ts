@@ -1,7 +1,13 @@
 import { z } from 'zod';
-import { ExportFormat, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { sendMessages } from '../../http/reply.ts';
+import {
+  ExportFormat,
+  SubmissionStatus,
+  SubmissionsService,
+  type WatchSubmissionsResponse,
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { sendChunks, sendMessages } from '../../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, readQuery, tagged } from '../route.ts';
+import { filterQuery, submission } from './submissions.ts';
 
 const exportQuery = z.object({ format: z.enum(['csv', 'ndjson']).default('csv') });
 
@@ -36,3 +42,61 @@ const formats = {
   csv: { format: ExportFormat.CSV, type: 'text/csv; charset=utf-8' },
   ndjson: { format: ExportFormat.NDJSON, type: 'application/x-ndjson; charset=utf-8' },
 };
+
+const streamQuery = z.object({
+  ...filterQuery,
+  cursor: z.string().min(1).exactOptional().describe('The last `id` of an earlier stream.'),
+});
+
+/** The submissions of a form as they come. */
+export const streamRoutes: Route[] = tagged('Submissions', [
+  customRoute('get', '/v1/forms/:id/submissions/stream', SubmissionsService.method.watchSubmissions, {
+    summary: 'The submissions of a form as they come, as server-sent events',
+    query: streamQuery,
+    headers: {
+      'Last-Event-ID': z
+        .string()
+        .describe('As `cursor`, which it goes before: clients send it by themselves.'),
+    },
+    replyTypes: ['text/event-stream'],
+    handle: sendStream,
+  }),
+]);
+
+/** Sends each submission when the reader has taken the one before. The last event of a stop says so. */
+async function sendStream({ receive, request, response }: Exchange): Promise<void> {
+  const { source = '', status, cursor = '' } = readQuery(request, streamQuery);
+  const { 'last-event-id': lastId } = request.headers;
+  const messages = receive(SubmissionsService.method.watchSubmissions, {
+    formId: idOf(request),
+    source,
+    status: status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
+    cursor: typeof lastId === 'string' && lastId !== '' ? lastId : cursor,
+  });
+  async function* texts(): AsyncGenerator<string> {
+    yield `retry: ${RETRY_MS}\n`;
+    if (!first.done) yield eventOf(first.value);
+    for await (const message of messages) yield eventOf(message);
+    yield 'event: bye\ndata: {}\n\n';
+  }
+  // A refusal comes before the first message, while there is still a status to send.
+  const first = await messages.next();
+  response.setHeader('content-type', 'text/event-stream; charset=utf-8');
+  // Proxies such as nginx would gather what is sent.
+  response.setHeader('x-accel-buffering', 'no');
+  try {
+    await sendChunks(response, texts());
+  } finally {
+    await messages.return(undefined);
+  }
+}
+
+/** Without a submission it is a comment, which moves the id on all the same. */
+function eventOf({ cursor, submission: next }: WatchSubmissionsResponse): string {
+  if (next === undefined) return `id: ${cursor}\n: listening\n\n`;
+  const data = JSON.stringify({ submission: submission.of(next) });
+  return `id: ${cursor}\nevent: submission\ndata: ${data}\n\n`;
+}
+
+/** How long clients wait before they connect again. */
+const RETRY_MS = 2_000;

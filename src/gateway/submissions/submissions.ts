@@ -1,15 +1,14 @@
 import { z } from 'zod';
 import {
-  type Submission,
+  SubmissionSchema,
   SubmissionStatus,
   SubmissionsService,
-} from '../../../gen/forms/v1/submissions_pb.js';
-import { answerChannels } from '../../domain/answers/provenance.ts';
-import { provenanceOf } from '../../http/provenance.ts';
-import { present, textOrNull, timeOf } from '../../http/values.ts';
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { provenance, readProvenance } from '../../http/provenance.ts';
+import { from, shape, timeReply } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
-import { jsonObject, okReply, pageQuery, timeInput, timeReply } from '../schemas.ts';
+import { jsonObject, okReply, pageQuery, timeInput } from '../schemas.ts';
 
 const { method: rpcs } = SubmissionsService;
 
@@ -18,42 +17,26 @@ const MAX_OFFSET = 2 ** 31 - 1;
 
 const status = z.enum(['accepted', 'spam']);
 
-/** Where answers come from, as replies have it. */
-export const provenance = z.record(
-  z.string(),
-  z
-    .object({
-      by: z
-        .enum(answerChannels)
-        .describe(
-          '`human`: from the hosted page, where whoever holds the link can answer. `api`: by a call or an HTML form. ' +
-            '`prefill`: left as it was. `default`: the field’s.',
-        ),
-      at: timeReply,
-      key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),
-    })
-    .meta({ id: 'AnswerOrigin' }),
-);
-
 /** A submission as replies have it. */
-export const submission = z
-  .object({
-    id: z.string(),
-    form_id: z.string(),
-    form_version_id: z.string(),
-    session_id: z.string().nullable(),
-    source: z.string(),
-    answers: jsonObject,
-    status,
-    created_at: timeReply,
-    metadata: jsonObject.describe('The metadata of its session.'),
-    provenance: provenance
+export const submission = shape(SubmissionSchema, 'Submission', {
+  id: z.string(),
+  form_id: z.string(),
+  form_version_id: z.string(),
+  session_id: z.string().nullable(),
+  source: z.string(),
+  answers: jsonObject,
+  status,
+  created_at: timeReply,
+  metadata: jsonObject.describe('The metadata of its session.'),
+  provenance: from(
+    readProvenance,
+    provenance
       .exactOptional()
       .describe(
         'Where each answer comes from, by field id; not of submissions that are older than this record.',
       ),
-  })
-  .meta({ id: 'Submission' });
+  ),
+});
 
 /** What submissions are asked for by, in a list and in a stream. */
 export const filterQuery = {
@@ -91,13 +74,12 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
       createdBefore: query.created_before,
     }),
     item: submission,
-    answer: ({ submissions, nextPageToken }) => ({ items: submissions.map(submissionOf), nextPageToken }),
   }),
   route('get', '/v1/submissions/:id', rpcs.getSubmission, {
     summary: 'Read one submission',
     input: ({ id }) => ({ submissionId: id }),
-    reply: z.object({ submission }),
-    answer: ({ submission }) => ({ submission: submissionOf(submission) }),
+    reply: z.object({ submission: submission.schema }),
+    answer: ({ submission: there }) => ({ submission: submission.of(there) }),
   }),
   route('delete', '/v1/submissions/:id', rpcs.deleteSubmission, {
     summary: 'Delete a submission with its event, deliveries and files',
@@ -108,7 +90,11 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
   route('post', '/v1/erasures', rpcs.eraseSubmissions, {
     summary: 'Delete every submission and session in which a value is found, such as an e-mail address',
     body: z.strictObject({
-      value: z.string().describe('The whole of an answer; upper and lower case are the same.'),
+      value: z
+        .string()
+        .describe(
+          'The whole of an answer, a source, an idempotency key or the name of a file; case and spaces around it make no difference, and a number is found however it is written.',
+        ),
       form_id: z.string().exactOptional().describe('Only in this form; absent: in all of the project.'),
       cursor: z.string().exactOptional().describe('The `next_cursor` of the reply before.'),
     }),
@@ -121,33 +107,18 @@ export const submissionRoutes: Route[] = tagged('Submissions', [
       ok: z.literal(true),
       erased_submissions: z.int(),
       erased_sessions: z.int().describe('Beside those of the submissions.'),
+      searched_rows: z.int().describe('Submissions, sessions and events that this call looked at.'),
       next_cursor: z
         .string()
         .nullable()
         .describe('Call again with it: a call looks through about two seconds’ worth. Null at the end.'),
     }),
-    answer: ({ erasedSubmissions, erasedSessions, nextPageToken }) => ({
+    answer: ({ erasedSubmissions, erasedSessions, searchedRows, nextPageToken }) => ({
       ok: true as const,
       erased_submissions: erasedSubmissions,
       erased_sessions: erasedSessions,
+      searched_rows: searchedRows,
       next_cursor: nextPageToken === '' ? null : nextPageToken,
     }),
   }),
 ]);
-
-/** A submission as replies have it. */
-export function submissionOf(message: Submission | undefined): z.input<typeof submission> {
-  const there = present(message);
-  return {
-    id: there.id,
-    form_id: there.formId,
-    form_version_id: there.formVersionId,
-    session_id: textOrNull(there.sessionId),
-    source: there.source,
-    answers: there.answers ?? {},
-    status: there.status === SubmissionStatus.SPAM ? 'spam' : 'accepted',
-    created_at: timeOf(there.createTime),
-    metadata: there.metadata ?? {},
-    ...provenanceOf(there),
-  };
-}

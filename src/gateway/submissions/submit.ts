@@ -1,17 +1,25 @@
+import type { DescMethodUnary } from '@bufbuild/protobuf';
 import { z } from 'zod';
-import { type CheckAnswersResponse, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { violationFromMessage } from '../../domain/errors/violation-message.ts';
+import {
+  type CheckAnswersRequestSchema,
+  type CheckAnswersResponseSchema,
+  type CheckManagedAnswersResponseSchema,
+  type CreateManagedSubmissionResponseSchema,
+  type CreateSubmissionRequestSchema,
+  type CreateSubmissionResponseSchema,
+  SubmissionsService,
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { violationFromMessage } from '../../domain/errors/violation-proto.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../../domain/json/json.ts';
-import { limitsOf } from '../../domain/limits/message-limits.ts';
+import { limitsOf } from '../../domain/methods.ts';
 import { readJson } from '../../http/body.ts';
-import type { Call } from '../../http/call.ts';
-import { contentError, HttpError, httpErrorOf } from '../../http/errors.ts';
+import { contentError, withPaths } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
 import { idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
-import { acceptFormPost } from './form-post.ts';
+import { acceptFormPost } from './html-form.ts';
 
 const { method: rpcs } = SubmissionsService;
 
@@ -62,14 +70,16 @@ export const submitRoutes: Route[] = tagged('Submissions', [
     forms: formTypes,
     errors: [401, 409, 410],
     handle: (exchange) =>
-      isFormPost(exchange.request) ? acceptFormPost(exchange) : acceptJson(exchange, publicCalls),
+      isFormPost(exchange.request)
+        ? acceptFormPost(exchange)
+        : acceptJson(exchange, rpcs.createSubmission, rpcs.checkAnswers),
   }),
   customRoute('post', '/v1/forms/:id/submissions', rpcs.createManagedSubmission, {
     ...submitting,
     name: 'createSubmission',
     summary: 'Submit answers to a published form of the key’s project',
     errors: [409, 410],
-    handle: (exchange) => acceptJson(exchange, managedCalls),
+    handle: (exchange) => acceptJson(exchange, rpcs.createManagedSubmission, rpcs.checkManagedAnswers),
   }),
   customRoute('post', '/api/demo', rpcs.createDemoSubmission, {
     name: 'submitDemo',
@@ -83,23 +93,21 @@ export const submitRoutes: Route[] = tagged('Submissions', [
   }),
 ]);
 
-/** Forms of every project. */
-const publicCalls: SubmitCalls = {
-  create: (call, request) => call(rpcs.createSubmission, request),
-  check: (call, request) => call(rpcs.checkAnswers, request),
-};
-
-/** Forms of the key's project. */
-const managedCalls: SubmitCalls = {
-  create: (call, request) => call(rpcs.createManagedSubmission, request),
-  check: (call, request) => call(rpcs.checkManagedAnswers, request),
-};
-
 /**
  * The hot path. It passes the answers on without looking into them. Where the body has other problems they are
  * only checked, so that all problems are reported at once.
  */
-async function acceptJson(exchange: Exchange, { create, check }: SubmitCalls): Promise<void> {
+async function acceptJson(
+  exchange: Exchange,
+  create: DescMethodUnary<
+    typeof CreateSubmissionRequestSchema,
+    typeof CreateSubmissionResponseSchema | typeof CreateManagedSubmissionResponseSchema
+  >,
+  check: DescMethodUnary<
+    typeof CheckAnswersRequestSchema,
+    typeof CheckAnswersResponseSchema | typeof CheckManagedAnswersResponseSchema
+  >,
+): Promise<void> {
   const { call, request, response } = exchange;
   const formId = idOf(request);
   const key = idempotencyKeyOf(request);
@@ -108,11 +116,11 @@ async function acceptJson(exchange: Exchange, { create, check }: SubmitCalls): P
   if (body?.success !== true) {
     const own = body ? violationsOf(body.error, value) : problems;
     const answers = body && answersIn(value);
-    const { violations } = await check(call, { formId, ...(answers && { answers }) });
+    const { violations } = await call(check, { formId, ...(answers && { answers }) });
     throw contentError([...own, ...violations.map(violationFromMessage)], value);
   }
   const { answers, source = '' } = body.data;
-  const { submissionId } = await create(call, { formId, answers, source, idempotencyKey: key });
+  const { submissionId } = await call(create, { formId, answers, source, idempotencyKey: key });
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 
@@ -142,21 +150,6 @@ function nestedOf({ source, ...answers }: Record<string, unknown>): unknown {
 }
 
 /** The same error with the paths of a flat body. */
-function withFlatPaths(error: unknown): HttpError {
-  const { reason, message, details, headers, cause } = httpErrorOf(error);
-  const flat = (text: string) => text.replace(/^answers\./, '');
-  return new HttpError(reason, flat(message), {
-    details: details.map((detail) => ({ ...detail, path: flat(detail.path) })),
-    headers,
-    cause,
-  });
+function withFlatPaths(error: unknown): unknown {
+  return withPaths(error, (path) => path.replace(/^answers\./, ''));
 }
-
-/** What a tier of the interface calls to accept answers, and to check them. */
-type SubmitCalls = {
-  create: (call: Call, request: SubmitRequest) => Promise<{ submissionId: string }>;
-  check: (call: Call, request: CheckRequest) => Promise<CheckedAnswers>;
-};
-type SubmitRequest = { formId: string; answers: JsonObject; source: string; idempotencyKey: string };
-type CheckRequest = { formId: string; answers?: JsonObject };
-type CheckedAnswers = Pick<CheckAnswersResponse, 'violations'>;

@@ -5,12 +5,11 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
+import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { sessionSeconds } from '../../domain/limits/limits.ts';
-import { durationOf, present } from '../../http/values.ts';
-import type { Exchange } from '../exchange.ts';
-import { defineTool, jsonObject, type Outcome } from '../tool.ts';
-import { formId, idempotencyKey, sessionOf } from './schemas.ts';
+import { durationOf, present } from '../../http/shape.ts';
+import { defineTool, type Exchange, jsonObject, type Outcome } from '../tool.ts';
+import { formId, idempotencyKey, session } from './schemas.ts';
 import { outcomeOf, sessionOutput, waitFor } from './sessions.ts';
 
 const { method: rpcs } = SessionsService;
@@ -50,10 +49,10 @@ export const askPerson = defineTool({
   }),
   output: sessionOutput,
   async run(input, exchange, { mcpReq }) {
-    const asked = mcpReq.requestState<HandOff>();
+    const asked = mcpReq.requestState<PendingLink>();
     if (asked !== undefined) return answerOf(asked, mcpReq.inputResponses?.[LINK], exchange);
     const { session } = await exchange.call(rpcs.createSession, {
-      formId: input.form_id,
+      subject: { case: 'formId', value: input.form_id },
       ...(input.prefill && { prefill: input.prefill }),
       ...(input.metadata && { metadata: input.metadata }),
       expiresIn: durationOf(input.expires_in),
@@ -69,23 +68,23 @@ export const askPerson = defineTool({
  * Reads what the client sends back with the person's response. Throws unless this service has made it for the same
  * key.
  */
-export function openHandOff(sealed: string, { sealer, keyId }: Exchange): HandOff {
-  const state = handOffState.parse(JSON.parse(sealer.open(sealed)));
+export function openPendingLink(sealed: string, { sealer, keyId }: Exchange): PendingLink {
+  const state = pendingLink.parse(JSON.parse(sealer.open(sealed)));
   if (state.key_id !== keyId) throw new Error('The state is that of another key');
   return state;
 }
 
 function linkFor({ id, url }: Session, message: string, { sealer, keyId }: Exchange): InputRequiredResult {
-  const state: HandOff = { purpose: PURPOSE, session_id: id, key_id: keyId };
+  const state: PendingLink = { purpose: PURPOSE, session_id: id, key_id: keyId };
   return inputRequired({
     inputRequests: { [LINK]: inputRequired.elicitUrl({ message, url }) },
     requestState: sealer.seal(JSON.stringify(state)),
   });
 }
 
-function linkToShow(session: Session): Outcome {
+function linkToShow(opened: Session): Outcome {
   return {
-    facts: sessionOf(session),
+    facts: session.of(opened),
     next: ['Show the url to the person, then call wait_for_session with this session_id for the answers.'],
   };
 }
@@ -95,21 +94,20 @@ function linkToShow(session: Session): Outcome {
  * these are waited for.
  */
 async function answerOf(
-  { session_id: id }: HandOff,
+  { session_id: id }: PendingLink,
   response: unknown,
   exchange: Exchange,
 ): Promise<Outcome> {
   const { data: { action } = { action: undefined } } = elicited.safeParse(response);
   if (action === 'accept') return waitFor(id, WAIT_SECONDS, exchange);
-  const { session } = await exchange.call(rpcs.getSession, { sessionId: id });
-  const there = sessionOf(present(session));
-  if (there.status !== 'open') return outcomeOf(present(session), exchange);
+  const outcome = await outcomeOf(await exchange.call(rpcs.getSession, { sessionId: id }), exchange);
+  if (outcome.facts.status !== 'open') return outcome;
   const words =
     action === undefined
       ? 'The client did not say whether the person opened the link.'
       : 'The person did not open the link.';
   return {
-    facts: there,
+    facts: outcome.facts,
     next: [words, 'The session still waits: wait_for_session waits on, cancel_session ends it.'],
   };
 }
@@ -134,7 +132,7 @@ const linkCapability = z.looseObject({
 
 const elicited = z.object({ action: z.enum(['accept', 'decline', 'cancel']) });
 
-const handOffState = z.object({ purpose: z.literal(PURPOSE), session_id: z.string(), key_id: z.string() });
+const pendingLink = z.object({ purpose: z.literal(PURPOSE), session_id: z.string(), key_id: z.string() });
 
 /** What the client keeps while the person answers. */
-type HandOff = z.output<typeof handOffState>;
+type PendingLink = z.output<typeof pendingLink>;

@@ -1,8 +1,7 @@
 import { fieldTypes } from '../../domain/fields/field.ts';
-import { readDefinition } from '../../http/definition.ts';
+import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
-import type { Exchange } from '../exchange.ts';
-import { jsonObject } from '../tool.ts';
+import { type Exchange, jsonObject } from '../tool.ts';
 
 /**
  * The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the
@@ -60,7 +59,7 @@ export const definition = jsonObject
 /** The same without its schema, which a list of tools needs once. */
 export const definitionAgain = jsonObject.describe('The form, as create_form takes it.');
 
-/** Reads that argument. Throws an `HttpError` with all that is wrong with it. */
+/** Reads that argument. Throws a failure with all that is wrong with it. */
 export function definitionOf(
   raw: unknown,
   { allowPrivateUrls, keyId }: Pick<Exchange, 'allowPrivateUrls' | 'keyId'>,

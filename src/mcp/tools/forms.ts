@@ -1,16 +1,15 @@
 import { z } from 'zod';
-import { CreatorType, type Form, FormStatus, FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { definitionFromMessage } from '../../domain/definition/definition-message.ts';
-import { present, textOrNull } from '../../http/values.ts';
-import type { Exchange } from '../exchange.ts';
-import { defineTool, jsonObject, type Tool } from '../tool.ts';
+import { CreatorType, type Form, FormSchema, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
+import { present, shape, textOrNull } from '../../http/shape.ts';
+import { defineTool, type Exchange, jsonObject, type Tool } from '../tool.ts';
 import { definition, definitionAgain, definitionOf } from './definition.ts';
 import { cursor, formId, idempotencyKey, language, limit, nextCursor } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
 /** What is known of every form. */
-const formShape = z.looseObject({
+export const form = shape(FormSchema, '', {
   id: z.string(),
   name: z.string(),
   status: z.enum(['draft', 'published', 'archived']),
@@ -47,19 +46,19 @@ export const formTools: Tool[] = [
     rpcs: [[rpcs.createForm]],
     input: z.strictObject({ definition, idempotency_key: idempotencyKey }),
     output: z.looseObject({
-      form: formShape,
+      form: form.schema.loose(),
       activation_token: z.string().describe('Works once, for 7 days.'),
       activate_url: z.string().describe('For a person, who gives the address there.'),
     }),
     async run(input, { call, baseUrl, ...exchange }) {
-      const { form, activationToken: token } = await call(rpcs.createForm, {
+      const { form: draft, activationToken: token } = await call(rpcs.createForm, {
         definition: definitionOf(input.definition, exchange),
         idempotencyKey: input.idempotency_key ?? '',
       });
-      const made = present(form);
+      const made = present(draft);
       const path = `/api/forms/${made.id}/activate?token=${encodeURIComponent(token)}`;
       return {
-        facts: { form: formOf(made), activation_token: token, activate_url: baseUrl + path },
+        facts: { form: form.of(made), activation_token: token, activate_url: baseUrl + path },
         next: ['Publish it: activate_form with this token and the e-mail address of its owner.'],
       };
     },
@@ -77,16 +76,20 @@ export const formTools: Tool[] = [
       activation_token: z.string().min(1).describe('From create_form.'),
       email: z.string().meta({ format: 'email' }).describe('The address that is to own the form.'),
     }),
-    output: z.looseObject({ form: formShape, webhook_secret: z.string().optional() }),
+    output: z.looseObject({ form: form.schema.loose(), webhook_secret: z.string().optional() }),
     async run({ form_id, activation_token, email }, { call }) {
-      const { form, webhookSecret, message } = await call(rpcs.activateForm, {
+      const {
+        form: published,
+        webhookSecret,
+        message,
+      } = await call(rpcs.activateForm, {
         formId: form_id,
-        token: activation_token,
+        activationToken: activation_token,
         email,
       });
       return {
         facts: {
-          form: formOf(present(form)),
+          form: form.of(published),
           ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
         },
         next: [
@@ -106,19 +109,23 @@ export const formTools: Tool[] = [
     rpcs: [[rpcs.publishFormVersion]],
     input: z.strictObject({ form_id: formId, definition: definitionAgain, idempotency_key: idempotencyKey }),
     output: z.looseObject({
-      form: formShape,
+      form: form.schema.loose(),
       version: z.int().describe('Counted from 1.'),
       webhook_secret: z.string().optional(),
     }),
     async run(input, { call, ...exchange }) {
-      const { form, version, webhookSecret } = await call(rpcs.publishFormVersion, {
+      const {
+        form: changed,
+        version,
+        webhookSecret,
+      } = await call(rpcs.publishFormVersion, {
         formId: input.form_id,
         definition: definitionOf(input.definition, exchange),
         idempotencyKey: input.idempotency_key ?? '',
       });
       return {
         facts: {
-          form: formOf(present(form)),
+          form: form.of(changed),
           version: present(version).number,
           ...(webhookSecret !== '' && { webhook_secret: webhookSecret }),
         },
@@ -132,14 +139,14 @@ export const formTools: Tool[] = [
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
     rpcs: [[rpcs.listForms]],
     input: z.strictObject({ limit, cursor }),
-    output: z.looseObject({ forms: z.array(formShape), next_cursor: nextCursor }),
+    output: z.looseObject({ forms: z.array(form.schema.loose()), next_cursor: nextCursor }),
     async run(input, { call }) {
       const { forms, nextPageToken } = await call(rpcs.listForms, {
         pageSize: input.limit,
         pageToken: input.cursor ?? '',
       });
       return {
-        facts: { forms: forms.map(formOf), next_cursor: textOrNull(nextPageToken) },
+        facts: { forms: forms.map(form.of), next_cursor: textOrNull(nextPageToken) },
         ...(forms.some(isByStranger) && { untrusted: ['forms[].name'] }),
       };
     },
@@ -158,7 +165,7 @@ export const formTools: Tool[] = [
       language,
     }),
     output: z.looseObject({
-      form: formShape,
+      form: form.schema.loose(),
       description: z.string().optional(),
       questions: z.array(z.string()).optional(),
       json_schema: jsonObject.optional(),
@@ -166,11 +173,11 @@ export const formTools: Tool[] = [
       definition: jsonObject.optional(),
     }),
     async run({ form_id: id, detail, language: wanted }, { call }) {
-      const form = present((await call(rpcs.getForm, { formId: id })).form);
-      const described = detail === 'definition' ? wholeOf(form) : await questionsOf(id, call, wanted);
+      const there = present((await call(rpcs.getForm, { formId: id })).form);
+      const described = detail === 'definition' ? wholeOf(there) : await questionsOf(id, call, wanted);
       return {
-        facts: { form: formOf(form), ...described },
-        ...(isByStranger(form) && { untrusted: ['form.name', ...Object.keys(described)] }),
+        facts: { form: form.of(there), ...described },
+        ...(isByStranger(there) && { untrusted: ['form.name', ...Object.keys(described)] }),
       };
     },
   }),
@@ -191,16 +198,6 @@ export async function questionsOf(formId: string, call: Exchange['call'], langua
 /** Whether somebody without a key wrote the texts of a form. */
 export function isByStranger({ createdBy }: Form): boolean {
   return createdBy?.type === CreatorType.PUBLIC;
-}
-
-/** What is known of every form. */
-export function formOf({ id, name, status, currentVersionId }: Form): z.input<typeof formShape> {
-  return { id, name, status: statusOf(status), current_version_id: textOrNull(currentVersionId) };
-}
-
-function statusOf(status: FormStatus): z.input<typeof formShape>['status'] {
-  if (status === FormStatus.PUBLISHED) return 'published';
-  return status === FormStatus.ARCHIVED ? 'archived' : 'draft';
 }
 
 function wholeOf({ definition: message }: Form): { definition: unknown } {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { type Session, SessionStatus } from '../../../gen/forms/v1/sessions_pb.js';
-import type { Submission } from '../../../gen/forms/v1/submissions_pb.js';
+import { SessionSchema } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { idempotencyKeyLength, pageSizes } from '../../domain/limits/limits.ts';
-import { provenanceOf } from '../../http/provenance.ts';
-import { textOrNull, timeOf } from '../../http/values.ts';
+import { readProvenance } from '../../http/provenance.ts';
+import { from, shape } from '../../http/shape.ts';
 import { jsonObject } from '../tool.ts';
 
 export const formId = z.string().min(1).describe('`form_…`');
@@ -33,52 +33,25 @@ export const limit = z.int().min(1).max(pageSizes.max).default(SMALL_PAGE).descr
 export const cursor = z.string().min(1).exactOptional().describe('The next_cursor of the page before.');
 export const nextCursor = z.string().nullable().describe('For the next page; null on the last.');
 
-const provenance = z
-  .record(z.string(), z.looseObject({ by: z.string(), at: z.string(), key_id: z.string().optional() }))
-  .optional()
-  .describe('By field: human (on the page), api, prefill or default, when, and by which key.');
-
-/** What a person's answers come with. */
-export const answersShape = {
-  submission_id: z.string().nullable(),
-  answers: jsonObject.optional().describe('By field id.'),
-  provenance,
-};
-
 /** The answers of a submission with their origins. */
-export function answersOf(submission: Submission) {
-  return {
-    submission_id: submission.id,
-    answers: submission.answers ?? {},
-    ...provenanceOf(submission),
-  };
-}
-
-const sessionStatus = z.enum(['open', 'submitted', 'expired', 'cancelled']);
-
-export const sessionShape = {
-  session_id: z.string(),
-  form_id: z.string(),
-  status: sessionStatus,
-  url: z.string().describe('The page on which a person answers.'),
-  expires_at: z.string(),
-};
+export const answers = shape(SubmissionSchema, '', {
+  submission_id: from('id', z.string().nullable()),
+  answers: jsonObject.optional().describe('By field id.'),
+  provenance: from(
+    readProvenance,
+    z
+      .record(z.string(), z.looseObject({ by: z.string(), at: z.string(), key_id: z.string().optional() }))
+      .optional()
+      .describe('By field: human (on the page), api, prefill or default, when, and by which key.'),
+  ),
+});
 
 /** The least that is to be known of a session. */
-export function sessionOf(session: Session) {
-  return {
-    session_id: session.id,
-    form_id: session.formId,
-    status: sessionStatus.options.find((name) => statuses[name] === session.status) ?? 'open',
-    url: session.url,
-    expires_at: timeOf(session.expireTime),
-    submission_id: textOrNull(session.submissionId),
-  };
-}
-
-const statuses = {
-  open: SessionStatus.OPEN,
-  submitted: SessionStatus.SUBMITTED,
-  expired: SessionStatus.EXPIRED,
-  cancelled: SessionStatus.CANCELLED,
-} satisfies Record<z.output<typeof sessionStatus>, SessionStatus>;
+export const session = shape(SessionSchema, '', {
+  session_id: from('id', z.string()),
+  form_id: z.string(),
+  status: z.enum(['open', 'submitted', 'expired', 'cancelled']),
+  url: z.string().describe('The page on which a person answers.'),
+  expires_at: z.string(),
+  submission_id: z.string().nullable(),
+});

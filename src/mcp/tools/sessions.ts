@@ -1,17 +1,16 @@
 import { z } from 'zod';
-import { type Session, SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { waitSeconds } from '../../domain/limits/limits.ts';
-import { httpErrorOf } from '../../http/errors.ts';
-import { durationOf, present } from '../../http/values.ts';
-import type { Exchange } from '../exchange.ts';
-import { defineTool, jsonObject, type Outcome, type Tool } from '../tool.ts';
-import { answersOf, answersShape, language, sessionId, sessionOf, sessionShape } from './schemas.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { durationOf, present } from '../../http/shape.ts';
+import { defineTool, type Exchange, jsonObject, type Outcome, type Tool } from '../tool.ts';
+import { answers, language, session, sessionId } from './schemas.ts';
 
 const { method: rpcs } = SessionsService;
 
 /** What is known of a session and, once it is submitted, of its answers. */
-export const sessionOutput = z.looseObject({ ...sessionShape, ...answersShape });
+export const sessionOutput = z.looseObject({ ...session.schema.shape, ...answers.schema.shape });
 
 /** The tools that follow sessions. */
 export const sessionTools: Tool[] = [
@@ -30,9 +29,9 @@ export const sessionTools: Tool[] = [
     }),
     async run({ session_id: id, include_questions: withQuestions, language: wanted }, exchange) {
       const { call } = exchange;
-      const session = present((await call(rpcs.getSession, { sessionId: id })).session);
-      const outcome = await outcomeOf(session, exchange);
-      if (!withQuestions || sessionOf(session).status !== 'open') return outcome;
+      const read = await call(rpcs.getSession, { sessionId: id });
+      const outcome = await outcomeOf(read, exchange);
+      if (!withQuestions || outcome.facts.status !== 'open') return outcome;
       const { schema } = await call(rpcs.getSessionAgentSchema, { sessionId: id, language: wanted });
       const { questions, jsonSchema } = present(schema);
       return {
@@ -75,8 +74,7 @@ export const sessionTools: Tool[] = [
     input: z.strictObject({ session_id: sessionId }),
     output: sessionOutput,
     async run({ session_id: id }, exchange) {
-      const { session } = await exchange.call(rpcs.cancelSession, { sessionId: id });
-      return outcomeOf(present(session), exchange);
+      return outcomeOf(await exchange.call(rpcs.cancelSession, { sessionId: id }), exchange);
     },
   }),
 ];
@@ -84,13 +82,15 @@ export const sessionTools: Tool[] = [
 /** Waits for the end of a session, and tells what came of it. */
 export async function waitFor(id: string, seconds: number, exchange: Exchange): Promise<Outcome> {
   const wait = { sessionId: id, timeout: durationOf(seconds) };
-  const { session } = await exchange.call(rpcs.awaitSession, wait, { waits: true });
-  return outcomeOf(present(session), exchange);
+  return outcomeOf(await exchange.call(rpcs.awaitSession, wait, { waits: true }), exchange);
 }
 
 /** Where a session stands, with the answers once it is submitted, and what to do next. */
-export async function outcomeOf(session: Session, { call, mayCall }: Exchange): Promise<Outcome> {
-  const facts = sessionOf(session);
+export async function outcomeOf(
+  { session: read }: { session?: Session | undefined },
+  { call, mayCall }: Exchange,
+): Promise<Outcome> {
+  const facts = session.of(read);
   const { getSubmission } = SubmissionsService.method;
   switch (facts.status) {
     case 'open':
@@ -113,15 +113,17 @@ export async function outcomeOf(session: Session, { call, mayCall }: Exchange): 
       next: ['It is submitted. This key may not read the answers: that needs the scope submissions:read.'],
     };
   }
-  const submission = await call(getSubmission, { submissionId: session.submissionId }).catch(noneIfDeleted);
+  const submission = await call(getSubmission, { submissionId: facts.submission_id ?? '' }).catch(
+    noneIfDeleted,
+  );
   if (submission === undefined) {
     return { facts, next: ['It was submitted, and its answers have been deleted since.'] };
   }
-  return { facts: { ...facts, ...answersOf(present(submission.submission)) }, untrusted: ['answers'] };
+  return { facts: { ...facts, ...answers.of(submission.submission) }, untrusted: ['answers'] };
 }
 
 /** A session is kept for longer than a submission that somebody deletes. */
 function noneIfDeleted(error: unknown): undefined {
-  if (httpErrorOf(error).reason !== 'not_found') throw error;
+  if (restErrorOf(error).reason !== 'not_found') throw error;
   return undefined;
 }

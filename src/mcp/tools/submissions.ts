@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
-import { type Submission, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { HttpError } from '../../http/errors.ts';
-import { present, textOrNull, timeOf } from '../../http/values.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { SubmissionSchema, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
+import { present, shape, textOrNull } from '../../http/shape.ts';
 import { defineTool, jsonObject, type Tool } from '../tool.ts';
 import {
-  answersOf,
-  answersShape,
+  answers,
   cursor,
   formId,
   idempotencyKey,
@@ -19,7 +19,7 @@ import {
 const { method: rpcs } = SubmissionsService;
 const { method: sessionRpcs } = SessionsService;
 
-const submissionShape = z.looseObject({
+const submission = shape(SubmissionSchema, '', {
   id: z.string(),
   session_id: z.string().nullable(),
   source: z.string(),
@@ -50,7 +50,7 @@ export const submissionTools: Tool[] = [
     output: z.looseObject({ submission_id: z.string() }),
     async run({ form_id, session_id, answers, source, idempotency_key = '' }, { call }) {
       if ((form_id === undefined) === (session_id === undefined)) {
-        throw new HttpError('invalid', 'Expected form_id or session_id, and not both');
+        throw failed(Reason.INVALID, 'Expected form_id or session_id, and not both');
       }
       if (session_id !== undefined) {
         const { submission } = await call(sessionRpcs.submitSession, { sessionId: session_id, answers });
@@ -81,7 +81,7 @@ export const submissionTools: Tool[] = [
       limit,
       cursor,
     }),
-    output: z.looseObject({ submissions: z.array(submissionShape), next_cursor: nextCursor }),
+    output: z.looseObject({ submissions: z.array(submission.schema.loose()), next_cursor: nextCursor }),
     async run(input, { call }) {
       const { submissions, nextPageToken } = await call(rpcs.listSubmissions, {
         formId: input.form_id,
@@ -93,7 +93,7 @@ export const submissionTools: Tool[] = [
       return {
         facts: {
           submissions: submissions.map((each) => ({
-            ...submissionOf(each),
+            ...submission.of(each),
             ...(input.include_answers && { answers: each.answers ?? {} }),
           })),
           next_cursor: textOrNull(nextPageToken),
@@ -109,22 +109,13 @@ export const submissionTools: Tool[] = [
     annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
     rpcs: [[rpcs.getSubmission]],
     input: z.strictObject({ submission_id: submissionId }),
-    output: z.looseObject({ submission: submissionShape, ...answersShape }),
+    output: z.looseObject({ submission: submission.schema.loose(), ...answers.schema.shape }),
     async run({ submission_id: id }, { call }) {
-      const submission = present((await call(rpcs.getSubmission, { submissionId: id })).submission);
+      const { submission: read } = await call(rpcs.getSubmission, { submissionId: id });
       return {
-        facts: { submission: submissionOf(submission), ...answersOf(submission) },
+        facts: { submission: submission.of(read), ...answers.of(read) },
         untrusted: ['answers', 'submission.source'],
       };
     },
   }),
 ];
-
-function submissionOf({
-  id,
-  sessionId: session,
-  source,
-  createTime,
-}: Submission): z.input<typeof submissionShape> {
-  return { id, session_id: textOrNull(session), source, created_at: timeOf(createTime) };
-}

@@ -9,23 +9,23 @@ import { instantOf } from './zones.ts';
  */
 export function followConditions(root: Element): void {
   const answers: Record<string, unknown> = {};
-  for (const [id, { type, inputs }] of carriedInputs(root)) answers[id] = typed(type, id, inputs);
+  for (const [id, { kind, inputs }] of carriedInputs(root)) answers[id] = typed(kind, id, inputs);
   for (const field of root.querySelectorAll<HTMLElement>('[data-field]')) {
     const condition = field.getAttribute('data-when');
     const visible = condition === null || evaluate(JSON.parse(condition), answers);
     if (field.hidden === visible) setVisible(field, visible);
     const id = field.getAttribute('data-field') ?? '';
-    if (visible) answers[id] = typed(field.getAttribute('data-type') ?? '', id, inputsIn(field, id));
+    if (visible) answers[id] = typed(field.getAttribute('data-kind') ?? '', id, inputsIn(field, id));
   }
 }
 
 /** The inputs of other steps by the field they belong to. */
-function carriedInputs(root: Element): Map<string, { type: string; inputs: Input[] }> {
-  const fields = new Map<string, { type: string; inputs: Input[] }>();
+function carriedInputs(root: Element): Map<string, { kind: string; inputs: Input[] }> {
+  const fields = new Map<string, { kind: string; inputs: Input[] }>();
   for (const { name, value, dataset } of root.querySelectorAll<HTMLInputElement>('input[data-carried]')) {
     const [id = ''] = name.split('.', 1);
-    const { type, inputs } = fields.get(id) ?? { type: dataset.carried ?? '', inputs: [] };
-    fields.set(id, { type, inputs: [...inputs, { name, value }] });
+    const { kind, inputs } = fields.get(id) ?? { kind: dataset.carried ?? '', inputs: [] };
+    fields.set(id, { kind, inputs: [...inputs, { name, value }] });
   }
   return fields;
 }
@@ -56,27 +56,20 @@ function inputsIn(field: Element, id: string): Input[] {
  * The texts of inputs as the answer they stand for, as the server reads them; of several parts only whether there is
  * one.
  */
-function typed(type: string, id: string, inputs: Input[]): unknown {
+function typed(kind: string, id: string, inputs: Input[]): unknown {
   const values = inputs.filter(({ name }) => name === id).map(({ value }) => value);
   const others = inputs.filter(({ name }) => name !== id).map(({ value }) => value.trim());
   const last = values.at(-1) ?? '';
-  switch (type) {
+  switch (kind) {
     case 'number':
-    case 'rating':
-    case 'scale':
       return last.trim() === '' || Number.isNaN(Number(last)) ? last : Number(last);
     case 'boolean':
-    case 'checkbox':
       return last === 'true' ? true : last === 'false' ? false : undefined;
     case 'url':
       return withScheme(last);
-    case 'multi_select':
-    case 'ranking':
-    case 'file':
+    case 'list':
       return [...values, ...others].filter((value) => value !== '');
-    case 'matrix':
-    case 'address':
-    case 'signature':
+    case 'parts':
       return [...values, ...others].some((value) => value !== '') ? {} : undefined;
     default:
       return last.replace(/\r\n?/g, '\n') || (others.at(-1) ?? '');

@@ -1,23 +1,30 @@
 import { followConditions, shownFields } from './answers.ts';
 import './copying.ts';
+import { forgetDraft, hasNoSessionYet, keepDraft, readDraft } from './kept.ts';
 import { prepareRankings } from './ranking.ts';
 import { createSaver } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
 import { followTyping } from './typing.ts';
-import { prepareUploads, uploadsUnderWay } from './uploads.ts';
-import { hasNoSessionYet } from './visits.ts';
-import { instantOf, showLocalTimes } from './zones.ts';
+import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
+import { instantOf, showLocalTimes, showLocalZones } from './zones.ts';
 
 /**
  * Improves the page, which works without this script too: conditions apply while a person types, answers are
- * saved, uploads show their progress, steps change without a reload and stay in the browser's history, and a
- * second click sends nothing twice.
+ * saved, uploads show their progress, steps change without a reload and stay in the browser's history, what can't be
+ * sent stays, and a second click sends nothing twice.
  *
  * An input can have any name, such as that of a form's own property, so nothing is read from the form element.
  */
 const main = document.querySelector('main') ?? document.body;
 const saver = createSaver(formOf);
 let busy = false;
+/** Whether the page has what could not be sent, and keeps it up to date. */
+let keepsDraft = false;
+
+const FORM = 'form[data-saved]';
+
+/** Submitted or closed: the page, which shows what was typed, takes the place of the form. */
+const endStatuses: ReadonlySet<number> = new Set([409, 410]);
 
 main.addEventListener('submit', onSubmit);
 main.addEventListener('formdata', onFormData);
@@ -28,16 +35,21 @@ addEventListener('pageshow', (event) => {
   // A page from the browser's cache may have been submitted since.
   if (event.persisted) location.reload();
 });
+addEventListener('pagehide', () => {
+  if (keepsDraft) keep();
+});
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'hidden') saver.flush();
 });
 prepare();
+restoreDraft();
 tellHeight();
 
 function prepare(): void {
+  showLocalTimes(main);
   const form = formOf();
   if (form !== undefined) {
-    showLocalTimes(main, wordsOf(form));
+    showLocalZones(main, wordsOf(form));
     followConditions(main);
     prepareRankings(main, () => onInput());
     prepareSignatures(main, wordsOf(form), () => saver.changed());
@@ -49,6 +61,25 @@ function prepare(): void {
     print.hidden = false;
     print.onclick = () => window.print();
   }
+}
+
+/** Shows what could not be sent before the page was loaded anew. */
+function restoreDraft(): void {
+  const form = formOf();
+  const draft = readDraft();
+  if (draft === undefined) return;
+  if (form === undefined) {
+    forget();
+    return;
+  }
+  const inputs = new Map(draft.inputs);
+  const body = new URLSearchParams([...draft.inputs, ['_kept', draft.at]]);
+  void go(body, `page:${inputs.get('_page')}`, { push: false }).then((arrived) => {
+    const shown = formOf();
+    if (!arrived || shown === undefined) return;
+    keepsDraft = true;
+    showUnsent(shown, draft.files, wordsOf(shown));
+  });
 }
 
 function onInput(event?: Event): void {
@@ -86,6 +117,12 @@ function onFormData(event: FormDataEvent): void {
 function onSubmit(event: SubmitEvent): void {
   const form = formOf();
   if (form === undefined) return;
+  // The other one starts over.
+  if (event.target !== form) {
+    saver.stop();
+    forget();
+    return;
+  }
   const { submitter } = event;
   if (busy) {
     event.preventDefault();
@@ -100,11 +137,10 @@ function onSubmit(event: SubmitEvent): void {
   }
   setBusy(true);
   saver.stop();
-  const goal = submitter?.getAttribute('value') ?? 'forward';
-  // The browser posts the last step itself, since the reply may redirect to another site.
-  if (goal !== 'back' && isLastStep()) return;
+  // The browser posts what stands in for a site's own form, since the reply may redirect to that site.
+  if (form.hasAttribute('data-uploads')) return;
   event.preventDefault();
-  void go(form, goal, true);
+  void go(dataOf(form), submitter?.getAttribute('value') ?? 'forward', { push: true });
 }
 
 function onPopState(event: PopStateEvent): void {
@@ -114,31 +150,37 @@ function onPopState(event: PopStateEvent): void {
     return;
   }
   const { page } = event.state ?? {};
-  if (typeof page === 'number' && page !== pageOf()) void go(form, `page:${page}`, false);
+  if (typeof page === 'number' && page !== pageOf()) void go(dataOf(form), `page:${page}`, { push: false });
 }
 
 async function switchLanguage(form: HTMLFormElement, address: string): Promise<void> {
   await (uploadsUnderWay() ?? saver.underWay());
   saver.stop();
-  await go(form, `page:${pageOf()}`, false, address);
+  await go(dataOf(form), `page:${pageOf()}`, { push: false, address });
 }
 
-/** Posts the step, and replaces the page by the one that comes back. */
+/**
+ * Posts the step, and replaces the page by the one that comes back. If none comes, or one that says to try again, the
+ * page stays with what was typed, and says so. Returns whether it was replaced.
+ */
 async function go(
-  form: HTMLFormElement,
+  body: FormData | URLSearchParams,
   goal: string,
-  push: boolean,
-  address = location.href,
-): Promise<void> {
+  { push, address = location.href }: { push: boolean; address?: string },
+): Promise<boolean> {
   setBusy(true);
   const before = pageOf();
+  body.set('_go', goal);
+  body.set('_fetched', 'true');
   try {
-    const data = new FormData(form);
-    data.set('_go', goal);
-    data.set('_fetched', 'true');
-    const body = form.getAttribute('enctype') === null ? new URLSearchParams(textsOf(data)) : data;
     const response = await fetch(address, { method: 'POST', body, headers: { accept: 'text/html' } });
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    if (push && !response.ok) keep();
+    if (!response.ok && !endStatuses.has(response.status) && page.querySelector(FORM) === null) {
+      const said = [...page.querySelectorAll('main h1, main .lead')];
+      saver.say('failed', said.map(({ textContent }) => textContent).join('. '));
+      return false;
+    }
     main.replaceChildren(...(page.querySelector('main')?.childNodes ?? []));
     document.title = page.title;
     const { lang, dir } = page.documentElement;
@@ -147,13 +189,29 @@ async function go(
     const moved = push && formOf() !== undefined && pageOf() !== before;
     if (moved) history.pushState({ page: pageOf() }, '', response.url);
     prepare();
+    if (formOf() === undefined || (push && response.ok)) forget();
     main.querySelector<HTMLAnchorElement>('a#continue')?.click();
     takeFocus();
+    return true;
   } catch {
-    saver.say('notSaved');
+    if (push) keep();
+    saver.say(navigator.onLine ? 'not-sent' : 'offline');
+    return false;
   } finally {
     setBusy(false);
   }
+}
+
+function keep(): void {
+  const form = formOf();
+  if (form === undefined) return;
+  keepDraft(form);
+  keepsDraft = true;
+}
+
+function forget(): void {
+  forgetDraft();
+  keepsDraft = false;
 }
 
 function takeFocus(): void {
@@ -172,7 +230,7 @@ function setBusy(now: boolean): void {
 }
 
 function formOf(): HTMLFormElement | undefined {
-  return main.querySelector<HTMLFormElement>('form[data-saved]') ?? undefined;
+  return main.querySelector<HTMLFormElement>(FORM) ?? undefined;
 }
 
 function wordsOf(form: HTMLFormElement): (name: string) => string {
@@ -183,13 +241,13 @@ function pageOf(): number {
   return Number(main.querySelector<HTMLInputElement>('input[name=_page]')?.value ?? 1);
 }
 
-function isLastStep(): boolean {
-  const progress = main.querySelector('progress');
-  return progress === null || progress.value >= progress.max;
-}
-
-function textsOf(data: FormData): [string, string][] {
-  return [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : []));
+/** The inputs as the form would post them. */
+function dataOf(form: HTMLFormElement): FormData | URLSearchParams {
+  const data = new FormData(form);
+  if (form.getAttribute('enctype') !== null) return data;
+  return new URLSearchParams(
+    [...data].flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])),
+  );
 }
 
 /**

@@ -1,4 +1,4 @@
-import { keepSession } from './visits.ts';
+import { keepSession } from './kept.ts';
 
 /**
  * Saves the answers on the server while the person types, if the form allows it: one request at a time, a moment
@@ -40,20 +40,20 @@ export function createSaver(formOf: () => HTMLFormElement | undefined): Saver {
       const response = await fetch(location.href, request(form));
       const { saved, session_id } = response.ok ? await response.json() : { saved: false };
       keepSession(session_id);
-      if (!pending) say(saved === true ? 'saved' : 'notSaved');
+      if (!pending) say(saved === true ? 'saved' : 'not-saved');
       return !forNow.has(response.status);
     } catch {
-      say('notSaved');
+      say('not-saved');
       return false;
     }
   }
 
-  function say(what: 'saving' | 'saved' | 'notSaved'): void {
+  function say(what: Said, text = formOf()?.getAttribute(`data-${what}`) ?? ''): void {
     const status = document.getElementById('status');
-    const name = what === 'notSaved' ? 'data-not-saved' : `data-${what}`;
     if (status === null) return;
-    status.textContent = formOf()?.getAttribute(name) ?? '';
+    status.textContent = text;
     status.classList.toggle('good', what === 'saved');
+    status.classList.toggle('bad', unsent.has(what));
   }
 
   return {
@@ -95,10 +95,16 @@ const RETRY_MS = 5_000;
 /** Refused for now: too many calls, or the service can't take them. */
 const forNow = new Set([429, 503]);
 
+/** What keeps a page from being sent, and is not to be missed. */
+const unsent: ReadonlySet<Said> = new Set(['offline', 'not-sent', 'failed']);
+
+type Said = 'saving' | 'saved' | 'not-saved' | 'offline' | 'not-sent' | 'failed';
+
 export type Saver = {
   /** Something was typed or chosen. */
   changed(): void;
-  say(what: 'saving' | 'saved' | 'notSaved'): void;
+  /** `text` is what the service says of a failure. */
+  say(what: Said, text?: string): void;
   /** Sends what waits, at once. */
   flush(): void;
   /** Settles when what is being saved has been; undefined if nothing is. */

@@ -1,6 +1,6 @@
-import { fileSizeInWords } from '../../text/file-size.ts';
+import { fileSizeInWords } from '../../text/quantities.ts';
+import { keepSession, sessionHeaders } from './kept.ts';
 import { forgetProblem } from './typing.ts';
-import { keepSession, visitHeaders } from './visits.ts';
 
 const underWay = new Set<Promise<void>>();
 
@@ -45,6 +45,22 @@ export function uploadsUnderWay(): Promise<unknown> | undefined {
   return underWay.size === 0 ? undefined : Promise.all(underWay);
 }
 
+/** Says of files that could not be uploaded before the page was loaded anew that it could not keep them. */
+export function showUnsent(
+  root: Element,
+  files: readonly [field: string, name: string][],
+  words: Words,
+): void {
+  for (const [field, name] of files) {
+    const row = document.createElement('li');
+    const text = row.appendChild(document.createElement('span'));
+    text.className = 'error';
+    text.textContent = `${words('upload-failed').replace('{file}', name)} ${words('choose-again')}`;
+    row.dataset.unsent = name;
+    root.querySelector(`[data-field="${field}"][data-type=file] ul.files`)?.append(row);
+  }
+}
+
 async function upload(
   input: HTMLInputElement,
   file: File,
@@ -85,6 +101,7 @@ export async function uploadFile(
     text.className = 'error';
     text.setAttribute('role', 'alert');
     text.textContent = words('upload-failed').replace('{file}', file.name) + why;
+    if (reason === null) row.dataset.unsent = file.name;
     bar.remove();
     return undefined;
   }
@@ -116,7 +133,7 @@ function send(field: string, file: File, show: (percent: number) => void): Promi
     const own = `${location.pathname.replace(/\/$/, '')}/uploads`;
     request.open('POST', `${path ?? own}?${query}`);
     request.setRequestHeader('content-type', 'application/octet-stream');
-    for (const [name, value] of Object.entries(visitHeaders())) request.setRequestHeader(name, value);
+    for (const [name, value] of Object.entries(sessionHeaders())) request.setRequestHeader(name, value);
     request.responseType = 'json';
     request.upload.onprogress = ({ loaded, total }) => show(Math.floor((loaded / total) * 100));
     request.onerror = () => reject(new Error());
@@ -157,6 +174,6 @@ export type Words = (name: string) => string;
 export type Changed = () => void;
 
 /** What is uploaded to: the id of a field, the element that carries its limits, and the row that shows it. */
-type Uploading = { field: string; limits: Element; row: Element; words: Words };
+type Uploading = { field: string; limits: Element; row: HTMLElement; words: Words };
 
 type Uploaded = { upload_id: string; filename: string; size: number };

@@ -1,5 +1,15 @@
-/** Shows times in the person's own time zone, and names it. */
-export function showLocalTimes(root: Element, words: (name: string) => string): void {
+import { momentInWords } from '../../text/quantities.ts';
+
+/** Shows the times that the page names in the person's own time zone. */
+export function showLocalTimes(root: Element): void {
+  for (const time of root.querySelectorAll('time')) {
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+    time.textContent = momentInWords(new Date(time.dateTime), document.documentElement.lang, timeZone);
+  }
+}
+
+/** Shows the times of inputs in the person's own time zone, and names it. */
+export function showLocalZones(root: Element, words: (name: string) => string): void {
   for (const input of root.querySelectorAll<HTMLInputElement>('input[type=datetime-local]')) {
     const instant = input.getAttribute('data-value');
     const time = new Date(instant ?? '');

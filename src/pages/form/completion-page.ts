@@ -1,10 +1,16 @@
 import type { IncomingMessage } from 'node:http';
-import type { Ending } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import type { Ending, HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { isEmpty } from '../../domain/conditions/condition.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
+import { ownValue } from '../../domain/json/json.ts';
+import { type Html, html } from '../../domain/text/html.ts';
+import type { FormInputs } from '../../http/multipart.ts';
 import type { Page } from '../../http/reply.ts';
-import { html } from '../../text/html.ts';
-import { icon } from '../icons.ts';
+import type { Words } from '../../text/words.ts';
 import { renderPage, rootOf } from '../layout.ts';
-import { languageOf } from '../messages.ts';
+import { icon, languageOf } from '../messages.ts';
+import { fieldsOf } from './page-source.ts';
 
 /**
  * The page after a submission: thanks, with a copy of the answers.
@@ -18,10 +24,7 @@ export function renderCompletion(
 ): Page {
   const language = languageOf(request, ending.locale);
   const { words } = language;
-  const copy = ending.answers.map(
-    ({ label, text }) => html`<div><dt>${label}</dt><dd>${text === '' ? words.noAnswer : text}</dd></div>
-`,
-  );
+  const answers = ending.answers.map(({ label, text }) => ({ label, text: text || words.noAnswer }));
   const { successMessage } = ending;
   const title = repeats(successMessage, words.thanksTitle) ? words.thanksText : words.thanksTitle;
   const leads = ending.redirectUrl !== '' || ending.returnUrl !== '';
@@ -32,13 +35,7 @@ ${ending.formName !== '' && html`<p class="form-name">${ending.formName}</p>`}
 ${!leads && html`<p class="note">${words.closePage}</p>`}
 ${ending.redirectUrl !== '' && html`<p class="actions"><a class="button" id="continue" href="${ending.redirectUrl}">${words.next}</a></p>`}
 ${ending.returnUrl !== '' && html`<p class="actions"><a class="button" href="${ending.returnUrl}" rel="noreferrer">${words.goBack}</a></p>`}
-${
-  copy.length > 0 &&
-  html`<section class="copy"><h2>${words.copyTitle}</h2>
-<p class="note">${words.copyText}</p>
-<dl>${copy}</dl>
-<p class="actions" id="print" hidden><button class="quiet" type="button">${words.print}</button></p></section>`
-}`;
+${answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.copyText, answers }, words)}`;
   return renderPage({
     language,
     root: rootOf(request),
@@ -54,3 +51,38 @@ ${
 function repeats(text: string, title: string): boolean {
   return text.toLowerCase().startsWith(title.toLowerCase());
 }
+
+/**
+ * What somebody has typed into a page, for a page that can't take it: the answers that the page showed them, good or
+ * not, without files. Nothing if there are none.
+ */
+export function renderTyped(
+  session: HostedSession,
+  inputs: FormInputs,
+  request: IncomingMessage,
+): Html | false {
+  const { words, tag } = languageOf(request, session.locale);
+  const fields = fieldsOf(session);
+  const sent = [...inputs].map(([name, values]) => ({ name, values }));
+  const typed = readInputs({ fields }, sent);
+  const answers = fields.flatMap((field) => {
+    const answer = ownValue(typed, field.id);
+    const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
+    return text.trim() === '' ? [] : [{ label: field.label, text }];
+  });
+  return answers.length > 0 && renderCopy({ title: words.copyTitle, text: words.typedText, answers }, words);
+}
+
+/** Answers for a person to keep, and a button that prints them. */
+function renderCopy({ title, text, answers }: Copy, words: Words): Html {
+  const rows = answers.map(
+    (answer) => html`<div><dt>${answer.label}</dt><dd>${answer.text}</dd></div>
+`,
+  );
+  return html`<section class="copy"><h2>${title}</h2>
+<p class="note">${text}</p>
+<dl>${rows}</dl>
+<p class="actions" id="print" hidden><button class="quiet" type="button">${words.print}</button></p></section>`;
+}
+
+type Copy = { title: string; text: string; answers: readonly { label: string; text: string }[] };

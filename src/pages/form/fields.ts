@@ -1,11 +1,13 @@
+import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
 import { memoize } from '../../domain/memoize.ts';
-import { attributes, type Html, html } from '../../text/html.ts';
-import type { Words } from '../../text/words/en.ts';
-import { controlOf } from './controls/control.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
+import type { Words } from '../../text/words.ts';
 import type { FieldView } from './controls/control-view.ts';
-import { hintOf, UNSAID_LENGTH } from './hints.ts';
+import { controlOf } from './controls/index.ts';
+import { countedLength, hintOf } from './field-words.ts';
+import type { Problem } from './problems.ts';
 
 /**
  * One field with its label, help, hint, problem and control.
@@ -36,78 +38,73 @@ const MAX_LOOKS = 16;
  * contain no dot, so no two elements share an id.
  */
 function fieldOf(field: Field, view: FieldView): Html {
+  const { id, type, label, description } = field;
   const { language, problem, visible } = view;
   const { words } = language;
-  const hint = hintOf(field, language);
-  const notes = [
-    field.description !== undefined && { id: `${field.id}.help`, kind: 'help', text: field.description },
-    hint !== '' && { id: `${field.id}.hint`, kind: 'hint', text: hint },
-  ].filter((note) => note !== false);
-  const described = [...notes.map(({ id }) => id), ...(problem === undefined ? [] : [`${field.id}.error`])];
-  const describedBy = described.length === 0 ? undefined : described.join(' ');
-
-  const grouped = isGroup(field);
-  const mark =
-    field.required &&
-    html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`;
-  const about = html`${notes.map(
-    ({ id, kind, text }) =>
-      html`<p class="${kind}" id="${id}"${kind === 'hint' && attributes(countOf(field, words))}>${text}</p>`,
-  )}
-${problem !== undefined && html`<p class="error" id="${field.id}.error"><span class="sr">${words.error} </span>${problem}</p>`}`;
+  const { layout, render } = controlOf(field);
   const frame = attributes({
     class: [
       'field',
-      ...(field.type === 'statement' ? ['statement'] : []),
+      ...(layout === 'statement' ? ['statement'] : []),
       ...(problem === undefined ? [] : ['wrong']),
     ].join(' '),
-    'data-field': field.id,
-    'data-type': field.type,
+    'data-field': id,
+    'data-type': type,
+    'data-kind': fieldRules[type].kind,
     'data-when': field.visibleWhen && JSON.stringify(field.visibleWhen),
     hidden: !visible,
   });
-  if (field.type === 'statement') {
-    return html`<section${frame}${attributes({ id: `${field.id}.0`, tabindex: -1 })}><h2>${field.label}</h2>
-${field.description !== undefined && html`<p class="plain">${field.description}</p>`}</section>
+  if (layout === 'statement') {
+    return html`<section${frame}${attributes({ id: `${id}.0`, tabindex: -1 })}><h2>${label}</h2>
+${description !== undefined && html`<p class="plain">${description}</p>`}</section>
 `;
   }
-  const control = controlOf(field, { ...view, describedBy });
-  if (grouped) {
-    return html`<fieldset${frame}${attributes({ 'aria-describedby': describedBy })}><legend>${field.label}${mark}</legend>
+
+  const hint = hintOf(field, language);
+  const notes = [
+    description !== undefined && { id: `${id}.help`, kind: 'help', text: description },
+    hint !== '' && { id: `${id}.hint`, kind: 'hint', text: hint },
+  ].filter((note) => note !== false);
+  const described = [...notes.map((note) => note.id), ...(problem === undefined ? [] : [`${id}.error`])];
+  const describedBy = described.length === 0 ? undefined : described.join(' ');
+  const name = html`${label}${
+    field.required &&
+    html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`
+  }`;
+  const about = html`${notes.map(
+    (note) =>
+      html`<p class="${note.kind}" id="${note.id}"${note.kind === 'hint' && attributes(countOf(field, words))}>${note.text}</p>`,
+  )}
+${problem !== undefined && html`<p class="error" id="${id}.error"><span class="sr">${words.error} </span>${problem}</p>`}`;
+  const control = render(field, { ...view, describedBy });
+  switch (layout) {
+    case 'group':
+      return html`<fieldset${frame}${attributes({ 'aria-describedby': describedBy })}><legend>${name}</legend>
 ${about}${control}</fieldset>
 `;
-  }
-  const label = html`<label for="${field.id}.0">${field.label}${mark}</label>`;
-  // The box and its label are one target to click, followed by the help.
-  if (field.type === 'checkbox') {
-    return html`<div${frame}><label class="choice" for="${field.id}.0">${control}<span>${field.label}${mark}</span></label>
+    case 'tick':
+      // The box and its label are one target to click, followed by the help.
+      return html`<div${frame}><label class="choice" for="${id}.0">${control}<span>${name}</span></label>
 ${about}</div>
 `;
-  }
-  return html`<div${frame}>${label}
+    case 'labelled':
+      return html`<div${frame}><label for="${id}.0">${name}</label>
 ${about}${control}</div>
 `;
+    default:
+      return layout satisfies never;
+  }
 }
 
 /** What the script needs to say how many characters are left, of a field with a limit of its own. */
-function countOf({ type, maxLength = UNSAID_LENGTH }: Field, words: Words) {
-  const counts = (type === 'text' || type === 'textarea') && maxLength < UNSAID_LENGTH;
-  return counts ? { 'data-count': maxLength, 'data-left': words.charactersLeft } : {};
+function countOf(field: Field, words: Words) {
+  const most = countedLength(field);
+  return most === undefined ? {} : { 'data-count': most, 'data-left': words.charactersLeft };
 }
 
-/** Whether a field consists of several controls. */
-function isGroup(field: Field): boolean {
-  return groups.has(fieldRules[field.type].control);
+/** The id of the control that a problem is about. */
+export function anchorOf(field: Field, { part }: Pick<Problem, 'part'>): string {
+  const [, ...parts] = inputNames(field);
+  const place = part === undefined ? 0 : Math.max(0, parts.indexOf(`${field.id}.${part}`));
+  return `${field.id}.${place * (controlOf(field).inputsAPart?.(field) ?? 1)}`;
 }
-
-const groups: ReadonlySet<string> = new Set([
-  'radios',
-  'checkboxes',
-  'yes_no',
-  'rating',
-  'scale',
-  'ranking',
-  'matrix',
-  'address',
-  'signature',
-]);

@@ -1,20 +1,22 @@
-import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputNames } from '../../domain/answers/form-inputs.ts';
+import { REVIEW_STEP, stepsOf, visibleIds } from '../../domain/answers/steps.ts';
 import { isEmpty } from '../../domain/conditions/condition.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { takesAnswer } from '../../domain/fields/field.ts';
-import { fieldRules } from '../../domain/fields/index.ts';
-import { uploadLimits } from '../../domain/fields/upload-limits.ts';
+import { fieldRules, uploadLimits } from '../../domain/fields/index.ts';
+import { ownValue } from '../../domain/json/json.ts';
+import { attributes, Html, html } from '../../domain/text/html.ts';
 import type { Page } from '../../http/reply.ts';
-import { attributes, Html, html } from '../../text/html.ts';
-import type { Words } from '../../text/words/en.ts';
-import { fill, type Language } from '../../text/words/language.ts';
+import { momentInWords } from '../../text/quantities.ts';
+import { fill, type Language, type Words } from '../../text/words.ts';
 import { renderPage } from '../layout.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { knownOf } from './controls/files.ts';
-import { renderField } from './fields.ts';
-import { anchorOf, type Problem } from './problems.ts';
-import { REVIEW_STEP, stepsOf, visibleIds } from './steps.ts';
+import { controlOf } from './controls/index.ts';
+import { anchorOf, renderField } from './fields.ts';
+import type { Problem } from './problems.ts';
+import { REMEMBERED_DAYS } from './visitor-cookie.ts';
 
 /**
  * The page of a form, or one of its steps.
@@ -41,6 +43,7 @@ ${
 <progress aria-labelledby="step" max="${steps.length}" value="${number}"></progress></div>`
 }
 ${heading(session, view)}
+${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
 ${
   view.revealed !== undefined &&
@@ -52,7 +55,7 @@ ${
     'data-uploads': view.site && 'uploads',
   })}>
 ${identity(session, view)}
-${(step === REVIEW_STEP || shown.some(({ type }) => type === 'ranking')) && firstButton}
+${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions)) && firstButton}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
 ${shown.map((field) =>
   renderField(field, {
@@ -75,6 +78,7 @@ ${carried(view)}
     .join(' ')}">
 ${session.honeypot && trap(words, '_website')}
 ${view.site !== undefined && carriedOfSite(view.site, words)}
+${session.permanent && session.allowPartial && remembering(view)}
 <div class="actions"><button name="_go" value="forward">${
     number < steps.length ? words.next : session.submitLabel || words.submit
   }</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
@@ -108,7 +112,7 @@ ${description !== '' && html`<p class="lead">${description}</p>`}`;
 function review({ fields, answers, language: { words, tag } }: FormView, visible: ReadonlySet<string>): Html {
   return html`<dl class="review">${fields.map((field) => {
     if (!visible.has(field.id) || !takesAnswer(field)) return false;
-    const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+    const answer = ownValue(answers, field.id);
     const text = isEmpty(answer) ? '' : fieldRules[field.type].inWords(answer, field, tag);
     return html`<div><dt>${field.label}</dt><dd>${text === '' ? words.noAnswer : text}</dd><dd><button class="quiet small" name="_go" value="page:${field.page}" aria-label="${fill(words.changeOf, { label: field.label })}">${words.change}</button></dd></div>
 `;
@@ -126,6 +130,19 @@ const firstButton = new Html(
   '<button class="sr" name="_go" value="next" tabindex="-1" aria-hidden="true"></button>',
 );
 
+/** Tells whoever opens the page that somebody's answers are in it, and offers a page without them. */
+function kept({ language: { words, tag }, sessionId }: FormView, since: Date): Html {
+  const [before, after] = words.keptSince.split('{time}');
+  return html`<form class="notice kept" method="post"><p class="plain" role="status">${before}<time datetime="${since.toISOString()}">${momentInWords(since, tag)}</time>${after}</p>
+<input type="hidden" name="_session" value="${sessionId}">
+<button class="quiet small" name="_go" value="restart">${words.startOver}</button></form>`;
+}
+
+function remembering({ language: { words }, remembers }: FormView): Html {
+  const label = fill(words.remember, { days: REMEMBERED_DAYS });
+  return html`<div class="field"><label class="choice"><input${attributes({ type: 'checkbox', name: '_remember', value: 'yes', checked: remembers })}><span>${label}</span></label></div>`;
+}
+
 /** Takes the focus, so that a screen reader begins with it. */
 function summary(view: FormView, shown: readonly Field[]): Html {
   const { words } = view.language;
@@ -139,7 +156,7 @@ function summary(view: FormView, shown: readonly Field[]): Html {
 </div>`;
 }
 
-/** The answers of other steps, with the types of their fields, which the script needs for conditions. */
+/** The answers of other steps, with what they stand for, which the script needs for conditions. */
 function carried({ fields, step, texts, files }: FormView): Html[] {
   return fields.flatMap((field) => {
     if (field.page === step) return [];
@@ -147,7 +164,7 @@ function carried({ fields, step, texts, files }: FormView): Html[] {
       (texts.get(name) ?? []).map((value) => ({ name, value })),
     );
     return inputs.map(({ name, value }) => {
-      return html`<input${attributes({ type: 'hidden', name, value, 'data-carried': field.type })}>
+      return html`<input${attributes({ type: 'hidden', name, value, 'data-carried': fieldRules[field.type].kind })}>
 ${uploadLimits(field) !== undefined && knownOf(value, files)}`;
     });
   });
@@ -187,6 +204,9 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
     'data-saving': words.saving,
     'data-saved': words.saved,
     'data-not-saved': words.notSaved,
+    'data-offline': words.offline,
+    'data-not-sent': words.notSent,
+    'data-choose-again': words.chooseFileAgain,
     'data-zone': words.zone,
     'data-zone-utc': words.zoneUtc,
     'data-uploading': words.uploading,
@@ -220,6 +240,10 @@ export type FormView = {
   moved?: { fieldId: string; to: number; by: -1 | 1 } | undefined;
   /** The first of the fields that the answers just given made visible. */
   revealed: Field | undefined;
+  /** Since when the answers are kept that whoever opens the page did not give just now. */
+  keptSince: Date | undefined;
+  /** Whether this device is to remember the answers. */
+  remembers: boolean;
   /** The signed time at which the person was first shown the form. */
   issueToken: string;
   /** The session of a visitor of the form's own page; empty: none. */

@@ -1,8 +1,8 @@
 import type { Request } from 'express';
-import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { isLanguageTag } from '../../domain/text/accept-language.ts';
-import { attributes, type Html, html } from '../../text/html.ts';
-import type { Language } from '../../text/words/language.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
+import type { Language } from '../../text/words.ts';
 
 /** Puts the language that a page's address names before those that the browser prefers, for all that follows. */
 export function preferNamedLanguage(request: Request): void {

@@ -1,18 +1,18 @@
 import type { IncomingMessage } from 'node:http';
-import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputNames, readInputs } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
-import { uploadLimits } from '../../domain/fields/upload-limits.ts';
-import type { ErrorDetail } from '../../http/errors.ts';
+import { uploadLimits } from '../../domain/fields/index.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 import type { Page } from '../../http/reply.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 import { renderForm } from './form-page.ts';
+import { fieldsOf } from './page-source.ts';
 import { type Problem, problemsOf } from './problems.ts';
 import { textsOf } from './show.ts';
-import { fieldsOf } from './steps.ts';
 
 /**
  * The form in place of a site's own one whose post was refused: on one page, with what was posted and what is wrong
@@ -48,6 +48,8 @@ export function renderRefusedPost(session: HostedSession, post: RefusedPost): Pa
       problems: new Map([...problems, ...again]),
       otherProblems: details.flatMap(({ path, message }) => (known.has(fieldIdOf(path)) ? [] : [message])),
       revealed: undefined,
+      keptSince: undefined,
+      remembers: false,
       issueToken: session.issueToken,
       sessionId: '',
       site: { address: site, inputs: unseenInputs(fields, inputs) },
@@ -76,7 +78,7 @@ function hasFile(field: Field, inputs: FormInputs): boolean {
 export type RefusedPost = {
   request: IncomingMessage;
   inputs: FormInputs;
-  details: readonly ErrorDetail[];
+  details: readonly Violation[];
   /** The address of the page that has the form, http or https; empty if it is not known. */
   site: string;
 };

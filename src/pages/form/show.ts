@@ -1,6 +1,9 @@
-import type { HostedSession } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputTexts } from '../../domain/answers/form-inputs.ts';
+import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { ownValue } from '../../domain/json/json.ts';
 import { sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
@@ -8,19 +11,27 @@ import { languageOf } from '../messages.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
 import { languageSwitch } from './languages.ts';
-import { type Answers, fieldsOf, stepFor } from './steps.ts';
-import { readOpen } from './visit.ts';
-import { visitOf } from './visit-of.ts';
+import { fieldsOf, readOpen, sourceOf } from './page-source.ts';
 
 /** Answers GET on the address of a session, or of a form: the form, on the step where the person goes on. */
 export async function showForm(exchange: PageExchange): Promise<void> {
   const { request, response } = exchange;
-  const session = await readOpen(visitOf(exchange));
+  const source = sourceOf(exchange);
+  const session = await readOpen(source);
   const fields = fieldsOf(session);
-  const answers: Answers = session.answers ?? {};
+  const { answers = {} } = session;
   const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
   const view = viewOf(exchange, session, fields, { answers, step, texts: textsOf(fields, answers) });
-  await sendPage(request, response, 200, renderForm(session, view));
+  const keptSince = isNextStep(exchange)
+    ? undefined
+    : session.keptSinceTime && timestampDate(session.keptSinceTime);
+  const page = renderForm(session, { ...view, keptSince, remembers: source.remembers() });
+  await sendPage(request, response, 200, page);
+}
+
+/** Whether the page follows the one before it, and is not opened anew: by another person, perhaps. */
+function isNextStep({ request }: PageExchange): boolean {
+  return request.query.step !== undefined && request.headers['sec-fetch-site'] === 'same-origin';
 }
 
 /** What a form is shown with before anything was posted to it. */
@@ -40,6 +51,8 @@ export function viewOf(
     problems: new Map(),
     otherProblems: [],
     revealed: undefined,
+    keptSince: undefined,
+    remembers: false,
     issueToken: session.issueToken,
     sessionId: session.sessionId,
     ...state,
@@ -47,17 +60,20 @@ export function viewOf(
 }
 
 /** Answers as the texts of inputs, by their names. */
-export function textsOf(fields: readonly Field[], answers: Answers): Map<string, readonly string[]> {
+export function textsOf(
+  fields: readonly Field[],
+  answers: FormView['answers'],
+): Map<string, readonly string[]> {
   return new Map(
     fields.flatMap((field) => {
-      const answer = Object.hasOwn(answers, field.id) ? answers[field.id] : undefined;
+      const answer = ownValue(answers, field.id);
       return answer === undefined || answer === null ? [] : inputTexts(field, answer);
     }),
   );
 }
 
 /** What is known of uploaded files among the answers. */
-function filesOf(answers: Answers): KnownFiles {
+function filesOf(answers: FormView['answers']): KnownFiles {
   const files = Object.values(answers)
     .flatMap(listOf)
     .filter((answer) => typeof answer === 'object' && answer !== null && 'filename' in answer);

@@ -1,15 +1,15 @@
-import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
-import type { Field } from '../../domain/definition/definition.ts';
+import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { type UploadFileRequest, UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import type { Violation } from '../../domain/errors/violations.ts';
 import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
-import { uploadLimits } from '../../domain/fields/upload-limits.ts';
+import { uploadLimits } from '../../domain/fields/index.ts';
 import { readParts } from '../../http/body.ts';
-import { type ErrorDetail, httpErrorOf } from '../../http/errors.ts';
-import { fileParts } from '../../http/file-parts.ts';
-import type { ReceivedFile } from '../../http/multipart.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { type FormInputs, fileParts, type ReceivedFile } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
-import { readOpen, refuseForeign, type Visit } from './visit.ts';
-import { visitOf } from './visit-of.ts';
+import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
+import { lastOf } from './read-post.ts';
 
 /**
  * Takes one file from the page's script, which shows its progress: the raw body, with `field` and
@@ -18,15 +18,10 @@ import { visitOf } from './visit-of.ts';
  */
 export async function postUpload(exchange: PageExchange): Promise<void> {
   const { request, response } = exchange;
-  const visit = visitOf(exchange);
-  const shown = await readOpen(visit);
-  refuseForeign(exchange, shown);
-  const headers = [['_session', 'x-form-session'] as const, ['_issued', 'x-form-issued'] as const];
-  await visit.resume(
-    new Map(headers.map(([input, header]) => [input, [textOf(request.headers[header])]])),
-    shown,
-  );
-  const upload = await uploadFile(exchange, visit, {
+  const source = sourceOf(exchange);
+  const issueToken = textOf(request.headers['x-form-issued']);
+  await readOpen(source, new Map([['_session', [textOf(request.headers['x-form-session'])]]]));
+  const upload = await uploadFile(exchange, await source.uploadTarget(issueToken), {
     name: textOf(request.query.field),
     filename: textOf(request.query.filename),
     content: readParts(request, MAX_FILE_BYTES),
@@ -38,13 +33,17 @@ export async function postUpload(exchange: PageExchange): Promise<void> {
       content_type: upload?.contentType,
       size: upload?.size,
     },
-    ...(visit.sessionId() !== '' && { session_id: visit.sessionId() }),
+    ...(source.sessionId() !== '' && { session_id: source.sessionId() }),
   });
 }
 
 /** Passes a file on as it arrives. */
-async function uploadFile({ stream }: PageExchange, visit: Visit, { name, filename, content }: ReceivedFile) {
-  const parts = fileParts({ target: await visit.uploadTarget(), fieldId: name, filename }, content);
+async function uploadFile(
+  { stream }: PageExchange,
+  target: UploadFileRequest['target'],
+  { name, filename, content }: ReceivedFile,
+) {
+  const parts = fileParts({ target, fieldId: name, filename }, content);
   return (await stream(UploadsService.method.uploadFile, parts)).upload;
 }
 
@@ -54,29 +53,37 @@ function textOf(value: unknown): string {
 
 /** What became of the files of a post. */
 export class PostedFiles {
-  readonly stored: { fieldId: string; uploadId: string; filename: string; size: number }[] = [];
-  readonly problems: ErrorDetail[] = [];
+  /** `isOnly`: its field takes one file. */
+  readonly stored: { fieldId: string; uploadId: string; filename: string; size: number; isOnly: boolean }[] =
+    [];
+  readonly problems: Violation[] = [];
 
-  /** Stores a file as soon as it has come. What the field does not take becomes a problem of the field. */
+  /**
+   * Stores a file as soon as it has come, `before` being the inputs that came before it. What the field does not take
+   * becomes a problem of the field, and what the page does not take any more is dropped.
+   */
   async take(
     exchange: PageExchange,
-    visit: Visit,
-    fields: readonly Field[],
+    source: PageSource,
     file: ReceivedFile,
-  ): Promise<void> {
-    const { name } = file;
-    if (!fields.some((field) => field.id === name && uploadLimits(field) !== undefined)) return;
+    before: FormInputs,
+  ): Promise<undefined> {
+    const session = exchange.session ?? (await source.read({ inputs: before }));
+    const field = fieldsOf(session).find(({ id }) => id === file.name);
+    if (session.state !== HostedState.OPEN || field === undefined || uploadLimits(field) === undefined)
+      return;
     try {
-      const upload = await uploadFile(exchange, visit, file);
+      const target = await source.uploadTarget(lastOf(before, '_issued'));
+      const upload = await uploadFile(exchange, target, file);
       if (upload === undefined) return;
       const { id: uploadId, filename, size } = upload;
-      this.stored.push({ fieldId: name, uploadId, filename, size });
+      this.stored.push({ fieldId: field.id, uploadId, filename, size, isOnly: (field.maxFiles ?? 1) === 1 });
     } catch (error) {
-      const { reason, details } = httpErrorOf(error);
+      const { reason, details } = restErrorOf(error);
       if (reason !== 'invalid' && reason !== 'too_large') throw error;
       const [first] = details;
       const { code, message } = first ?? { code: 'too_big', message: 'The file is too large' };
-      this.problems.push({ path: `answers.${name}.file`, code, message });
+      this.problems.push({ path: `answers.${field.id}.file`, code, message });
     }
   }
 }

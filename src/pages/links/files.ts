@@ -1,8 +1,7 @@
-import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
-import { type HttpError, httpErrorOf } from '../../http/errors.ts';
-import { type Page, prefersJson, sendPage } from '../../http/reply.ts';
-import { sendFile } from '../../http/send-file.ts';
-import { html } from '../../text/html.ts';
+import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { html } from '../../domain/text/html.ts';
+import { type RestError, restErrorOf } from '../../http/errors.ts';
+import { type Page, prefersJson, sendFile, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf, renderMessage } from '../messages.ts';
@@ -14,7 +13,7 @@ export async function sendLinkedFile({ receive, request, response }: PageExchang
   try {
     await sendFile(response, receive(rpcs.getLinkedUpload, { token: String(request.params.token) }));
   } catch (error) {
-    const failed = httpErrorOf(error);
+    const failed = restErrorOf(error);
     const page = prefersJson(request) ? undefined : renderRefused(failed, request);
     if (page === undefined || response.headersSent) throw error;
     await sendPage(request, response, failed.status, page);
@@ -22,7 +21,7 @@ export async function sendLinkedFile({ receive, request, response }: PageExchang
 }
 
 /** Undefined where the page for every error says enough. */
-function renderRefused({ reason }: HttpError, request: PageExchange['request']): Page | undefined {
+function renderRefused({ reason }: RestError, request: PageExchange['request']): Page | undefined {
   const language = languageOf(request);
   const { words } = language;
   const isExpired = reason === 'expired';
@@ -31,7 +30,7 @@ function renderRefused({ reason }: HttpError, request: PageExchange['request']):
     request,
     language,
     icon: isExpired ? 'clock' : 'problem',
-    title: isExpired ? words.fileExpiredTitle : words.linkInvalidTitle,
+    title: isExpired ? words.expiredTitle : words.linkInvalidTitle,
     text: isExpired ? words.fileExpiredText : words.fileInvalidText,
     more: html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${words.signIn}</a></p>`,
   });

@@ -3,24 +3,21 @@ import {
   type DayCount,
   type GetOwnedFormStatisticsResponse,
   OwnersService,
-} from '../../../gen/forms/v1/owners_pb.js';
-import { sendPage } from '../../http/reply.ts';
-import { type Html, html } from '../../text/html.ts';
+} from '../../../gen/headlessforms/v1/owners_pb.js';
+import { type Html, html } from '../../domain/text/html.ts';
 import { dayInWords, inDigits } from '../../text/quantities.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
-import { formHead, formIn } from './form-view.ts';
+import { fill, type Language } from '../../text/words.ts';
+import { formHead, formIn } from './forms.ts';
 import type { HandleOwner } from './handler.ts';
-import { dataTable, renderOwnerPage } from './layout.ts';
+import { dataTable } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows how many answers came by day, and how often each option was chosen, as charts with the numbers in tables. */
 export const showCharts: HandleOwner = async (exchange) => {
-  const { request, response, call, language, csrf } = exchange;
+  const { request, call, language } = exchange;
   const form = await formIn(exchange);
-  if (form === undefined) return;
-  const { address } = await call(rpcs.getOwner, {});
+  if (form === undefined) return undefined;
   const counted = await call(rpcs.getOwnedFormStatistics, { formId: form.id });
   const { owner } = language;
   const body = html`${formHead(form, 'charts', request, language)}
@@ -28,12 +25,10 @@ export const showCharts: HandleOwner = async (exchange) => {
 ${daysOf(counted, language)}
 ${counted.choices.map((choice) => choiceOf(choice, language))}
 <p class="note">${fill(counted.truncated ? owner.countedNewest : owner.countedAll, { count: inDigits(counted.countedCount, language.tag) })}</p>`;
-  const title = `${owner.charts}: ${form.name}`;
-  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
-  await sendPage(request, response, 200, page);
+  return { title: `${owner.charts}: ${form.name}`, body };
 };
 
-function daysOf({ days }: GetOwnedFormStatisticsResponse, language: OwnerLanguage): Html {
+function daysOf({ days }: GetOwnedFormStatisticsResponse, language: Language): Html {
   const { owner } = language;
   const max = Math.max(0, ...days.map(({ count }) => count));
   const rows = days.toReversed().map(
@@ -59,10 +54,7 @@ function dayBars(days: DayCount[], max: number, name: string): Html {
 }
 
 /** The options of a question with a bar each, beside their numbers. */
-function choiceOf(
-  { label, answeredCount, options, otherCount }: ChoiceCounts,
-  language: OwnerLanguage,
-): Html {
+function choiceOf({ label, answeredCount, options, otherCount }: ChoiceCounts, language: Language): Html {
   const { owner } = language;
   const all = [...options, ...(otherCount > 0 ? [{ label: owner.other, count: otherCount }] : [])];
   const rows = all.map(({ label: option, count }) => {

@@ -1,12 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
-import type { OwnedSubmissionFilterSchema } from '../../../gen/forms/v1/owners_pb.js';
-import { SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
-import { DAY_MS } from '../../domain/durations.ts';
-import { attributes, type Html, html } from '../../text/html.ts';
+import type { OwnedSubmissionFilterSchema } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { SubmissionStatus } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { DAY_MS } from '../../domain/limits/limits.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { inDigits } from '../../text/quantities.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+import { fill, type Language } from '../../text/words.ts';
 import { csrfInput } from './layout.ts';
 
 /** Reads which answers to show; `valueIn` gives the value of a query parameter or of an input. */
@@ -92,4 +91,4 @@ const MAX_SEARCHED = 10_000;
 /** Which answers are shown. Days as `YYYY-MM-DD`; empty: any. */
 export type Filter = { spam: boolean; from: string; until: string; text: string; page: string };
 
-type FilterView = { action: string; csrf: string; language: OwnerLanguage; problem?: string };
+type FilterView = { action: string; csrf: string; language: Language; problem?: string };

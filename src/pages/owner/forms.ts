@@ -1,22 +1,19 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { FormStatus } from '../../../gen/forms/v1/forms_pb.js';
-import { type OwnedForm, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { sendPage } from '../../http/reply.ts';
-import { present } from '../../http/values.ts';
-import { type Html, html } from '../../text/html.ts';
-import { dayInWords } from '../../text/quantities.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Request } from 'express';
+import { FormAvailability, type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { type Html, html } from '../../domain/text/html.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { present } from '../../http/shape.ts';
+import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
+import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import type { HandleOwner } from './handler.ts';
-import { buttonForm, renderOwnerPage } from './layout.ts';
-import { idIn, queryOf } from './request.ts';
+import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
+import { buttonForm } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Lists the owner's forms, newest first. */
-export const showForms: HandleOwner = async ({ request, response, call, language, csrf }) => {
-  const { address } = await call(rpcs.getOwner, {});
+export const showForms: HandleOwner = async ({ request, call, language, csrf }) => {
   const pageToken = queryOf(request, 'page');
   const { forms, nextPageToken } = await call(rpcs.listOwnedForms, { pageToken });
   const { owner } = language;
@@ -28,27 +25,63 @@ ${forms.length === 0 && html`<p class="lead">${owner.noForms}</p>`}
 `,
   )}</ul>
 ${nextPageToken !== '' && html`<p><a href="${root}owner?page=${nextPageToken}">${owner.more}</a></p>`}`;
-  const signedIn = { address, csrf };
-  await sendPage(
-    request,
-    response,
-    200,
-    renderOwnerPage({ request, language, title: owner.title, body, signedIn }),
-  );
+  return { title: owner.title, body };
 };
 
 /** Confirms that a form belongs to the owner. */
 export const confirmForm: HandleOwner = async ({ request, response, call }) => {
   const formId = idIn(request);
   await call(rpcs.confirmOwnedForm, { formId });
-  response.redirect(303, `${rootOf(request)}owner/forms/${formId}`);
+  return redirect(response, `${rootOf(request)}owner/forms/${formId}`);
 };
 
 /** What stands beside the name of a form. */
-export function statusOf(form: OwnedForm, { owner }: OwnerLanguage): string {
+function statusOf(form: OwnedForm, { owner, tag }: Language): string {
+  const closedSince = (time: Timestamp | undefined) =>
+    fill(owner.closedSince, { date: shortDayInWords(timestampDate(present(time)), tag) });
   if (!form.confirmed) return owner.unconfirmed;
-  if (form.status === FormStatus.ARCHIVED) return owner.archived;
-  return form.closeTime === undefined ? owner.open : owner.closed;
+  switch (form.availability) {
+    case FormAvailability.UNSPECIFIED:
+    case FormAvailability.OPEN:
+      return owner.open;
+    case FormAvailability.CLOSED:
+      return closedSince(form.closeTime);
+    case FormAvailability.ENDED:
+      return closedSince(form.settingsCloseTime);
+    case FormAvailability.FULL: {
+      const { count, max } = present(form.submissionLimit);
+      return fill(owner.full, { count: inDigits(count, tag), max: inDigits(max, tag) });
+    }
+    case FormAvailability.ARCHIVED:
+      return owner.archived;
+    default:
+      return form.availability satisfies never;
+  }
+}
+
+/** Whether a form takes responses, and what its owner can do about it, with a button if that is a thing to do here. */
+export function openingOf(form: OwnedForm, { owner }: Language, { base, csrf }: Place): Html {
+  const { text, action, label } = openings(owner)[form.availability];
+  return html`<p>${text}</p>
+${action !== undefined && buttonForm({ action: `${base}/${action}`, csrf, label, quiet: action === 'close' })}`;
+}
+
+/** Whether a form takes responses, and what its owner can do about it. */
+function openingText({ availability }: OwnedForm, { owner }: Language): string {
+  return openings(owner)[availability].text;
+}
+
+/** A form that closed by itself is opened again by what its text says. */
+function openings(owner: Language['owner']): Record<FormAvailability, Opening> {
+  const open = { text: owner.openText, action: 'close', label: owner.closeButton } as const;
+  return {
+    [FormAvailability.UNSPECIFIED]: open,
+    [FormAvailability.OPEN]: open,
+    [FormAvailability.CLOSED]: { text: owner.closedText, action: 'reopen', label: owner.reopenButton },
+    [FormAvailability.ENDED]: { text: owner.endedText },
+    [FormAvailability.FULL]: { text: owner.fullText },
+    [FormAvailability.ARCHIVED]: { text: owner.archivedText },
+  };
 }
 
 function formOf(form: OwnedForm, { root, csrf, language }: View): Html {
@@ -63,7 +96,54 @@ function formOf(form: OwnedForm, { root, csrf, language }: View): Html {
 ${buttonForm({ action: `${root}owner/forms/${form.id}/confirm`, csrf, label: owner.confirmButton })}`;
   }
   return html`<h2><a href="${root}owner/forms/${form.id}">${form.name}</a> ${status}</h2>
-<p class="note">${owner.answers}: ${form.acceptedCount}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>`;
+<p class="note">${owner.answers}: ${form.acceptedCount}${form.spamCount > 0 && html` · ${owner.spam}: ${form.spamCount}`} · ${created}</p>
+${form.availability !== FormAvailability.OPEN && openingOf(form, language, { base: `${root}owner/forms/${form.id}`, csrf })}`;
 }
 
-type View = { root: string; csrf: string; language: OwnerLanguage };
+/** `base` is the relative address of the form's pages. */
+type Place = { base: string; csrf: string };
+
+type Opening = { text: string } & (
+  | { action: 'close' | 'reopen'; label: string }
+  | { action?: undefined; label?: undefined }
+);
+
+type View = { root: string; csrf: string; language: Language };
+
+/** The form that the path names; one that the owner has not confirmed is confirmed on the list, where this leads. */
+export async function formIn({ request, response, call }: OwnerExchange): Promise<OwnedForm | undefined> {
+  const read = await call(rpcs.getOwnedForm, { formId: idIn(request) }).catch((error: unknown) => {
+    if (restErrorOf(error).reason !== 'conflict') throw error;
+    return undefined;
+  });
+  if (read === undefined) response.redirect(303, `${rootOf(request)}owner`);
+  return read && present(read.form);
+}
+
+/** The name of a form, how it stands, and links to its pages, of which `here` is shown. */
+export function formHead(form: OwnedForm, here: FormPage, request: Request, language: Language): Html {
+  const { owner } = language;
+  const base = formUrl(request, form);
+  const pages: [FormPage, string, string][] = [
+    ['answers', owner.answers, base],
+    ['charts', owner.charts, `${base}/charts`],
+    ['settings', owner.settings, `${base}/settings`],
+  ];
+  return html`<h1>${form.name} <span class="tag">${statusOf(form, language)}</span></h1>
+<nav class="tabs" aria-label="${form.name}">${pages.map(
+    ([
+      page,
+      name,
+      url,
+    ]) => html`<a href="${url}"${page === here ? html` aria-current="page"` : false}>${name}</a>
+`,
+  )}</nav>
+${here !== 'settings' && form.availability !== FormAvailability.OPEN && html`<p class="notice">${openingText(form, language)}</p>`}`;
+}
+
+/** The relative address of a form's first page. */
+export function formUrl(request: Request, { id }: OwnedForm): string {
+  return `${rootOf(request)}owner/forms/${id}`;
+}
+
+type FormPage = 'answers' | 'charts' | 'settings';

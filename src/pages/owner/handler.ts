@@ -1,14 +1,13 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { type Call, callsFor, type Receive, receivesFor, requestIdOf } from '../../http/call.ts';
-import { type HttpError, httpErrorOf } from '../../http/errors.ts';
+import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { type Call, type Receive, RpcClient } from '../../http/call.ts';
+import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, noFiles, readForm } from '../../http/multipart.ts';
 import { sendPage } from '../../http/reply.ts';
-import { html } from '../../text/html.ts';
-import { fill } from '../../text/words/language.ts';
-import { chooseOwnerLanguage, type OwnerLanguage } from '../../text/words/owner/index.ts';
-import { type PageExchange, type PageOptions, serve } from '../handler.ts';
-import { rootOf } from '../layout.ts';
-import { renderOwnerPage } from './layout.ts';
+import type { Language } from '../../text/words.ts';
+import { type PageOptions, servePage } from '../handler.ts';
+import { languageOf } from '../messages.ts';
+import { type OwnerContent, renderOwnerPage, signInPage } from './layout.ts';
 import {
   type CookieOptions,
   checkCsrf,
@@ -18,7 +17,6 @@ import {
   sessionOf,
   setSession,
 } from './session.ts';
-import { renderSignIn } from './sign-in-page.ts';
 
 /**
  * Serves a page to an owner who is signed in; others are asked to sign in. A post has to come from a page of this
@@ -30,19 +28,28 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
     const session = sessionOf(request, options);
     if (session === undefined) return askToSignIn(options, open);
     if (inputs !== undefined) checkCsrf(inputs, session);
-    const { transport } = options;
+    const { call, receive } = new RpcClient(options.transport, { request, response }, 'page', session);
+    const csrf = csrfToken(session);
+    let asked: Promise<{ address: string }> | undefined;
+    const addressOf = async () => {
+      asked ??= call(OwnersService.method.getOwner, {});
+      return (await asked).address;
+    };
     try {
-      await handle({
+      const content = await handle({
         ...open,
         inputs: inputs ?? new Map(),
-        call: callsFor(transport, request, response, 'page', session),
-        receive: receivesFor(transport, request, response, 'page', session),
-        csrf: csrfToken(session),
+        call,
+        receive,
+        addressOf,
+        csrf,
       });
+      if (content === undefined || content.signedOut === true) return content;
+      return { ...content, signedIn: { address: await addressOf(), csrf } };
     } catch (error) {
-      if (httpErrorOf(error).reason !== 'invalid_key') throw error;
+      if (restErrorOf(error).reason !== 'invalid_key') throw error;
       setSession(request, response, options);
-      await askToSignIn(options, open);
+      return askToSignIn(options, open);
     }
   });
 }
@@ -50,45 +57,24 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
 /** Serves a page for owners to everybody. A post has to come from a page of this service. */
 export function openPage(options: OwnerPageOptions, handle: HandleOpen): RequestHandler {
   const ownOrigins = [options.baseUrl, options.hostedUrl].map((url) => new URL(url).origin);
-  return serve(
-    options,
-    async ({ request, response, call }) => {
-      const isPost = request.method === 'POST';
-      if (isPost) checkOrigin(request, ownOrigins);
-      const inputs = isPost ? await readForm(request, noFiles) : undefined;
-      await handle({ request, response, call, language: languageOf(request), inputs });
-    },
-    sendFailure,
-  );
+  return servePage(options, async (exchange) => {
+    exchange.isOwners = true;
+    const { request, response, call } = exchange;
+    const isPost = request.method === 'POST';
+    if (isPost) checkOrigin(request, ownOrigins);
+    const inputs = isPost ? await readForm(request, noFiles) : undefined;
+    const language = languageOf(request);
+    const content = await handle({ request, response, call, language, inputs });
+    if (content === undefined) return;
+    await sendPage(request, response, content.status ?? 200, renderOwnerPage(request, language, content));
+  });
 }
 
-async function askToSignIn(options: OwnerPageOptions, open: OpenExchange): Promise<void> {
-  const { request, response, language } = open;
+function askToSignIn(options: OwnerPageOptions, { request, response, language }: OpenExchange): OwnerContent {
   rememberPage(request, response, options);
   // The first page is open to everybody.
   const status = request.method !== 'POST' && request.path === '/owner' ? 200 : 401;
-  await sendPage(request, response, status, renderSignIn(request, language));
-}
-
-async function sendFailure(failed: HttpError, { request, response }: PageExchange): Promise<void> {
-  const language = languageOf(request);
-  const [title, text] = wordsFor(failed, language);
-  const body = html`<h1>${title}</h1>
-<p class="lead">${fill(text, { id: requestIdOf(request) })}</p>
-<p class="actions"><a class="button" href="${rootOf(request)}owner">${language.owner.title}</a></p>`;
-  const page = renderOwnerPage({ request, language, title, body });
-  await sendPage(request, response, failed.status, page);
-}
-
-function wordsFor({ status }: HttpError, { owner }: OwnerLanguage): [title: string, text: string] {
-  if (status === 400 || status === 404) return [owner.notFoundTitle, owner.notFoundText];
-  if (status === 401) return [owner.refusedTitle, owner.refusedText];
-  if (status === 429 || status === 503) return [owner.limitedTitle, owner.limitedText];
-  return [owner.failedTitle, owner.failedText];
-}
-
-function languageOf(request: Request): OwnerLanguage {
-  return chooseOwnerLanguage(request.headers['accept-language']);
+  return { ...signInPage(request, language), status };
 }
 
 /** One request for a page that anybody may see; `inputs` are those of a post. */
@@ -97,7 +83,7 @@ type OpenExchange = {
   response: Response;
   /** Calls an RPC without a credential. */
   call: Call;
-  language: OwnerLanguage;
+  language: Language;
   inputs: FormInputs | undefined;
 };
 
@@ -107,11 +93,36 @@ export type OwnerExchange = Omit<OpenExchange, 'inputs'> & {
   call: Call;
   receive: Receive;
   inputs: FormInputs;
+  /** The address that has signed in. */
+  addressOf: () => Promise<string>;
   /** What the page's forms have to send. */
   csrf: string;
 };
 
-export type HandleOpen = (exchange: OpenExchange) => Promise<void>;
-export type HandleOwner = (exchange: OwnerExchange) => Promise<void>;
+/** Returns what the page shows; undefined if it has replied itself. */
+export type HandleOpen = (exchange: OpenExchange) => Promise<OwnerContent | undefined>;
+export type HandleOwner = (exchange: OwnerExchange) => Promise<OwnerContent | undefined>;
 
 export type OwnerPageOptions = PageOptions & CookieOptions;
+
+/** Leads to another page after a post. */
+export function redirect(response: Response, url: string): undefined {
+  response.redirect(303, url);
+}
+
+/** The id that the path names. */
+export function idIn({ params }: Request): string {
+  const { id } = params;
+  return typeof id === 'string' ? id : '';
+}
+
+/** A query parameter as one text; empty if it is not given. */
+export function queryOf({ query }: Request, name: string): string {
+  const value = query[name];
+  return typeof value === 'string' ? value : '';
+}
+
+/** The last value of an input; empty if it is not given. */
+export function inputOf(inputs: FormInputs, name: string): string {
+  return inputs.get(name)?.at(-1) ?? '';
+}

@@ -1,13 +1,16 @@
 import type { Request } from 'express';
+import { attributes, type Content, type Html, html } from '../../domain/text/html.ts';
 import type { Page } from '../../http/reply.ts';
-import { attributes, type Content, type Html, html } from '../../text/html.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
-import { renderPage, rootOf } from '../layout.ts';
+import { fill, type Language } from '../../text/words.ts';
+import { emailField, renderPage, rootOf } from '../layout.ts';
 import { CSRF_INPUT } from './session.ts';
 
 /** A page for owners; with `signedIn` it says as whom and lets them sign out. */
-export function renderOwnerPage({ request, language, title, body, signedIn, copies }: OwnerContent): Page {
+export function renderOwnerPage(
+  request: Request,
+  language: Language,
+  { title, body, signedIn, copies }: OwnerContent & { signedIn?: SignedIn },
+): Page {
   const { owner } = language;
   const root = rootOf(request);
   const head =
@@ -27,6 +30,25 @@ export function renderOwnerPage({ request, language, title, body, signedIn, copi
     body: html`${head}
 ${body}`,
   });
+}
+
+/** The page that asks for an address; `wrong` is what was given that is none. */
+export function signInPage(request: Request, { owner, words }: Language, wrong?: string): OwnerContent {
+  const isWrong = wrong !== undefined;
+  const body = html`<h1>${words.signIn}</h1>
+<p class="lead">${owner.signInText}</p>
+<form method="post" action="${rootOf(request)}owner/sign-in" novalidate>
+${emailField({
+  id: 'email',
+  label: words.emailLabel,
+  problem: isWrong ? owner.wrongEmail : undefined,
+  words,
+  autocomplete: 'email',
+  value: wrong,
+})}
+<div class="actions"><button>${owner.signInButton}</button></div>
+</form>`;
+  return { title: isWrong ? fill(words.errorTitle, { title: words.signIn }) : words.signIn, body };
 }
 
 /** What every form of an owner's page sends with it. */
@@ -59,12 +81,14 @@ type ButtonForm = {
 
 type SignedIn = { address: string; csrf: string };
 
-type OwnerContent = {
-  request: Request;
-  language: OwnerLanguage;
+/** What a page for owners shows. */
+export type OwnerContent = {
   title: string;
   body: Html;
-  signedIn?: SignedIn;
+  /** 200 if absent. */
+  status?: number;
   /** Whether there is something to copy. */
   copies?: boolean;
+  /** Whether the owner has just signed out. */
+  signedOut?: boolean;
 };

@@ -1,5 +1,6 @@
 import { Router } from 'express';
-import { HttpError } from '../../http/errors.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
 import { showCharts } from './charts.ts';
 import { confirmForm, showForms } from './forms.ts';
 import { type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
@@ -13,7 +14,7 @@ import {
   showSettings,
 } from './settings.ts';
 import { askForLink, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
-import { askToDelete, deleteSubmission, sendOwnedFile, showSubmission } from './submission.ts';
+import { askToDelete, deleteSubmission, sendMailAgain, sendOwnedFile, showSubmission } from './submission.ts';
 import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
 
 /** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
@@ -21,7 +22,7 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   const router = Router();
   const page = (handle: HandleOwner) => ownerPage(options, handle);
   const refuseMethod = openPage(options, async () => {
-    throw new HttpError('method', 'The path does not know this method');
+    throw failed(Reason.METHOD, 'The path does not know this method');
   });
 
   router.route('/owner').get(page(showForms)).all(refuseMethod);
@@ -56,6 +57,7 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
     .get(page(askToDelete))
     .post(page(deleteSubmission))
     .all(refuseMethod);
+  router.route('/owner/submissions/:id/replay').post(page(sendMailAgain)).all(refuseMethod);
   router.route('/owner/files/:id').get(page(sendOwnedFile)).all(refuseMethod);
   return router;
 }

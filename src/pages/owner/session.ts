@@ -1,8 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
-import { HOUR_MS } from '../../domain/durations.ts';
-import { DEVICE_MS } from '../../domain/links/sign-in-link.ts';
-import { HttpError } from '../../http/errors.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
+import { HOUR_MS } from '../../domain/limits/limits.ts';
+import { DEVICE_MS } from '../../domain/links.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 
 /** The session that a browser has; undefined if it has none. */
@@ -62,7 +63,7 @@ export function checkCsrf(inputs: FormInputs, session: string): void {
   const given = Buffer.from(inputs.get(CSRF_INPUT)?.at(-1) ?? '');
   const expected = Buffer.from(csrfToken(session));
   if (given.length === expected.length && timingSafeEqual(given, expected)) return;
-  throw new HttpError('origin_not_allowed', 'The form lacks the token of its page');
+  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The form lacks the token of its page');
 }
 
 /**
@@ -72,7 +73,7 @@ export function checkCsrf(inputs: FormInputs, session: string): void {
 export function checkOrigin({ headers }: Request, ownOrigins: readonly string[]): void {
   const { origin, host } = headers;
   const isOwn = origin !== undefined && (ownOrigins.includes(origin) || hostIn(origin) === host);
-  if (!isOwn) throw new HttpError('origin_not_allowed', 'The post comes from another origin');
+  if (!isOwn) throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The post comes from another origin');
 }
 
 /** The name of the input that holds `csrfToken`. */

@@ -1,58 +1,52 @@
-import { FormStatus } from '../../../gen/forms/v1/forms_pb.js';
-import { type OwnedForm, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { httpErrorOf } from '../../http/errors.ts';
-import { sendPage } from '../../http/reply.ts';
-import { attributes, type Html, html } from '../../text/html.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
-import { rootOf } from '../layout.ts';
+import { type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { type Html, html } from '../../domain/text/html.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { fill, type Language } from '../../text/words.ts';
+import { emailField, rootOf } from '../layout.ts';
 import { renderShare } from '../share.ts';
-import { formHead, formIn, formUrl } from './form-view.ts';
-import type { HandleOwner, OwnerExchange } from './handler.ts';
-import { buttonForm, csrfInput, renderOwnerPage } from './layout.ts';
-import { idIn, inputOf } from './request.ts';
+import { formHead, formIn, formUrl, openingOf } from './forms.ts';
+import { type HandleOwner, idIn, inputOf, type OwnerExchange, redirect } from './handler.ts';
+import { buttonForm, csrfInput, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows where a form is to be found, whether it is closed, and who gets its mails, and lets its owner change that. */
-export const showSettings: HandleOwner = (exchange) => sendSettings(exchange);
+export const showSettings: HandleOwner = (exchange) => settingsPage(exchange);
 
-async function sendSettings(exchange: OwnerExchange, problem?: Problem): Promise<void> {
-  const { request, response, call, language, csrf } = exchange;
+async function settingsPage(exchange: OwnerExchange, problem?: Problem): Promise<OwnerContent | undefined> {
+  const { request, language, csrf } = exchange;
   const form = await formIn(exchange);
-  if (form === undefined) return;
-  const { address } = await call(rpcs.getOwner, {});
+  if (form === undefined) return undefined;
+  const address = await exchange.addressOf();
   const view = { here: formUrl(request, form), csrf, language, address, problem };
   const body = html`${formHead(form, 'settings', request, language)}
 ${form.share !== undefined && renderShare(form.share, language.words)}
-${closingOf(form, view)}
+<h2>${language.owner.takesAnswers}</h2>
+${openingOf(form, language, { base: view.here, csrf })}
 ${mailsOf(form, view)}
 ${!form.usesWebhook && recipientsOf(form, view)}
 ${handOverOf(form, view)}`;
   const title = `${language.owner.settings}: ${form.name}`;
-  const signedIn = { address, csrf };
-  const copies = form.share !== undefined;
-  const page = renderOwnerPage({ request, language, title, body, signedIn, copies });
-  await sendPage(request, response, problem === undefined ? 200 : 422, page);
+  return { title, body, copies: form.share !== undefined, status: problem === undefined ? 200 : 422 };
 }
 
 /** Closes a form. */
 export const closeForm: HandleOwner = async (exchange) => {
   await exchange.call(rpcs.closeOwnedForm, { formId: idIn(exchange.request) });
-  backToSettings(exchange);
+  return backToSettings(exchange);
 };
 
 /** Opens a form that was closed. */
 export const reopenForm: HandleOwner = async (exchange) => {
   await exchange.call(rpcs.reopenOwnedForm, { formId: idIn(exchange.request) });
-  backToSettings(exchange);
+  return backToSettings(exchange);
 };
 
 /** Stops the mails about a form to its owner, or starts them again. */
 export const setMails: HandleOwner = async (exchange) => {
   const { call, request, inputs } = exchange;
   await call(rpcs.setOwnedFormMails, { formId: idIn(request), stopped: inputs.has('stop') });
-  backToSettings(exchange);
+  return backToSettings(exchange);
 };
 
 /** Adds a recipient, who is asked by mail. */
@@ -72,40 +66,22 @@ async function ask(
   exchange: OwnerExchange,
   input: Problem['input'],
   make: (request: { formId: string; email: string }) => Promise<unknown>,
-): Promise<void> {
+): Promise<OwnerContent | undefined> {
   const { request, inputs, language } = exchange;
   const email = inputOf(inputs, 'email').trim();
   try {
     await make({ formId: idIn(request), email });
   } catch (error) {
-    const { reason } = httpErrorOf(error);
+    const { reason } = restErrorOf(error);
     if (reason !== 'invalid' && reason !== 'conflict') throw error;
     const text = reason === 'invalid' ? language.owner.wrongEmail : language.owner.notPossible;
-    return sendSettings(exchange, { input, email, text });
+    return settingsPage(exchange, { input, email, text });
   }
-  backToSettings(exchange);
+  return backToSettings(exchange);
 }
 
-function backToSettings({ request, response }: Parameters<HandleOwner>[0]): void {
-  response.redirect(303, `${rootOf(request)}owner/forms/${idIn(request)}/settings`);
-}
-
-function closingOf({ status, closeTime }: OwnedForm, { here, csrf, language: { owner } }: View): Html {
-  const isClosed = closeTime !== undefined;
-  const action = `${here}/${isClosed ? 'reopen' : 'close'}`;
-  const button = buttonForm({
-    action,
-    csrf,
-    label: isClosed ? owner.reopenButton : owner.closeButton,
-    quiet: !isClosed,
-  });
-  return html`<h2>${owner.takesAnswers}</h2>
-${
-  status === FormStatus.ARCHIVED
-    ? html`<p>${owner.archivedText}</p>`
-    : html`<p>${isClosed ? owner.closedText : owner.openText}</p>
-${button}`
-}`;
+function backToSettings({ request, response }: OwnerExchange): undefined {
+  return redirect(response, `${rootOf(request)}owner/forms/${idIn(request)}/settings`);
 }
 
 function mailsOf(
@@ -148,14 +124,16 @@ ${emailForm(view, { action: `${view.here}/hand-over`, input: 'new-owner', label:
 
 function emailForm({ csrf, language, problem }: View, { action, input, label, button }: EmailForm): Html {
   const wrong = problem?.input === input ? problem : undefined;
-  return html`<form class="line" method="post" action="${action}" novalidate>${csrfInput(csrf)}
-<div class="${wrong === undefined ? 'field' : 'field wrong'}"><label for="${input}">${label}</label>
-${wrong !== undefined && html`<p class="error" id="${input}.error"><span class="sr">${language.words.error} </span>${wrong.text}</p>`}
-<input class="control" id="${input}" name="email" type="email" autocomplete="off" required${attributes({
+  const field = emailField({
+    id: input,
+    label,
+    problem: wrong?.text,
+    words: language.words,
+    autocomplete: 'off',
     value: wrong?.email,
-    'aria-invalid': wrong !== undefined && 'true',
-    'aria-describedby': wrong !== undefined && `${input}.error`,
-  })}></div>
+  });
+  return html`<form class="line" method="post" action="${action}" novalidate>${csrfInput(csrf)}
+${field}
 <button class="quiet">${button}</button></form>`;
 }
 
@@ -167,7 +145,7 @@ type EmailForm = { action: string; input: Problem['input']; label: string; butto
 type View = {
   here: string;
   csrf: string;
-  language: OwnerLanguage;
+  language: Language;
   address: string;
   problem: Problem | undefined;
 };

@@ -1,32 +1,28 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type GetOwnedSubmissionResponse, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import { type GetOwnedSubmissionResponse, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import {
   AnswerChannel,
   type AnswerOrigin,
   type Submission,
   SubmissionStatus,
-} from '../../../gen/forms/v1/submissions_pb.js';
-import type { Upload } from '../../../gen/forms/v1/uploads_pb.js';
-import { type Delivery, DeliveryStatus } from '../../../gen/forms/v1/webhooks_pb.js';
-import { sendPage } from '../../http/reply.ts';
-import { sendFile } from '../../http/send-file.ts';
-import { present } from '../../http/values.ts';
-import { fileSizeInWords } from '../../text/file-size.ts';
-import { type Html, html } from '../../text/html.ts';
-import { timeInWords } from '../../text/quantities.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import type { Upload } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { type Delivery, DeliveryStatus, MailKind } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { type Html, html } from '../../domain/text/html.ts';
+import { sendFile } from '../../http/reply.ts';
+import { present } from '../../http/shape.ts';
+import { fileSizeInWords, timeInWords } from '../../text/quantities.ts';
+import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import type { HandleOwner } from './handler.ts';
-import { buttonForm, dataTable, renderOwnerPage } from './layout.ts';
-import { idIn } from './request.ts';
+import { type HandleOwner, idIn, inputOf, redirect } from './handler.ts';
+import { buttonForm, dataTable } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Shows one submission in full, with its files, where its answers come from, and its deliveries. */
-export const showSubmission: HandleOwner = async ({ request, response, call, language, csrf }) => {
+export const showSubmission: HandleOwner = async ({ request, call, addressOf, language, csrf }) => {
   const read = await call(rpcs.getOwnedSubmission, { submissionId: idIn(request) });
-  const { address } = await call(rpcs.getOwner, {});
+  const address = await addressOf();
   const { owner } = language;
   const submission = submissionIn(read);
   const base = `${rootOf(request)}owner`;
@@ -40,23 +36,20 @@ ${read.files.length > 0 && filesOf(read.files, base, language)}
 <div><dt>${owner.status}</dt><dd>${submission.status === SubmissionStatus.SPAM ? owner.spam : owner.accepted}</dd></div>
 <div><dt>${owner.source}</dt><dd>${submission.source}</dd></div></dl>
 <h2>${owner.deliveries}</h2>
-${deliveriesOf(read.deliveries, language)}
+${deliveriesOf(read.deliveries, language, { address, csrf, action: `${base}/submissions/${submission.id}/replay` })}
 <div class="actions"><a class="button quiet" href="${base}/submissions/${submission.id}/delete">${owner.delete}</a></div>`;
-  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
-  await sendPage(request, response, 200, page);
+  return { title, body };
 };
 
 /** Asks whether to delete a submission. */
-export const askToDelete: HandleOwner = async ({ request, response, call, language, csrf }) => {
+export const askToDelete: HandleOwner = async ({ request, call, language, csrf }) => {
   const submission = submissionIn(await call(rpcs.getOwnedSubmission, { submissionId: idIn(request) }));
-  const { address } = await call(rpcs.getOwner, {});
   const { deleteTitle: title, deleteText, deleteButton, keep } = language.owner;
   const here = `${rootOf(request)}owner/submissions/${submission.id}`;
   const body = html`<h1>${title}</h1>
 <p class="lead">${titleOf(submission, language)}. ${deleteText}</p>
 <div class="actions">${buttonForm({ action: `${here}/delete`, csrf, label: deleteButton })}<a href="${here}">${keep}</a></div>`;
-  const page = renderOwnerPage({ request, language, title, body, signedIn: { address, csrf } });
-  await sendPage(request, response, 200, page);
+  return { title, body };
 };
 
 /** Deletes a submission and shows the others. */
@@ -64,25 +57,34 @@ export const deleteSubmission: HandleOwner = async ({ request, response, call })
   const submissionId = idIn(request);
   const { formId } = submissionIn(await call(rpcs.getOwnedSubmission, { submissionId }));
   await call(rpcs.deleteOwnedSubmission, { submissionId });
-  response.redirect(303, `${rootOf(request)}owner/forms/${formId}`);
+  return redirect(response, `${rootOf(request)}owner/forms/${formId}`);
+};
+
+/** Sends a mail to the owner again and shows the submission. */
+export const sendMailAgain: HandleOwner = async ({ request, response, call, inputs }) => {
+  const submissionId = idIn(request);
+  await call(rpcs.replayOwnedDelivery, { submissionId, deliveryId: inputOf(inputs, 'delivery') });
+  return redirect(response, `${rootOf(request)}owner/submissions/${submissionId}`);
 };
 
 /** Sends a file of a submission, which a browser saves and does not show. */
-export const sendOwnedFile: HandleOwner = ({ request, response, receive }) =>
-  sendFile(response, receive(rpcs.getOwnedUpload, { uploadId: idIn(request) }));
+export const sendOwnedFile: HandleOwner = async ({ request, response, receive }) => {
+  await sendFile(response, receive(rpcs.getOwnedUpload, { uploadId: idIn(request) }));
+  return undefined;
+};
 
 function submissionIn({ submission }: GetOwnedSubmissionResponse): Submission {
   return present(present(submission).submission);
 }
 
-function titleOf({ createTime }: Submission, language: OwnerLanguage): string {
+function titleOf({ createTime }: Submission, language: Language): string {
   return fill(language.owner.answerTitle, {
     date: timeInWords(timestampDate(present(createTime)), language.tag),
   });
 }
 
 /** The answers, each with where it comes from unless all come from there. */
-function answersOf({ submission }: GetOwnedSubmissionResponse, language: OwnerLanguage): Html {
+function answersOf({ submission }: GetOwnedSubmissionResponse, language: Language): Html {
   const { owner } = language;
   const { texts, submission: stored } = present(submission);
   const origins = new Map(
@@ -100,14 +102,14 @@ function answersOf({ submission }: GetOwnedSubmissionResponse, language: OwnerLa
   )}</dl>`;
 }
 
-function originOf({ by, keyId }: AnswerOrigin, { owner }: OwnerLanguage): string {
+function originOf({ by, keyId }: AnswerOrigin, { owner }: Language): string {
   if (by === AnswerChannel.HUMAN) return owner.byPerson;
   if (by === AnswerChannel.PREFILL) return owner.byPrefill;
   if (by === AnswerChannel.DEFAULT) return owner.byDefault;
   return keyId === '' ? owner.byApi : `${owner.byApi} (${keyId})`;
 }
 
-function filesOf(files: Upload[], base: string, language: OwnerLanguage): Html {
+function filesOf(files: Upload[], base: string, language: Language): Html {
   return html`<h2>${language.owner.files}</h2>
 <ul class="files">${files.map(
     ({ id, filename, size }) =>
@@ -116,24 +118,30 @@ function filesOf(files: Upload[], base: string, language: OwnerLanguage): Html {
   )}</ul>`;
 }
 
-function deliveriesOf(deliveries: Delivery[], language: OwnerLanguage): Html {
+function deliveriesOf(deliveries: Delivery[], language: Language, replay: Replay): Html {
   const { owner } = language;
   if (deliveries.length === 0) return html`<p>${owner.noDeliveries}</p>`;
   return dataTable(
     owner.deliveries,
     [owner.deliveredTo, owner.result, owner.attempts],
     deliveries.map((delivery) => {
-      const { address, status, attemptCount, error, deliverTime } = delivery;
+      const { id, address, mailKind, status, attemptCount, error, deliverTime } = delivery;
+      const isReplayable =
+        mailKind === MailKind.OWNER && address === replay.address && status !== DeliveryStatus.PENDING;
+      const more = html`<input type="hidden" name="delivery" value="${id}">`;
       const time = deliverTime && timestampDate(deliverTime);
       return html`<tr><th scope="row">${address === '' ? owner.webhook : address}</th>
-<td>${resultOf(status, language)}${time !== undefined && html`, ${timeInWords(time, language.tag)}`}${error !== '' && html`<br><span class="note">${error}</span>`}</td>
+<td>${resultOf(status, language)}${time !== undefined && html`, ${timeInWords(time, language.tag)}`}${error !== '' && html`<br><span class="note">${error}</span>`}${isReplayable && html`<br>${buttonForm({ ...replay, label: owner.sendAgain, quiet: true, more })}`}</td>
 <td>${attemptCount}</td></tr>
 `;
     }),
   );
 }
 
-function resultOf(status: DeliveryStatus, { owner }: OwnerLanguage): string {
+/** Whose mails can be sent again, and by which form. */
+type Replay = { address: string; action: string; csrf: string };
+
+function resultOf(status: DeliveryStatus, { owner }: Language): string {
   if (status === DeliveryStatus.DELIVERED) return owner.delivered;
   return status === DeliveryStatus.FAILED ? owner.failed : owner.pending;
 }

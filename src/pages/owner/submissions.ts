@@ -1,14 +1,17 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import type { FormDefinition } from '../../../gen/forms/v1/definition_pb.js';
-import { type OwnedForm, type OwnedSubmission, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { ExportFormat } from '../../../gen/forms/v1/submissions_pb.js';
-import { httpErrorOf } from '../../http/errors.ts';
-import { sendMessages, sendPage } from '../../http/reply.ts';
-import { present } from '../../http/values.ts';
-import { type Html, html } from '../../text/html.ts';
+import type { FormDefinition } from '../../../gen/headlessforms/v1/definition_pb.js';
+import {
+  type OwnedForm,
+  type OwnedSubmission,
+  OwnersService,
+} from '../../../gen/headlessforms/v1/owners_pb.js';
+import { ExportFormat } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { type Html, html } from '../../domain/text/html.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { sendMessages } from '../../http/reply.ts';
+import { present } from '../../http/shape.ts';
 import { inDigits, timeInWords } from '../../text/quantities.ts';
-import { fill } from '../../text/words/language.ts';
-import type { OwnerLanguage } from '../../text/words/owner/index.ts';
+import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
 import {
   type Filter,
@@ -18,10 +21,9 @@ import {
   queryOfFilter,
   readFilter,
 } from './filter.ts';
-import { formHead, formIn, formUrl } from './form-view.ts';
-import type { HandleOwner, OwnerExchange } from './handler.ts';
-import { csrfInput, dataTable, renderOwnerPage } from './layout.ts';
-import { idIn, inputOf, queryOf } from './request.ts';
+import { formHead, formIn, formUrl } from './forms.ts';
+import { type HandleOwner, idIn, inputOf, type OwnerExchange, queryOf, redirect } from './handler.ts';
+import { csrfInput, dataTable, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
 
@@ -30,22 +32,22 @@ export const showSubmissions: HandleOwner = async (exchange) => {
   const { request, call } = exchange;
   const filter = { ...readFilter((name) => queryOf(request, name)), text: '' };
   const form = await formIn(exchange);
-  if (form === undefined) return;
+  if (form === undefined) return undefined;
   const { submissions, nextPageToken } = await call(rpcs.listOwnedSubmissions, {
     formId: form.id,
     filter: filterToMessage(filter),
     pageToken: filter.page,
   });
-  await sendTable(exchange, { form, filter, submissions, nextPageToken });
+  return tablePage(exchange, { form, filter, submissions, nextPageToken });
 };
 
 /** Shows the answers that a filter finds. Without a text its address holds the filter, so that it can be kept. */
 export const searchSubmissions: HandleOwner = async (exchange) => {
   const { request, response, call, inputs, language } = exchange;
   const filter = readFilter((name) => inputOf(inputs, name));
-  if (filter.text === '') return response.redirect(303, `../${idIn(request)}${queryOfFilter(filter)}`);
+  if (filter.text === '') return redirect(response, `../${idIn(request)}${queryOfFilter(filter)}`);
   const form = await formIn(exchange);
-  if (form === undefined) return;
+  if (form === undefined) return undefined;
   const { text, page: pageToken } = filter;
   const found = await call(rpcs.searchOwnedSubmissions, {
     formId: form.id,
@@ -53,14 +55,14 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
     filter: filterToMessage(filter),
     pageToken,
   }).catch((error: unknown) => {
-    if (httpErrorOf(error).reason !== 'invalid') throw error;
+    if (restErrorOf(error).reason !== 'invalid') throw error;
     return undefined;
   });
   if (found === undefined) {
     const problem = language.owner.wrongSearch;
-    return sendTable(exchange, { form, filter, submissions: [], nextPageToken: '', problem });
+    return tablePage(exchange, { form, filter, submissions: [], nextPageToken: '', problem });
   }
-  await sendTable(exchange, { form, filter, ...found, searched: found });
+  return tablePage(exchange, { form, filter, ...found, searched: found });
 };
 
 /** Sends all accepted answers of a form as a file. */
@@ -75,12 +77,11 @@ export const exportSubmissions: HandleOwner = async ({ request, response, receiv
   response.attachment(`${formId}.${isCsv ? 'csv' : 'ndjson'}`);
   response.setHeader('content-type', isCsv ? 'text/csv; charset=utf-8' : 'application/x-ndjson');
   await sendMessages(response, first, file, ({ data }) => data);
+  return undefined;
 };
 
-async function sendTable(exchange: OwnerExchange, shown: Shown): Promise<void> {
-  const { request, response, call, language, csrf } = exchange;
+function tablePage({ request, language, csrf }: OwnerExchange, shown: Shown): OwnerContent {
   const { form, filter, submissions, nextPageToken, searched, problem } = shown;
-  const { address } = await call(rpcs.getOwner, {});
   const { owner } = language;
   const base = `${rootOf(request)}owner`;
   const here = formUrl(request, form);
@@ -97,15 +98,14 @@ ${submissions.length === 0 ? html`<p class="lead">${isEmpty(form, filter) ? owne
 ${searched !== undefined && html`<p class="note" role="status">${fill(searched.truncated ? owner.searchedNewest : owner.searchedAll, { count: inDigits(searched.searchedCount, language.tag) })}</p>`}
 <div class="actions">${more}${isLater && html`<a href="${here}${queryOfFilter(filter)}">${owner.newest}</a>`}</div>
 ${form.acceptedCount > 0 && exportForm(`${here}/export`, csrf, language)}`;
-  const page = renderOwnerPage({ request, language, title: form.name, body, signedIn: { address, csrf } });
-  await sendPage(request, response, problem === undefined ? 200 : 422, page);
+  return { title: form.name, body, status: problem === undefined ? 200 : 422 };
 }
 
 function isEmpty({ acceptedCount, spamCount }: OwnedForm, { spam }: Filter): boolean {
   return (spam ? spamCount : acceptedCount) === 0;
 }
 
-function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, language: OwnerLanguage): Html {
+function tableOf(form: OwnedForm, rows: OwnedSubmission[], base: string, language: Language): Html {
   const { owner } = language;
   const fields = present<FormDefinition>(form.definition).fields.slice(0, MAX_COLUMNS);
   return dataTable(
@@ -122,7 +122,7 @@ ${fields.map((field) => html`<td><div class="cut" dir="auto">${byField.get(field
   );
 }
 
-function exportForm(action: string, csrf: string, { owner }: OwnerLanguage): Html {
+function exportForm(action: string, csrf: string, { owner }: Language): Html {
   return html`<h2>${owner.export}</h2>
 <form class="inline" method="post" action="${action}">${csrfInput(csrf)}
 <button class="quiet" name="format" value="csv">${owner.csv}</button>

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { cors } from '@connectrpc/connect';
-import { isOpenToPages } from '../authorization.ts';
+import { isOpenToPages } from '../../domain/methods.ts';
 
 /**
  * Says which pages of other origins may call an RPC and read its answer: those of any origin where it is public,

@@ -1,7 +1,7 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { ListValueSchema, StructSchema, ValueSchema } from '@bufbuild/protobuf/wkt';
-import type { Excess, NodeLimits } from '../../domain/json/json-nodes.ts';
+import type { Excess, NodeLimits } from '../../domain/json/json-problems.ts';
 
 /**
  * Whether a binary message holds more than `maxNodes` messages, elements of lists and entries of maps, or else nests

@@ -1,76 +1,92 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import type { DescMethod } from '@bufbuild/protobuf';
-import {
-  Code,
-  ConnectError,
-  type ConnectRouter,
-  type ContextValues,
-  createConnectRouter,
-} from '@connectrpc/connect';
-import type { UniversalHandler, UniversalServerResponse } from '@connectrpc/connect/protocol';
-import { errorToJsonBytes } from '@connectrpc/connect/protocol-connect';
-import { parseTimeout as parseGrpcTimeout, setTrailerStatus } from '@connectrpc/connect/protocol-grpc';
-import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
+import { createRegistry, type DescMethod } from '@bufbuild/protobuf';
+import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
 import type { Logger } from 'pino';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { isGone } from '../../admission/client.ts';
+import { failed, nameOf, reasonOf } from '../../domain/errors/failure.ts';
 import { requestIdFrom } from '../../domain/ids.ts';
-import { type AccessLog, accessLineKey, accessLineOf } from '../../telemetry/access-log.ts';
-import { failed } from '../errors.ts';
-import { correctRefusals } from './correct-refusals.ts';
+import { type AccessLog, noteRefusal } from '../../telemetry/access-log.ts';
+import { factsOf } from '../context.ts';
+import type { Served } from '../registry.ts';
 import { createCors } from './cors.ts';
-import { takeText, textKey, toText } from './grpc-web-text.ts';
-import { maxTimeoutMs } from './limits.ts';
-import { bodyOf, headersOf, messageOf, messagesOf, takeEncoding } from './request-body.ts';
-import { readAll } from './whole-body.ts';
+import { connectJson, refusalIn, spokenBy } from './protocols.ts';
+import { answerStream, createStreamHandlers } from './streams.ts';
+import { answerUnary, type UnaryMethod, type UnaryRpc } from './unary.ts';
 
 /**
  * Serves RPCs on Node's servers, HTTP/1.1 and HTTP/2. What names no RPC goes to `fallback`. Every request gets an
  * id, in its `x-request-id` header and in that of its reply.
  *
- * Streams take Connect's own way between Node and its handlers. For unary calls, nearly all there are,
- * that way is a good part of what a call costs (iterators over both bodies, an abort with a stack trace
- * after each answer), so here a request is read in one piece, once it has passed the gate, and its answer is
- * written at once.
+ * Unary calls, nearly all there are, are answered here. Streams take Connect's way between Node and its handlers, of
+ * which iterators over both bodies and an abort with a stack trace after each answer would be a good part of what a
+ * call costs.
  */
 export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
-  const { routes, contextValues, fallback, accessLog, log } = options;
+  const { served, contextValues, fallback, accessLog, log } = options;
   const answerPages = createCors(options.allowedOrigins);
-  const router = createConnectRouter();
-  routes(router);
-  correctRefusals(router);
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
-  const services = new Set(router.handlers.map(({ service }) => service.typeName));
+  const rpcs = rpcsOf(served);
+  const services = new Set(served.methods.map(({ method }) => method.parent.typeName));
 
-  return (request, response) => {
+  return (request, response, refusal) => {
     const requestId = requestIdFrom(request.headers['x-request-id']);
     request.headers['x-request-id'] = requestId;
     response.setHeader('x-request-id', requestId);
     const line = accessLog?.(request, response, requestId);
+    if (refusal !== undefined) noteRefusal(line, nameOf(reasonOf(refusal)));
     const path = pathOf(request);
-    const handler = handlers.get(path);
-    if (handler === undefined && !services.has(path.split('/', 2)[1] ?? ''))
-      return fallback(request, response);
+    const rpc = rpcs.get(path);
+    if (rpc === undefined && !services.has(path.split('/', 2)[1] ?? ''))
+      return fallback(request, response, refusal);
     // No cache may keep an answer, and no browser may take it for a page.
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
-    if (handler === undefined) return refuseMethod(request, response as ServerResponse);
-    if (line !== undefined) line.route = handler.requestPath;
-    if (answerPages(handler.method, request, response)) return;
-    clampDeadline(request.headers, handler.method);
+    if (rpc === undefined) return refuseCall(request, response, refusal ?? noMethod);
+    if (line !== undefined) line.route = path;
+    if (answerPages(rpc.method, request, response)) return;
+    if (refusal !== undefined) return refuseCall(request, response, refusal);
     const values = contextValues(request);
-    if (line !== undefined) values.set(accessLineKey, line);
-    if (takeText(request.headers)) values.set(textKey, true);
-    const answer = handler.method.methodKind === 'unary' ? answerWhole : answerStream;
+    factsOf({ values }).line = line;
     // Node gives HTTP/2 the methods of HTTP/1.1, with types that only differ in their overloads.
-    answer(handler, request, response as ServerResponse, values).catch((error: unknown) => {
-      const gone = response.destroyed || request.destroyed || ConnectError.from(error).code === Code.Aborted;
+    rpc.answer({ request, response: response as ServerResponse, values }).catch((error: unknown) => {
+      const gone = isGone(request) || ConnectError.from(error).code === Code.Aborted;
       response.destroy();
-      const facts = { err: error, rpc: handler.requestPath, requestId };
+      const facts = { err: error, rpc: path, requestId };
       if (gone) return log.debug(facts, 'The caller has gone');
       log.error(facts, 'A call could not be answered');
     });
   };
+}
+
+/** What answers the calls of each path. */
+function rpcsOf(served: Served): ReadonlyMap<string, Rpc> {
+  const registry = createRegistry(...new Set(served.methods.map(({ method }) => method.parent.file)));
+  const formats = {
+    // A caller's unknown fields would become objects that nothing reads.
+    binaryOptions: { readUnknownFields: false },
+    jsonOptions: { ignoreUnknownFields: true, registry },
+  };
+  const rpcs = new Map<string, Rpc>();
+  for (const handler of createStreamHandlers(served, formats)) {
+    rpcs.set(handler.requestPath, {
+      method: handler.method,
+      answer: (received) => answerStream(handler, received),
+    });
+  }
+  for (const [method, call] of served.calls) {
+    if (!isUnary(method)) continue;
+    const rpc = { ...served, method, call, formats };
+    rpcs.set(`/${method.parent.typeName}/${method.name}`, {
+      method,
+      answer: (received) => sendUnary(rpc, received),
+    });
+  }
+  return rpcs;
+}
+
+function isUnary(method: DescMethod): method is UnaryMethod {
+  return method.methodKind === 'unary';
 }
 
 function pathOf({ url = '' }: Request): string {
@@ -78,28 +94,23 @@ function pathOf({ url = '' }: Request): string {
   return end === -1 ? url : url.slice(0, end);
 }
 
-/** Answers a call of a method that its service does not have. */
-function refuseMethod(request: Request, response: ServerResponse): void {
-  const error = failed(Reason.NOT_FOUND, 'There is no such method', { code: Code.Unimplemented });
-  const { 'content-type': type = '' } = request.headers;
-  if (!type.startsWith('application/grpc')) {
-    const body = errorToJsonBytes(error, undefined);
-    response.writeHead(501, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
-    return;
-  }
-  const header = Object.fromEntries(setTrailerStatus(new Headers({ 'content-type': type }), error));
-  response.writeHead(200, header).end();
+/** Answers a call with an error, by its protocol, without reading anything but its headers. */
+function refuseCall(request: Request, response: Response, error: ConnectError): void {
+  const spoken = spokenBy(request.headers['content-type']) ?? connectJson;
+  const { status, header, body } = refusalIn(spoken, error);
+  const headers = Object.fromEntries(header);
+  // In a frame that ends the stream. Else some libraries don't take the status from headers: grpcio and Ruby's tell
+  // of UNKNOWN, Go's and Java's of INTERNAL.
+  if (body.length === 0 && 'stream' in response)
+    response.stream.respond({ ...response.getHeaders(), ':status': status, ...headers }, { endStream: true });
+  else (response as ServerResponse).writeHead(status, headers).end(body);
 }
 
-async function answerWhole(
-  handler: UniversalHandler,
-  request: Request,
-  response: ServerResponse,
-  contextValues: ContextValues,
-): Promise<void> {
-  const header = headersOf(request);
-  const encoding = takeEncoding(request, header);
-  const body = bodyOf({ method: handler.method, header, encoding }, contextValues, request, response);
+const noMethod = failed(Reason.NOT_FOUND, 'There is no such method', { code: Code.Unimplemented });
+
+/** Answers a unary call, of which all is written at once. */
+async function sendUnary(rpc: UnaryRpc, received: Received): Promise<void> {
+  const { request, response, values } = received;
   const caller = new AbortController();
   let answered = false;
   const gone = () => {
@@ -108,87 +119,28 @@ async function answerWhole(
   request.on('error', gone);
   // Comes once. `once` would keep more for each of thousands that wait.
   response.on('close', gone);
-  const replied = await handler({
-    httpVersion: request.httpVersion,
-    method: request.method ?? '',
-    url: `http://localhost${request.url}`,
-    header,
-    body,
-    signal: caller.signal,
-    contextValues,
-  });
-  const answer = inEncodingOf(contextValues, replied);
-  const sent = answer.body === undefined ? '' : await readAll(answer.body);
+  const { status, header, trailer, body } = await answerUnary(rpc, { ...received, caller });
   answered = true;
   if (response.destroyed) return;
-  const line = accessLineOf(request);
-  if (line !== undefined) line.bytes = sent.length;
-  response.writeHead(answer.status, Object.fromEntries(answer.header ?? []));
-  if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
-  response.end(sent);
+  const { line } = factsOf({ values });
+  if (line !== undefined) line.bytes = body.length;
+  response.writeHead(status, Object.fromEntries(header));
+  if (trailer !== undefined) response.addTrailers(Object.fromEntries(trailer));
+  response.end(body);
 }
 
-async function answerStream(
-  handler: UniversalHandler,
-  request: Request,
-  response: ServerResponse,
-  contextValues: ContextValues,
-): Promise<void> {
-  const { method } = handler;
-  const call = universalRequestFromNodeRequest(request, response, undefined, contextValues);
-  const body =
-    method.methodKind === 'server_streaming'
-      ? messageOf(method, contextValues, request, response)
-      : messagesOf(method, contextValues, request);
-  const answer = await handler({ ...call, body });
-  const encoded = counted(inEncodingOf(contextValues, answer), request);
-  await universalResponseToNodeResponse(encoded, response);
-}
-
-/** Counts the bytes of a stream where a line is written of its request. */
-function counted(answer: UniversalServerResponse, request: Request): UniversalServerResponse {
-  const line = accessLineOf(request);
-  const { body } = answer;
-  if (line === undefined || body === undefined) return answer;
-  async function* bytes(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    for await (const chunk of chunks) {
-      if (line !== undefined) line.bytes += chunk.byteLength;
-      yield chunk;
-    }
-  }
-  return { ...answer, body: bytes(body) };
-}
-
-function inEncodingOf(
-  contextValues: ContextValues,
-  answer: UniversalServerResponse,
-): UniversalServerResponse {
-  return contextValues.get(textKey) ? toText(answer) : answer;
-}
-
-/** Shortens deadlines to what a method may take: callers who would wait longer get what there is by then. */
-function clampDeadline(headers: IncomingHttpHeaders, method: DescMethod): void {
-  const longest = maxTimeoutMs(method);
-  const { 'grpc-timeout': grpc, 'connect-timeout-ms': connect } = headers;
-  if (
-    typeof grpc === 'string' &&
-    (parseGrpcTimeout(grpc, Number.POSITIVE_INFINITY).timeoutMs ?? 0) > longest
-  ) {
-    headers['grpc-timeout'] = `${Math.floor(longest / 1000)}S`;
-  }
-  if (typeof connect === 'string' && /^\d{1,10}$/.test(connect) && Number(connect) > longest)
-    headers['connect-timeout-ms'] = String(longest);
-}
-
-export type RpcHandler = (request: Request, response: Response) => void;
+/** Answers a request; one that comes with a `refusal`, with that, and does nothing else for it. */
+export type RpcHandler = (request: Request, response: Response, refusal?: ConnectError) => void;
 
 type Request = IncomingMessage | Http2ServerRequest;
 type Response = ServerResponse | Http2ServerResponse;
+type Received = { request: Request; response: ServerResponse; values: ContextValues };
+type Rpc = { method: DescMethod; answer: (received: Received) => Promise<void> };
 
 export type RpcHandlerOptions = {
   /** Origins whose pages may call every RPC. */
   allowedOrigins: readonly string[];
-  routes: (router: ConnectRouter) => void;
+  served: Served;
   /** What a call begins with. */
   contextValues: (request: Request) => ContextValues;
   fallback: RpcHandler;

@@ -1,14 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf';
-import { ConnectError } from '@connectrpc/connect';
-import {
-  FailureSchema,
-  type Violation,
-  ViolationCode,
-  ViolationSchema,
-} from '../../../gen/forms/v1/errors_pb.js';
+import type { ConnectError } from '@connectrpc/connect';
 import { BadRequest_FieldViolationSchema } from '../../../gen/google/rpc/error_details_pb.js';
-import { withFailure } from '../errors.ts';
-import { detailsOf, fieldViolationOf } from '../failure-details.ts';
+import { type Violation, ViolationCode, ViolationSchema } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { failureOf, fieldViolationOf, refailed } from '../../domain/errors/failure.ts';
 
 /**
  * An error as gRPC's trailers hold it: with details, of which they take some kilobytes. Violations that do not fit
@@ -16,17 +10,15 @@ import { detailsOf, fieldViolationOf } from '../failure-details.ts';
  * which ours leaves room. gRPC's libraries refuse trailers that are larger, and servers reset the stream.
  */
 export function trailerError(error: ConnectError): ConnectError {
-  const complete = withFailure(error);
-  const [failure] = complete.findDetails(FailureSchema);
-  if (failure === undefined) return complete;
+  const failure = failureOf(error);
+  if (failure === undefined) return error;
   const message = shortened(error.rawMessage);
   const violations = fittingWithReceived(failure.violations);
   const left = MAX_BYTES - violations.reduce((sum, violation) => sum + bytesInFailure(violation), 0);
   const listed = left < MIN_BYTES ? [] : fitting(failure.violations, left, bytesInBadRequest);
   const cut = violations !== failure.violations || listed !== failure.violations;
-  if (!cut && message === error.rawMessage) return complete;
-  const details = detailsOf({ ...failure, violations }, listed);
-  return new ConnectError(message, error.code, error.metadata, details, error.cause);
+  if (!cut && message === error.rawMessage) return error;
+  return refailed(error, { ...failure, violations }, { message, listed });
 }
 
 function fittingWithReceived(violations: Violation[]): Violation[] {

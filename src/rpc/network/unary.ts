@@ -1,125 +1,183 @@
-import type { DescMethod, DescMethodUnary } from '@bufbuild/protobuf';
-import { Code, ConnectError, type ConnectRouter, createContextValues } from '@connectrpc/connect';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest } from 'node:http2';
+import { promisify } from 'node:util';
+import zlib from 'node:zlib';
 import {
-  compressionNegotiate,
-  createDeadlineSignal,
-  createMethodSerializationLookup,
-  envelopeDecompress,
-  type UniversalHandlerFn,
-  type UniversalServerRequest,
-  type UniversalServerResponse,
-  validateUniversalHandlerOptions,
-} from '@connectrpc/connect/protocol';
-import { unreadable } from '../errors.ts';
-import { arrivalKey, CallContext, type MethodCall, type MethodCalls } from '../method-calls.ts';
-import type { ServingOptions } from './limits.ts';
-import { type Outcome, protocolOf, type UnaryProtocol } from './unary-protocols.ts';
-import { readAll, WholeBody } from './whole-body.ts';
+  type DescMethod,
+  type DescMethodUnary,
+  fromBinary,
+  fromJsonString,
+  type Message,
+  toBinary,
+  toJsonString,
+} from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError, type ConnectRouterOptions, type ContextValues } from '@connectrpc/connect';
+import { withFailure } from '../../domain/errors/failure.ts';
+import { type Arrival, arrivalKey, type MethodCall } from '../method-calls.ts';
+import type { Served } from '../registry.ts';
+import { messageIn, receiveMessage, refuseAnnounced, unreadable } from './message.ts';
+import { type Answer, type Reply, type Spoken, spokenBy, spokenInQuery, timeoutIn } from './protocols.ts';
 
 /**
- * Makes the router answer a unary call as what it is: one message and one answer. A message that can't be read is its
- * caller's mistake, where gRPC's libraries say `INTERNAL`.
+ * Answers a unary call of any protocol as what it is: one message and one answer. The message is received once the
+ * gate has let the call pass. One that can't be read is its caller's mistake, where gRPC's libraries say `INTERNAL`.
  *
  * Connect's handlers take every call for a stream: those of gRPC pass it through a chain of async iterators, which
- * halves the rate of accepting, and those of Connect make signals, headers and iterators that cost a fifth of it. A
- * call by GET, in base64, or with a body that is not one message is still left to them.
+ * halves the rate of accepting, and those of Connect make signals, headers and iterators that cost a fifth of it.
  */
-export function answerUnary(
-  { handlers }: ConnectRouter,
-  calls: MethodCalls,
-  optionsOf: (method: DescMethod) => ServingOptions,
-): void {
-  for (const [index, handler] of handlers.entries()) {
-    const { method } = handler;
-    const call = calls.get(method);
-    if (!isUnary(method) || call === undefined) continue;
-    const answer = unaryAnswer(method, { call, byConnect: handler, options: optionsOf(method) });
-    const either: UniversalHandlerFn = (request) => {
-      const { body } = request;
-      const spoken = request.method === 'POST' ? protocolOf(request.header.get('content-type')) : undefined;
-      return spoken !== undefined && isIterable(body) ? answer(request, spoken, body) : handler(request);
-    };
-    handlers[index] = Object.assign(either, handler);
-  }
-}
+export async function answerUnary(rpc: UnaryRpc, received: UnaryRequest): Promise<Answer> {
+  const { method, call, callLog, formats } = rpc;
+  const { request, values, caller } = received;
+  const query = request.method === 'GET' ? queryOf(request) : undefined;
+  const hasNoEffects = method.idempotency === IdempotencyLevel.NO_SIDE_EFFECTS;
+  if (query ? !hasNoEffects : request.method !== 'POST') return refusedWith(405);
+  const header = headersOf(request);
+  const spoken = query ? spokenInQuery(query) : spokenBy(header.get('content-type'));
+  if (spoken === undefined || spoken.protocol.isStream) return refusedWith(415);
 
-/** Calls the method with the message in `body`, and makes a response of what it returns or throws. */
-function unaryAnswer(method: DescMethodUnary, { call, byConnect, options }: UnaryOptions) {
-  const limits = validateUniversalHandlerOptions(options);
-  const serialization = createMethodSerializationLookup(method, limits.binaryOptions, undefined, limits);
-
-  return async (
-    request: UniversalServerRequest,
-    { protocol, binary }: Spoken,
-    stream: AsyncIterable<Uint8Array>,
-  ): Promise<UniversalServerResponse> => {
-    const { header, contextValues = createContextValues() } = request;
-    const { timeoutMs, error: badTimeout } = protocol.timeoutIn(header, limits.maxTimeoutMs);
-    const compression = compressionNegotiate(
-      limits.acceptCompression,
-      header.get(protocol.encoding),
-      header.get(protocol.acceptEncoding),
-      protocol.acceptEncoding,
-    );
-    const refusal = compression.error ?? badTimeout;
-    const deadline = timeoutMs === undefined ? undefined : createDeadlineSignal(timeoutMs);
-    const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-    contextValues.set(arrivalKey, { protocolName: protocol.name, endsAt });
-    const started = {
-      service: method.parent,
-      method,
-      requestMethod: request.method,
-      url: request.url,
-      signal: deadline ? AbortSignal.any([request.signal, deadline.signal]) : request.signal,
-      header,
-      contextValues,
-    };
-    let outcome: Outcome;
-    try {
-      if (protocol.refusesBeforeGate && refusal !== undefined) throw refusal;
-      await options.requestGate(new CallContext(started));
-      if (refusal !== undefined) throw refusal;
-      const bytes = await readAll(stream);
-      const message = protocol.messageIn(bytes, limits.readMaxBytes);
-      if (message === undefined) return await byConnect({ ...request, body: new WholeBody(() => bytes) });
-      const input = await readable(async () => {
-        const { data } = await envelopeDecompress(message, compression.request, limits.readMaxBytes);
-        return serialization.getI(binary).parse(data);
-      });
-      const output = await call({ ...started, stream: false, message: input });
-      if (output.stream) throw new TypeError(`${method.name} answered with a stream`);
-      outcome = { ...output, data: serialization.getO(binary).serialize(output.message) };
-    } catch (error) {
-      outcome = { error: asConnectError(error) };
-    } finally {
-      deadline?.cleanup();
-    }
-    return protocol.answer(outcome, { binary, compression, limits });
+  const { protocol, codec } = spoken;
+  const timeout = timeoutIn(protocol, header, MAX_TIMEOUT_MS);
+  const deadline = abortAfter(timeout.timeoutMs, caller);
+  const endsAt = timeout.timeoutMs === undefined ? undefined : performance.now() + timeout.timeoutMs;
+  const arrival: Arrival = { protocolName: protocol.name, endsAt };
+  values.set(arrivalKey, arrival);
+  const encoding = query ? query.get('compression') : header.get(protocol.encoding);
+  const started = {
+    service: method.parent,
+    method,
+    requestMethod: request.method ?? '',
+    url: `http://localhost${request.url}`,
+    signal: caller.signal,
+    header,
+    contextValues: values,
   };
+  let reply: Reply;
+  try {
+    const message = await receive(rpc, { ...received, header, query, spoken, encoding, timeout }).catch(
+      (error: unknown) => {
+        throw callLog.fail(started, error);
+      },
+    );
+    const output = await call({ ...started, stream: false, message });
+    if (output.stream) throw new TypeError(`${method.name} answered with a stream`);
+    const content =
+      codec === 'proto'
+        ? toBinary(method.output, output.message)
+        : encoder.encode(toJsonString(method.output, output.message, formats.jsonOptions));
+    reply = { header: output.header, trailer: output.trailer, content };
+  } catch (thrown) {
+    const error = thrown instanceof ConnectError ? withFailure(thrown) : callLog.fail(started, thrown);
+    const { header = new Headers(), trailer = new Headers() } = arrival.context?.answer() ?? {};
+    reply = { header, trailer, error, content: protocol.contentOf(error) };
+  } finally {
+    clearTimeout(deadline);
+  }
+  if (takesGzip(header.get(protocol.acceptEncoding), encoding)) await compress(reply);
+  return protocol.answer(reply, codec);
 }
 
-/** What the libraries say about a message is their caller's mistake, though they call some of it internal. */
-async function readable<T>(read: () => Promise<T>): Promise<T> {
+/** The message of a call, once it is known that it may be made. */
+async function receive(
+  { method, gate, formats }: UnaryRpc,
+  { header, query, spoken, encoding, timeout, ...received }: Begun,
+): Promise<Message> {
+  const { values, caller } = received;
+  refuseAnnounced(method, header, spoken);
+  await gate(method, header, values);
+  if (encoding !== null && !encodings.has(encoding)) {
+    const problem = `unknown compression "${encoding}": supported encodings are gzip`;
+    throw new ConnectError(problem, Code.Unimplemented, { [spoken.protocol.acceptEncoding]: 'gzip' });
+  }
+  if (timeout.error !== undefined) throw timeout.error;
+  const call = { ...received, method, spoken, encoding };
+  const bytes = query ? await messageIn(query, call) : await receiveMessage(call);
+  // A time-out of nothing is over by now, and whoever has gone meanwhile waits for nothing.
+  caller.signal.throwIfAborted();
   try {
-    return await read();
+    return spoken.codec === 'proto'
+      ? fromBinary(method.input, bytes, formats.binaryOptions)
+      : fromJsonString(method.input, decoder.decode(bytes), formats.jsonOptions);
   } catch (error) {
-    throw error instanceof ConnectError && error.code !== Code.Internal ? error : unreadable(error);
+    throw spoken.codec === 'proto' ? unreadable(error) : ConnectError.from(error, Code.InvalidArgument);
   }
 }
 
-function isUnary(method: DescMethod): method is DescMethod & DescMethodUnary {
-  return method.methodKind === 'unary';
+const encodings = new Set(['identity', 'gzip']);
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+/** Whether the answer may be compressed: as the caller accepts, or else as the message is. */
+function takesGzip(accepted: string | null, encoding: string | null): boolean {
+  if (!accepted) return encoding === 'gzip';
+  return accepted.split(',').some((name) => name.trim() === 'gzip');
 }
 
-function isIterable(body: UniversalServerRequest['body']): body is AsyncIterable<Uint8Array> {
-  return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+async function compress(reply: Reply): Promise<void> {
+  reply.encoding = 'gzip';
+  if (reply.content.length < MIN_COMPRESSED_BYTES) return;
+  reply.content = await zip(reply.content);
+  reply.isCompressed = true;
 }
 
-/** Of what is thrown, only what was meant for the caller reaches it. */
-function asConnectError(error: unknown): ConnectError {
-  return error instanceof ConnectError ? error : new ConnectError('internal error', Code.Internal);
+const zip = promisify(zlib.gzip);
+
+/** Smaller answers are not worth the time. */
+const MIN_COMPRESSED_BYTES = 1024;
+
+/** Aborts a call that takes longer, at once if it has no time at all. */
+function abortAfter(ms: number | undefined, caller: AbortController): NodeJS.Timeout | undefined {
+  const abort = () => caller.abort(new ConnectError('the operation timed out', Code.DeadlineExceeded));
+  if (ms === 0) abort();
+  return ms ? setTimeout(abort, ms) : undefined;
 }
 
-type Spoken = { protocol: UnaryProtocol; binary: boolean };
+function queryOf({ url = '' }: UnaryRequest['request']): URLSearchParams {
+  return new URL(url, 'http://localhost').searchParams;
+}
 
-type UnaryOptions = { call: MethodCall; byConnect: UniversalHandlerFn; options: ServingOptions };
+/** Without the names of HTTP/2's own, such as `:path`. */
+function headersOf({ headers }: UnaryRequest['request']): Headers {
+  const of = new Headers();
+  for (const [name, value] of Object.entries(headers)) {
+    if (value === undefined || name.startsWith(':')) continue;
+    of.set(name, Array.isArray(value) ? value.join(', ') : value);
+  }
+  return of;
+}
+
+/** The answer to what is no call. */
+function refusedWith(status: number): Answer {
+  return { status, header: new Headers(), body: new Uint8Array() };
+}
+
+/** Whoever would wait longer gets what there is by then. */
+const MAX_TIMEOUT_MS = 600_000;
+
+/** A method and what its calls pass. */
+export type UnaryRpc = Pick<Served, 'gate' | 'callLog'> & {
+  method: UnaryMethod;
+  call: MethodCall;
+  formats: Formats;
+};
+
+export type UnaryMethod = DescMethod & DescMethodUnary;
+
+/** How messages are read and written. */
+export type Formats = Pick<ConnectRouterOptions, 'binaryOptions' | 'jsonOptions'>;
+
+/** A call by Node's request and response; `caller` is aborted when nobody waits for the answer any more. */
+export type UnaryRequest = {
+  request: IncomingMessage | Http2ServerRequest;
+  response: ServerResponse;
+  values: ContextValues;
+  caller: AbortController;
+};
+
+type Begun = UnaryRequest & {
+  header: Headers;
+  query: URLSearchParams | undefined;
+  spoken: Spoken;
+  encoding: string | null;
+  timeout: ReturnType<typeof timeoutIn>;
+};

@@ -1,14 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import type { ServiceImpl } from '@connectrpc/connect';
 import type {
   AuditEntrySchema,
   AuditService,
   ListAuditEntriesRequest,
-  ListAuditEntriesResponseSchema,
-} from '../../../gen/forms/v1/audit_pb.js';
-import type { ChainedEntry } from '../../domain/audit/entry.ts';
-import { textProblem } from '../../domain/json/well-formed.ts';
+} from '../../../gen/headlessforms/v1/audit_pb.js';
+import type { AuditEntry } from '../../domain/audit.ts';
+import { textProblem } from '../../domain/json/json-problems.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type EntryFilter, type EntryPlace, listEntries } from '../../store/audit/audit-log.ts';
@@ -16,23 +15,17 @@ import type { ServiceContext } from '../context.ts';
 import { badParameter } from '../request-values.ts';
 
 /** Shows the audit log of the caller's project. */
-export function auditService(context: ServiceContext): ServiceImpl<typeof AuditService> {
-  return { listAuditEntries: (request, call) => listAuditEntries(context, request, call) };
-}
-
-async function listAuditEntries(
-  { database, audit }: ServiceContext,
-  request: ListAuditEntriesRequest,
-  call: HandlerContext,
-): Promise<MessageInitShape<typeof ListAuditEntriesResponseSchema>> {
-  const { projectId } = callerOf(call);
-  const filter = filterOf(request);
-  const page = pageOf(request);
-  const { items, next } = await listEntries(database, projectId, filter, page);
-  audit.note(call, {});
+export function auditService({ database, audit }: ServiceContext): ServiceImpl<typeof AuditService> {
   return {
-    entries: items.map(entryToMessage),
-    nextPageToken: next === null ? '' : `${next.createdAt}.${next.sequence}`,
+    async listAuditEntries(request, call) {
+      const { projectId } = callerOf(call);
+      const { items, next } = await listEntries(database, projectId, filterOf(request), pageOf(request));
+      audit.note(call, {});
+      return {
+        entries: items.map(entryToMessage),
+        nextPageToken: next === null ? '' : `${next.createdAt}.${next.id}`,
+      };
+    },
   };
 }
 
@@ -52,11 +45,11 @@ function pageOf({ pageSize, pageToken }: ListAuditEntriesRequest): { limit: numb
   if (pageSize < 0) throw badParameter('page_size', 'too_small', 'Expected at least 1');
   const limit = pageSize === 0 ? pageSizes.max : Math.min(pageSize, pageSizes.max);
   if (pageToken === '') return { limit };
-  const [, createdAt = '', sequence] = place.exec(pageToken) ?? [];
+  const [, createdAt = '', id] = place.exec(pageToken) ?? [];
   if (Number.isNaN(Date.parse(createdAt))) {
     throw badParameter('page_token', 'invalid_string', 'Expected a cursor that a list has given');
   }
-  return { limit, cursor: { createdAt, sequence: Number(sequence) } };
+  return { limit, cursor: { createdAt, id: Number(id) } };
 }
 
 /** The last entry of the page before. */
@@ -70,9 +63,8 @@ function instantOf(time: Timestamp): Date {
 const MIN_MS = Date.parse('0001-01-01T00:00:00Z');
 const MAX_MS = Date.parse('9999-12-31T00:00:00Z');
 
-function entryToMessage(entry: ChainedEntry): MessageInitShape<typeof AuditEntrySchema> {
+function entryToMessage(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
   return {
-    sequence: BigInt(entry.sequence),
     createTime: timestampFromDate(entry.createdAt),
     actor: entry.actor,
     action: entry.action,
@@ -82,7 +74,5 @@ function entryToMessage(entry: ChainedEntry): MessageInitShape<typeof AuditEntry
     count: entry.count,
     clientAddress: entry.clientAddress ?? '',
     requestId: entry.requestId ?? '',
-    previousHash: entry.previousHash,
-    hash: entry.hash,
   };
 }

@@ -1,27 +1,24 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { networkOf } from '../../domain/addresses/client-network.ts';
-import type { AuditAction } from '../../domain/audit/actions.ts';
-import { INSTALLATION, type NewEntry } from '../../domain/audit/entry.ts';
+import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { type AuditAction, INSTALLATION, type NewEntry } from '../../domain/audit.ts';
 import { requestIdFrom } from '../../domain/ids.ts';
+import { policyOf } from '../../domain/methods.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
-import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
-import type { SecretKey } from '../../domain/secrets/secret-key.ts';
-import { callerKey, clientAddressKey, ownerKey } from '../../rpc/context.ts';
+import { pseudonymOf, type SecretKey } from '../../domain/secrets/secret-key.ts';
+import { factsOf } from '../../rpc/context.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { auditedAs } from './audited-methods.ts';
 
 /** Makes what services record calls with. Who called, from where, and what for is read from the call. */
 export function createAudit({ writer, secretKey, now }: AuditOptions): Audit {
-  function entryOf(call: Call, about: About, stored: 'with the change' | 'soon'): NewEntry {
-    const audited = auditedAs(call.method);
+  function entryOf(call: AuditedCall, about: About, stored: 'with the change' | 'soon'): NewEntry {
+    const audited = policyOf(call.method).audit;
     const actions = audited.stored === stored ? audited.actions : [];
     const action = about.action ?? actions[0];
     if (action === undefined || !actions.includes(action)) {
       throw new TypeError(`${call.method.name} is not recorded as ${action ?? 'anything'}`);
     }
-    const caller = call.values.get(callerKey);
-    const address = call.values.get(clientAddressKey);
+    const { caller, clientAddress: address } = factsOf(call);
     return {
       projectId: about.projectId ?? caller?.projectId ?? INSTALLATION,
       createdAt: new Date(now()),
@@ -36,11 +33,10 @@ export function createAudit({ writer, secretKey, now }: AuditOptions): Audit {
     };
   }
 
-  function actorOf({ values }: Call): string {
-    const owner = values.get(ownerKey);
+  function actorOf(call: AuditedCall): string {
+    const { owner, caller } = factsOf(call);
     if (owner !== undefined) return ownerName(secretKey, owner.address);
-    const keyId = values.get(callerKey)?.keyId;
-    return keyId === undefined ? 'anonymous' : `key:${keyId}`;
+    return caller?.keyId === undefined ? 'anonymous' : `key:${caller.keyId}`;
   }
 
   return {
@@ -75,12 +71,12 @@ export type About = {
 };
 
 export type Audit = {
-  /** Records a change in its transaction, as the last statement of it. */
-  change(tx: Transaction, call: Call, about: About): Promise<void>;
+  /** Records a change in its transaction. */
+  change(tx: Transaction, call: AuditedCall, about: About): Promise<void>;
   /** Records what is to be stored soon. */
-  note(call: Call, about: About): void;
+  note(call: AuditedCall, about: About): void;
 };
 
-type Call = Pick<HandlerContext, 'method' | 'values' | 'requestHeader'>;
+type AuditedCall = Pick<HandlerContext, 'method' | 'values' | 'requestHeader'>;
 
 type AuditOptions = { writer: AuditWriter; secretKey: SecretKey; now: () => number };

@@ -3,8 +3,7 @@ import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
 import { type EventHead, findEventHeads, listEventIds } from '../../store/events.ts';
 import { LATEST_COMMIT_MS } from '../../store/submissions/submission-writer.ts';
-import type { Log } from '../../telemetry/log.ts';
-import { throttledWarning } from '../../telemetry/throttled-warning.ts';
+import { type Log, throttledWarning } from '../../telemetry/log.ts';
 
 /**
  * Follows the events of all projects, once for everybody in this process who wants to hear of them: streams and

@@ -3,8 +3,8 @@ import { isId } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { EventHead } from '../../store/events.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireOwnForm } from '../forms/form-access.ts';
-import { requireValidKey } from '../keys/valid-key.ts';
+import { requireProjectForm } from '../forms/form-access.ts';
+import { requireValidKey } from '../keys/key-reader.ts';
 import { badParameter } from '../request-values.ts';
 import { openEventReader } from './event-reader.ts';
 
@@ -25,7 +25,7 @@ export async function* streamEvents<T>(
   if (cursor !== '' && !isId('evt', cursor)) {
     throw badParameter('cursor', 'invalid_string', 'Expected the cursor of an earlier message');
   }
-  if (formId !== '') await requireOwnForm(context.forms, caller, formId);
+  if (formId !== '') await requireProjectForm(context.forms, caller, formId);
   using _ = streams.enter(caller);
   const ended = AbortSignal.any([call.signal, context.stopping]);
   using reader = await openEventReader(context.events, {

@@ -1,33 +1,32 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { ActivateFormRequest, FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { isId } from '../../domain/ids.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { ActivateFormRequest, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { failed, notFound } from '../../domain/errors/failure.ts';
+import { isKeyless } from '../../domain/ids.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
 import { insertEvents, type NewEvent } from '../../store/events.ts';
 import { type Form, findAnyForm } from '../../store/forms/forms.ts';
 import { type ActivationOutcome, activateForm } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
+import { requireEmail, requireFound } from '../request-values.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
 import { confirmationInWords, foreseeConfirmation } from './confirmation-mail.ts';
-import { formEvents } from './form-events.ts';
-import { requireEmail } from './form-request.ts';
-import { newVersion } from './new-rows.ts';
-import { sharedFormToMessage } from './share-message.ts';
+import { sharedFormToMessage } from './form-proto.ts';
+import { formEvents, newVersion } from './form-rows.ts';
 
 /** The RPCs whose credential is the activation token. */
-export function activationMethods(context: ServiceContext): ActivationMethods {
+export function activationMethods(context: ServiceContext) {
   const { database, now, audit } = context;
   return {
-    async getActivation({ formId, token }) {
-      const form = await draftOf(database, formId, token);
+    async getActivation({ formId, activationToken }) {
+      const form = await draftOf(database, formId, activationToken);
       return { formName: form.name };
     },
 
     async activateForm(request, call) {
       const { formId, email } = request;
-      const draft = await draftOf(database, formId, request.token);
+      const draft = await draftOf(database, formId, request.activationToken);
       requireEmail(email);
       const activated = formEvents.activated(draft, new Date(now()), email);
       const sent = { address: email, countedAs: activated.id };
@@ -41,25 +40,26 @@ export function activationMethods(context: ServiceContext): ActivationMethods {
       context.notifyWorkers();
       const form = await findAnyForm(database, formId);
       if (form === null) throw notFound('form');
-      const { draftDefinition, createdBy } = draft;
+      const { draftDefinition } = draft;
       if (draftDefinition === null) throw new TypeError(`The draft ${formId} has no definition`);
-      const answersWait = createdBy === 'public' && draftDefinition.delivery.type === 'email';
+      const needsOwner = isKeyless(draft) && context.settings.ownerConfirmation;
+      const answersWait = needsOwner && draftDefinition.delivery.type === 'email';
       return {
-        form: await sharedFormToMessage(context, form, draftDefinition),
+        form: sharedFormToMessage(context, form, draftDefinition),
         webhookSecret,
         confirmation,
+        answersWait,
         message: confirmationInWords(confirmation, email, answersWait),
       };
     },
-  };
+  } satisfies Partial<ServiceImpl<typeof FormsService>>;
 }
 
 /** The draft that the token can publish now. A wrong token reveals nothing about the form's state. */
 async function draftOf(database: Database, formId: string, token: string): Promise<Form> {
-  const form = isId('form', formId) ? await findAnyForm(database, formId) : null;
-  if (form === null) throw notFound('form');
+  const form = await requireFound('form', formId, () => findAnyForm(database, formId));
   if (token === '') {
-    const violation = { path: 'token', code: 'invalid_type', message: 'Required' } as const;
+    const violation = { path: 'activation_token', code: 'invalid_type', message: 'Required' } as const;
     throw failed(Reason.BAD_REQUEST, 'The activation token is missing', { violations: [violation] });
   }
   if (form.activationHash !== hashSecret(token)) throw refusal('wrong_token');
@@ -75,7 +75,7 @@ async function draftOf(database: Database, formId: string, token: string): Promi
 async function publishDraft(
   tx: Transaction,
   { secrets, settings: { maxWebhooks } }: ServiceContext,
-  { formId, token, email }: ActivateFormRequest,
+  { formId, activationToken, email }: ActivateFormRequest,
   activated: NewEvent,
 ): Promise<string> {
   const form = await findAnyForm(tx, formId);
@@ -85,7 +85,7 @@ async function publishDraft(
   const version = newVersion(definition, at);
   const outcome = await activateForm(tx, {
     formId,
-    tokenHash: hashSecret(token),
+    tokenHash: hashSecret(activationToken),
     ownerEmail: email,
     version,
   });
@@ -115,5 +115,3 @@ function refusal(outcome: Exclude<ActivationOutcome, 'activated'>) {
       return outcome satisfies never;
   }
 }
-
-type ActivationMethods = Pick<ServiceImpl<typeof FormsService>, 'getActivation' | 'activateForm'>;

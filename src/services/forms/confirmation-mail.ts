@@ -1,11 +1,12 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { ConfirmationState } from '../../../gen/forms/v1/forms_pb.js';
-import { networkOf } from '../../domain/addresses/client-network.ts';
-import { requestAllowances, strangersAllowance } from '../../domain/delivery/request-allowance.ts';
-import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { ConfirmationState } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { requestAllowances, strangersAllowance } from '../../domain/delivery/mails.ts';
+import { failed } from '../../domain/errors/failure.ts';
+import { isKeyless } from '../../domain/ids.ts';
+import { pseudonymOf } from '../../domain/secrets/secret-key.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { isMailStopped } from '../../store/mail/mail.ts';
 import { takeMailAllowances } from '../../store/mail/mail-allowances.ts';
@@ -35,10 +36,10 @@ export async function foreseeConfirmation(
  */
 export async function countRequest(
   context: ServiceContext,
-  { createdBy }: Pick<Form, 'createdBy'>,
+  form: Pick<Form, 'createdBy'>,
   { call, countedAs }: { call: HandlerContext; countedAs: string },
 ): Promise<void> {
-  if (createdBy !== 'public') return;
+  if (!isKeyless(form)) return;
   const allowance = strangersAllowance(creatorOf(context, call));
   const usedUp = await takeMailAllowances(context.database, countedAs, [allowance]);
   if (usedUp === null) return;

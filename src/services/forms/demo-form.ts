@@ -1,13 +1,13 @@
 import { checkDefinition, type FormDefinition } from '../../domain/definition/definition.ts';
-import { DAY_MS } from '../../domain/durations.ts';
 import { demoFormId } from '../../domain/ids.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import type { Database } from '../../store/database/database.ts';
 import { findAnyForm, insertForm } from '../../store/forms/forms.ts';
 import { activateForm } from '../../store/forms/versions.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
-import { newForm, newVersion } from './new-rows.ts';
+import { newForm, newVersion } from './form-rows.ts';
 
 /**
  * Makes sure that there is the form behind `POST /api/demo`, published, in a project of its own.

@@ -1,22 +1,22 @@
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import type { ConnectError } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { isId } from '../../domain/ids.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
+import { isKeyless } from '../../domain/ids.ts';
 import type { Caller } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { type Form, findForm } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
+import { requireFound } from '../request-values.ts';
 import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
 
 /** A form of the caller's project, in any status. Throws NOT_FOUND. */
-export async function ownForm(db: Queries, caller: Caller, formId: string): Promise<Form> {
-  const form = isId('form', formId) ? await findForm(db, caller.projectId, formId) : null;
-  if (form === null) throw notFound('form');
-  return form;
+export function projectForm(db: Queries, { projectId }: Caller, formId: string): Promise<Form> {
+  return requireFound('form', formId, () => findForm(db, projectId, formId));
 }
 
 /** Throws NOT_FOUND unless the form is of the caller's project, in any status. Reads from the cache. */
-export async function requireOwnForm(forms: FormReader, caller: Caller, formId: string): Promise<void> {
+export async function requireProjectForm(forms: FormReader, caller: Caller, formId: string): Promise<void> {
   const form = await forms.find(formId);
   if (form?.projectId !== caller.projectId) throw notFound('form');
 }
@@ -55,33 +55,50 @@ export function refuseIfClosed(form: PublishedForm, now: number): void {
     case 'archived':
       throw failed(Reason.ARCHIVED, 'This form is archived');
     case 'closed':
-      throw failed(Reason.CLOSED, 'This form takes no more submissions');
+    case 'ended':
+    case 'full':
+      throw closed();
   }
 }
 
+/** The failure of a form that takes no more submissions, but may again. */
+export function closed(): ConnectError {
+  return failed(Reason.CLOSED, 'This form takes no more submissions');
+}
+
 /** Whether a form takes submissions, as its current version's settings and its counts say. */
-export function availabilityOf(form: PublishedForm, now: number): Availability {
+export function availabilityOf(form: Standing, now: number): Availability {
   if (form.status === 'archived') return 'archived';
   if (form.closedAt !== null) return 'closed';
   const { closesAt } = form.version.definition.settings;
-  if (closesAt !== undefined && now >= Date.parse(closesAt)) return 'closed';
-  return remainingSubmissions(form) > 0 ? 'open' : 'closed';
+  if (closesAt !== undefined && now >= Date.parse(closesAt)) return 'ended';
+  return remainingSubmissions(form) > 0 ? 'open' : 'full';
 }
 
 /**
- * Drops the cached counts of a form that is almost full, so that the next call counts again:
- * a limit of one holds for the second call, and forms without a limit pay nothing.
+ * Drops the cached counts of a form that is almost full, so that its page says so at once, and a form made without
+ * a key holds hardly more than it may. Forms without a limit pay nothing.
  */
 export function recountIfAlmostFull(forms: FormReader, form: PublishedForm): void {
   if (remainingSubmissions(form) <= ALMOST_FULL) forms.forget(form.id);
 }
 
-/** How many more submissions fit. Spam fills a keyless form too, but never uses up an owner's own limit. */
-function remainingSubmissions(form: PublishedForm): number {
+/** How many more submissions fit. */
+function remainingSubmissions(form: Standing): number {
+  const { max, count } = submissionLimitOf(form);
+  return max - count;
+}
+
+/**
+ * How many submissions a form takes at most, and how many it has that count: by the limit that it reaches first. Spam
+ * fills a keyless form too, but never uses up an owner's own limit.
+ */
+export function submissionLimitOf(form: Standing): { count: number; max: number } {
   const { maxSubmissions = Number.POSITIVE_INFINITY } = form.version.definition.settings;
-  const ownRoom = maxSubmissions - form.accepted;
-  if (form.createdBy !== 'public') return ownRoom;
-  return Math.min(ownRoom, MAX_KEYLESS_SUBMISSIONS - form.accepted - form.spam);
+  const own = { count: form.accepted, max: maxSubmissions };
+  if (!isKeyless(form)) return own;
+  const keyless = { count: form.accepted + form.spam, max: MAX_KEYLESS_SUBMISSIONS };
+  return own.max - own.count <= keyless.max - keyless.count ? own : keyless;
 }
 
 /** Forms made without a key hold at most so many. */
@@ -93,4 +110,10 @@ const ALMOST_FULL = 1000;
 /** A form that has been published, archived since or not. */
 export type PublishedForm = LiveForm & { version: LiveVersion };
 
-export type Availability = 'open' | 'closed' | 'archived';
+/** `closed`: by its owner; `ended`: by the time that its settings name. */
+export type Availability = 'open' | 'closed' | 'ended' | 'full' | 'archived';
+
+/** What decides whether a form takes submissions. */
+export type Standing = Pick<PublishedForm, 'status' | 'closedAt' | 'createdBy' | 'accepted' | 'spam'> & {
+  version: Pick<LiveVersion, 'definition'>;
+};

@@ -1,11 +1,9 @@
-import { type AnswersOptions, type AnswersResult, compileForm } from '../../domain/answers/answers.ts';
-import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { type CompiledForm, compileForm } from '../../domain/answers/answers.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Database } from '../../store/database/database.ts';
 import { type FormState, findFormState } from '../../store/forms/forms.ts';
 import { findVersion } from '../../store/forms/versions.ts';
 import { createFreshCache } from '../fresh-cache.ts';
-import type { PatternMatching } from '../patterns/pattern-matching.ts';
 
 /**
  * Reads what public calls need of a form: its state, at most a second old over any number of
@@ -13,22 +11,13 @@ import type { PatternMatching } from '../patterns/pattern-matching.ts';
  *
  * Versions never change, so they are cached as long as there is room.
  */
-export function createFormReader({ database, patterns, now }: FormReaderOptions): FormReader {
+export function createFormReader({ database, now }: FormReaderOptions): FormReader {
   const states = createFreshCache<FormState | null>({
     load: (formId) => findFormState(database, formId),
     now,
     capacity: MAX_REMEMBERED_FORMS,
   });
-  const versions = createVersionCache(database, checkerOf);
-
-  function checkerOf(formId: string, definition: FormDefinition): CheckAnswers {
-    const compiled = compileForm(definition);
-    return (answers, options) =>
-      patterns.run(
-        (matches) => compiled.checkAnswers(answers, { ...options, matches }),
-        async () => ({ project: patternOwner(await states.get(formId)), form: formId }),
-      );
-  }
+  const versions = createVersionCache(database);
 
   return {
     async find(formId) {
@@ -39,20 +28,11 @@ export function createFormReader({ database, patterns, now }: FormReaderOptions)
       return { ...rest, version: currentVersionId === null ? null : await versions.get(currentVersionId) };
     },
     version: versions.get,
-    checkerOf,
     forget: states.forget,
   };
 }
 
-/** What strangers made in a project takes turns with what its keys made. */
-function patternOwner(form: FormState | null): string {
-  return `${form?.projectId} ${form?.createdBy === 'public' ? 'without a key' : ''}`;
-}
-
-function createVersionCache(
-  database: Database,
-  checkerOf: FormReader['checkerOf'],
-): { get: (versionId: string) => Promise<LiveVersion> } {
+function createVersionCache(database: Database): { get: (versionId: string) => Promise<LiveVersion> } {
   const kept = new Map<string, { version: LiveVersion; weight: number }>();
   const loading = new Map<string, Promise<LiveVersion>>();
   let weightKept = 0;
@@ -61,7 +41,7 @@ function createVersionCache(
     const row = await findVersion(database, versionId);
     if (row === null) throw new TypeError(`There is no version ${versionId}`);
     const { id, formId, number, definition } = row;
-    const version = { id, formId, number, definition, checkAnswers: checkerOf(formId, definition) };
+    const version = { id, formId, number, ...compileForm(definition) };
     const weight = JSON.stringify(definition).length;
     kept.set(versionId, { version, weight });
     weightKept += weight;
@@ -102,8 +82,6 @@ export type FormReader = {
   find(formId: string): Promise<LiveForm | undefined>;
   /** A version by an id read from the database. Throws if there is none. */
   version: (versionId: string) => Promise<LiveVersion>;
-  /** Prepares the check of answers to a definition of a form, as `LiveVersion` has it. */
-  checkerOf: (formId: string, definition: FormDefinition) => CheckAnswers;
   /** Makes a change of the form by this process visible at once. Called after the commit. */
   forget: (formId: string) => void;
 };
@@ -114,18 +92,6 @@ export type LiveForm = Omit<FormState, 'currentVersionId'> & {
   version: LiveVersion | null;
 };
 
-export type LiveVersion = {
-  id: string;
-  formId: string;
-  number: number;
-  definition: FormDefinition;
-  checkAnswers: CheckAnswers;
-};
+export type LiveVersion = CompiledForm & { id: string; formId: string; number: number };
 
-/**
- * Checks answers and gives them back clean, in the order of the fields, or names every problem. Throws UNAVAILABLE
- * if the form's patterns take too long.
- */
-type CheckAnswers = (answers: unknown, options?: AnswersOptions) => Promise<AnswersResult>;
-
-export type FormReaderOptions = { database: Database; patterns: PatternMatching; now: () => number };
+export type FormReaderOptions = { database: Database; now: () => number };

@@ -1,46 +1,42 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type {
-  ChangeFormOwnerRequest,
-  CreateFormRequest,
-  CreateFormResponseSchema,
-  FormsService,
-} from '../../../gen/forms/v1/forms_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { CreateFormRequest, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { answersSchema } from '../../domain/answers/json-schema.ts';
-import { definitionToMessage } from '../../domain/definition/definition-message.ts';
-import { missingTranslations } from '../../domain/definition/missing-translations.ts';
-import { translate } from '../../domain/definition/translate.ts';
-import { DAY_MS } from '../../domain/durations.ts';
-import { isId, newId } from '../../domain/ids.ts';
+import { withoutDefaults } from '../../domain/definition/definition.ts';
+import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
+import { missingTranslations, translate } from '../../domain/definition/translate.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
+import { demoFormId, isId, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny, callerOf } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
+import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
 import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { makeOnce, secretInContent } from '../idempotency/make-once.ts';
+import { replayFirst, secretInContent } from '../idempotency.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
-import { pageRequestOf } from '../request-values.ts';
+import { pageRequestOf, requireEmail } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
-import { agentSchemaToMessage } from './agent-schema-message.ts';
 import { creatorOf } from './confirmation-mail.ts';
-import { deleteForm } from './deletion.ts';
-import { definitionInUse, ownForm } from './form-access.ts';
-import { formEvents } from './form-events.ts';
-import { formToMessage, formToStranger, versionToMessage } from './form-message.ts';
-import { definitionContent, readDefinition, requireEmail } from './form-request.ts';
-import { newForm } from './new-rows.ts';
+import { definitionInUse, projectForm } from './form-access.ts';
+import {
+  agentSchemaToMessage,
+  formToMessage,
+  formToStranger,
+  sharedFormToMessage,
+  versionToMessage,
+} from './form-proto.ts';
+import { formEvents, newForm, readDefinition } from './form-rows.ts';
 import { publishFormVersion } from './publishing.ts';
-import { sharedFormToMessage } from './share-message.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
 export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
-  const { database, settings, audit } = context;
+  const { database, settings, now, notifyWorkers, audit } = context;
   return {
     ...activationMethods(context),
 
@@ -58,8 +54,8 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     createForm: (request, call) => createForm(context, request, call),
 
     async getForm({ formId }, call) {
-      const form = await ownForm(database, callerOf(call), formId);
-      return { form: await sharedFormToMessage(context, form, await definitionInUse(database, form)) };
+      const form = await projectForm(database, callerOf(call), formId);
+      return { form: sharedFormToMessage(context, form, await definitionInUse(database, form)) };
     },
 
     async listForms(request, call) {
@@ -70,7 +66,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     publishFormVersion: (request, call) => publishFormVersion(context, request, call),
 
     async listFormVersions(request, call) {
-      const form = await ownForm(database, callerOf(call), request.formId);
+      const form = await projectForm(database, callerOf(call), request.formId);
       const page = await listVersions(database, form.id, pageRequestOf(request, 'ver'));
       return {
         versions: page.items.map((version) => versionToMessage(version, form)),
@@ -79,7 +75,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     },
 
     async getFormVersion({ formId, number }, call) {
-      const form = await ownForm(database, callerOf(call), formId);
+      const form = await projectForm(database, callerOf(call), formId);
       const version = await findVersionByNumber(database, form.id, number);
       if (version === null) throw notFound('version');
       return { version: versionToMessage(version, form, version.definition) };
@@ -93,23 +89,59 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
         await audit.change(tx, call, { formId });
       });
       context.forms.forget(formId);
-      return { form: formToMessage(await ownForm(database, caller, formId)) };
+      return { form: formToMessage(await projectForm(database, caller, formId)) };
     },
 
+    /** Removes at once what can be removed within `REMOVAL_MS`; a sweep of the delivery loop removes the rest. */
     async deleteForm({ formId }, call) {
-      await deleteForm(context, formId, call);
+      const { projectId } = callerOf(call);
+      if (!isId('form', formId)) throw notFound('form');
+      if (formId === demoFormId) throw failed(Reason.CONFLICT, "The demo form can't be deleted");
+
+      const outcome = await database.transaction(async (tx) => {
+        const marked = await markDeleted(tx, projectId, formId);
+        if (marked === 'deleted') await audit.change(tx, call, { formId });
+        return marked;
+      });
+      if (outcome === 'not_found') throw notFound('form');
+      if (outcome === 'not_archived') throw failed(Reason.CONFLICT, 'Only an archived form can be deleted');
+      context.forms.forget(formId);
+
+      const announcement = { at: now(), schedule: settings.retrySchedule };
+      const until = performance.now() + REMOVAL_MS;
+      for (let more = true; more && performance.now() < until; ) {
+        more = await removeRowsOfForm(database, { formId, limit: GROUP }, announcement);
+      }
+      notifyWorkers();
       return {};
     },
 
-    changeFormOwner: (request, call) => changeFormOwner(context, request, call),
+    async changeFormOwner({ formId, email }, call) {
+      const caller = callerOf(call);
+      const form = await projectForm(database, caller, formId);
+      if (form.ownerEmail === null) {
+        throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner', {
+          nextCall: NextCall.ACTIVATE_FORM,
+        });
+      }
+      requireEmail(email);
+
+      await database.transaction(async (tx) => {
+        if (!(await proposeOwner(tx, caller.projectId, formId, email))) throw notFound('form');
+        await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
+        await audit.change(tx, call, { formId });
+      });
+      notifyWorkers();
+      return { form: formToMessage(form) };
+    },
 
     async getAgentSchema({ formId, includeDefinition, language }, call) {
       const caller = callerOf(call);
-      const form = await ownForm(database, caller, formId);
+      const form = await projectForm(database, caller, formId);
       const definition = translate(await definitionInUse(database, form), preferredLanguages(language));
       if (!includeDefinition) {
         const described = { formId, versionId: form.currentVersionId ?? '', definition };
-        return { schema: await agentSchemaToMessage(context, described) };
+        return { schema: agentSchemaToMessage(described) };
       }
       const named = { ...form, name: definition.name };
       const message =
@@ -119,11 +151,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
   };
 }
 
-async function createForm(
-  context: ServiceContext,
-  request: CreateFormRequest,
-  call: HandlerContext,
-): Promise<MessageInitShape<typeof CreateFormResponseSchema>> {
+async function createForm(context: ServiceContext, request: CreateFormRequest, call: HandlerContext) {
   const { database, settings, secrets, now, keylessStorage, audit } = context;
   const caller = callerIfAny(call);
   if (caller === undefined && !settings.allowPublicCreate) {
@@ -143,16 +171,19 @@ async function createForm(
   const draft = {
     id: newId('form', time),
     projectId,
-    createdBy: caller?.keyId ?? 'public',
+    createdBy: caller?.keyId ?? KEYLESS_CREATOR,
     createdFrom: caller?.keyId === undefined ? creatorOf(context, call) : null,
     draftSecret: deliverySecret === undefined ? null : secrets.seal(deliverySecret),
     activationHash: hashSecret(activationToken),
     activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),
   };
   const form = newForm(definition, draft, new Date(time));
-  return makeOnce(context, call, {
+  return replayFirst(context, call, {
     key: request.idempotencyKey,
-    ...definitionContent({ definition, secret: secretInContent(context, deliverySecret) }, { keyless }),
+    content: {
+      definition: withoutDefaults(definition, { keyless }),
+      secret: secretInContent(context, deliverySecret),
+    },
     async again(first) {
       const made = await findForm(database, projectId, first.id);
       if (made === null) throw notFound('form');
@@ -173,30 +204,11 @@ async function createForm(
   });
 }
 
-async function changeFormOwner(
-  context: ServiceContext,
-  request: ChangeFormOwnerRequest,
-  call: HandlerContext,
-) {
-  const { database, now, notifyWorkers, audit } = context;
-  const caller = callerOf(call);
-  const { formId, email } = request;
-  const form = await ownForm(database, caller, formId);
-  if (form.ownerEmail === null) {
-    throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner', {
-      nextCall: NextCall.ACTIVATE_FORM,
-    });
-  }
-  requireEmail(email);
+/** A caller waits: forms of a few thousand submissions are done by then. */
+const REMOVAL_MS = 2_000;
 
-  await database.transaction(async (tx) => {
-    if (!(await proposeOwner(tx, caller.projectId, formId, email))) throw notFound('form');
-    await insertEvents(tx, [formEvents.ownerChangeRequested(form, new Date(now()), email)]);
-    await audit.change(tx, call, { formId });
-  });
-  notifyWorkers();
-  return { form: formToMessage(form) };
-}
+/** Rows of one statement: some milliseconds. */
+const GROUP = 100;
 
 /** How long an activation link works. */
 const ACTIVATION_DAYS = 7;

@@ -1,37 +1,30 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type {
-  PublishFormVersionRequest,
-  PublishFormVersionResponseSchema,
-} from '../../../gen/forms/v1/forms_pb.js';
-import type { Delivery } from '../../domain/definition/definition.ts';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { type Delivery, withoutDefaults } from '../../domain/definition/definition.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
+import { isKeyless } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import { insertEvents } from '../../store/events.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { findVersion, publishVersion, type Version } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
-import { makeOnce, secretInContent } from '../idempotency/make-once.ts';
+import { replayFirst, secretInContent } from '../idempotency.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
-import { definitionInUse, ownForm } from './form-access.ts';
-import { formEvents } from './form-events.ts';
-import { versionToMessage } from './form-message.ts';
-import { definitionContent, readDefinition } from './form-request.ts';
-import { newVersion } from './new-rows.ts';
-import { sharedFormToMessage } from './share-message.ts';
+import { definitionInUse, projectForm } from './form-access.ts';
+import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
+import { formEvents, newVersion, readDefinition } from './form-rows.ts';
 
 /** Publishes a new definition of a published form; one that was published before gets its old version back. */
 export async function publishFormVersion(
   context: ServiceContext,
   request: PublishFormVersionRequest,
   call: HandlerContext,
-): Promise<MessageInitShape<typeof PublishFormVersionResponseSchema>> {
+) {
   const { database, settings, secrets, now, audit } = context;
   const { formId } = request;
   const caller = callerOf(call);
-  const { createdBy } = await ownForm(database, caller, formId);
-  const keyless = createdBy === 'public';
+  const keyless = isKeyless(await projectForm(database, caller, formId));
   const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless,
     allowPrivateUrls: settings.allowPrivateWebhooks,
@@ -40,19 +33,20 @@ export async function publishFormVersion(
   const at = new Date(now());
   const version = newVersion(definition, at);
   const replyOf = async (published: Version, webhookSecret: string) => {
-    const form = await ownForm(database, caller, formId);
+    const form = await projectForm(database, caller, formId);
     return {
-      form: await sharedFormToMessage(context, form, definition),
+      form: sharedFormToMessage(context, form, definition),
       version: versionToMessage(published, form),
       webhookSecret,
     };
   };
-  return makeOnce(context, call, {
+  return replayFirst(context, call, {
     key: request.idempotencyKey,
-    ...definitionContent(
-      { form_id: formId, definition, secret: secretInContent(context, deliverySecret) },
-      { keyless },
-    ),
+    content: {
+      form_id: formId,
+      definition: withoutDefaults(definition, { keyless }),
+      secret: secretInContent(context, deliverySecret),
+    },
     async again(first) {
       const published = await findVersion(database, first.id);
       if (published === null) throw notFound('version');
@@ -60,7 +54,7 @@ export async function publishFormVersion(
     },
     async make(record) {
       const published = await database.transaction(async (tx) => {
-        const before = await ownForm(tx, caller, formId);
+        const before = await projectForm(tx, caller, formId);
         refuseUnlessPublished(before);
         const delivered = (await definitionInUse(tx, before)).delivery;
         const outcome = await publishVersion(tx, { projectId: caller.projectId, formId, version });

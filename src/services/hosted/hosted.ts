@@ -1,116 +1,48 @@
-import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import {
-  type GetHostedSessionRequest,
-  type HostedService,
-  HostedState,
-  type SaveHostedAnswersRequest,
-  type SubmitHostedSessionRequest,
-} from '../../../gen/forms/internal/v1/hosted_pb.js';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { HostedService } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
-import { languagesOf } from '../../domain/definition/translate.ts';
-import { clientAddressOf } from '../../rpc/context.ts';
-import { markSessionOpened } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { availabilityOf, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
-import { anySession, openSession } from '../sessions/session-access.ts';
-import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
+import { publishedForm } from '../forms/form-access.ts';
 import { completionOf } from '../submissions/completion.ts';
-import { describeUnclaimed } from '../uploads/upload-claims.ts';
-import {
-  currentAnswers,
-  endedToMessage,
-  hostedState,
-  inLanguageOf,
-  openToMessage,
-  visibleAnswers,
-} from './hosted-message.ts';
-import { issueToken, isTooQuick, pagesOf } from './page-token.ts';
-import { submitPostedForm } from './posted-form.ts';
-import { repeatedSubmission } from './repeated-submission.ts';
-import { saveAnswers } from './saving.ts';
-import { visitorMethods } from './visitors.ts';
+import { allowedRedirect, checkOrigin } from '../submissions/origins.ts';
+import { acceptRequest, readRequest } from '../submissions/submission-request.ts';
+import { visitToMessage } from './hosted-proto.ts';
+import { postHosted } from './post-hosted.ts';
+import { noteOpened, resolveVisit } from './resolve-visit.ts';
+import { openVisitorsSession } from './visitors-session.ts';
 
 /**
  * Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts.
  */
 export function hostedService(context: ServiceContext): ServiceImpl<typeof HostedService> {
   return {
-    getHostedSession: (request, call) => getHostedSession(context, request, call),
-    saveHostedAnswers: (request, call) => saveHostedAnswers(context, request, call),
-    submitHostedSession: (request, call) => submitHostedSession(context, request, call),
-    ...visitorMethods(context),
-    submitPostedForm: (request, call) => submitPostedForm(context, request, call),
-  };
-}
+    async getHosted(request, call) {
+      const visit = await resolveVisit(context, request);
+      if (!request.preview) await noteOpened(context, visit);
+      return { session: await visitToMessage(context, visit, request, call) };
+    },
 
-async function getHostedSession(
-  context: ServiceContext,
-  { sessionId, preview }: GetHostedSessionRequest,
-  call: HandlerContext,
-) {
-  const session = await anySession(context.database, sessionId);
-  const form = await publishedForm(context.forms, session.formId);
-  const version = await context.forms.version(session.versionId);
-  const { definition } = version;
-  const shown = inLanguageOf(definition, call);
-  const now = context.now();
-  const state = hostedState(session, availabilityOf(form, now));
-  if (state !== HostedState.OPEN) return { session: endedToMessage(shown, form, state) };
+    async openHostedSession({ formId, prefill, issueToken }, call) {
+      const target = { formId, sessionId: '', prefill, posted: true, crossSite: false };
+      const visit = await resolveVisit(context, target);
+      const { id } = await openVisitorsSession(context, visit, issueToken, call);
+      return { sessionId: id };
+    },
 
-  if (session.openedAt === null && !preview) await markSessionOpened(context.database, session.id);
-  const held = visibleAnswers(definition, currentAnswers(definition, session));
-  const answers = await describeUnclaimed(context, version, held);
-  const token = issueToken(context.secretKey, session.id, now);
-  const languages = languagesOf(definition);
-  return { session: { ...openToMessage(shown, form, { session, answers, issueToken: token }), languages } };
-}
+    postHosted: (request, call) => postHosted(context, request, call),
 
-async function saveHostedAnswers(
-  context: ServiceContext,
-  { sessionId, inputs, page }: SaveHostedAnswersRequest,
-  call: HandlerContext,
-) {
-  const session = await anySession(context.database, sessionId);
-  const { form, version } = await openSession(context, session);
-  refuseIfClosed(form, context.now());
-  const given = readInputs(version.definition, inputs, { humanOnly: true });
-  checkSize(form, given);
-  using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
-  if (form.createdBy === 'public' || session.keylessBytes !== null) {
-    await room.add(Buffer.byteLength(JSON.stringify(given)));
-  }
-  const answer = await saveAnswers(context, { session, form, version, given, page });
-  if (answer.saved) room.keep();
-  return answer;
-}
-
-/**
- * A bot gets the same answer as a person: its submission is stored as spam, and it can't learn what
- * identified it.
- */
-async function submitHostedSession(
-  context: ServiceContext,
-  request: SubmitHostedSessionRequest,
-  call: HandlerContext,
-) {
-  const { requestHeader } = call;
-  const session = await anySession(context.database, request.sessionId);
-  if (session.status === 'submitted') return repeatedSubmission(context, session, request, requestHeader);
-  const { form, version } = await openSession(context, session);
-  const { definition } = version;
-  const answers = readInputs(definition, request.inputs, { humanOnly: true });
-  checkSize(form, answers);
-  const { redirectUrl = '', spam: guards } = form.version.definition.settings;
-  const visit = { token: request.issueToken, pageIds: pagesOf(session), now: context.now() };
-  const spam = request.honeypot !== '' || isTooQuick(context.verifyingKeys, visit, guards.minSeconds);
-  const entry = { call, form, version, session, answers, source: 'hosted', byHuman: true, spam };
-  const { submissionId, submission } = await acceptAnswers(context, entry);
-  return {
-    submissionId,
-    ending: completionOf(definition, submission.answers, {
-      redirectUrl,
-      returnUrl: session.returnUrl,
-      requestHeader,
-    }),
+    // A post without any inputs lacks answers.
+    async submitPostedForm({ formId, inputs, nextUrl, pageUrl, ...rest }, call) {
+      const { requestHeader } = call;
+      const form = await publishedForm(context.forms, formId);
+      const { definition } = form.version;
+      const { allowedOrigins } = definition.settings;
+      checkOrigin(requestHeader, allowedOrigins, context.settings);
+      const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
+      const request = readRequest({ ...rest, answers: given }, form);
+      const { submissionId, answers } = await acceptRequest(context, form, request, call);
+      const redirectUrl = allowedRedirect(nextUrl, requestHeader, allowedOrigins, pageUrl);
+      return { submissionId, ending: completionOf(definition, answers, { redirectUrl, requestHeader }) };
+    },
   };
 }

@@ -1,23 +1,32 @@
 import { randomBytes } from 'node:crypto';
-import { DAY_MS } from '../../domain/durations.ts';
-import { signLink, verifyLink } from '../../domain/links/signed-link.ts';
+import { fingerprint } from '../../domain/json/canonical.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
+import { signLink, verifyLink } from '../../domain/links.ts';
 import type { SecretKey } from '../../domain/secrets/secret-key.ts';
+import type { Idempotency } from '../idempotency.ts';
 
 /**
  * The signed time at which a page of a session, or of a form for its visitors, was made, in milliseconds. Not valid
- * for another one. No two pages of a form have the same token.
+ * for another one. No two pages have the same token.
  */
 export function issueToken(key: SecretKey, pageId: string, now: number): string {
-  const nonce = pageId.startsWith('form_') ? `:${randomBytes(NONCE_BYTES).toString('base64url')}` : '';
-  return signLink(key, PURPOSE, `${pageId}:${now}${nonce}`, now + MAX_AGE_MS);
+  const nonce = randomBytes(NONCE_BYTES).toString('base64url');
+  return signLink(key, PURPOSE, `${pageId}:${now}:${nonce}`, now + MAX_AGE_MS);
 }
 
-/** What tells the pages of a form apart; undefined if the token is none of the form's. */
+/** What tells a page apart; undefined if the token is not one of those that `visit` may have. */
 export function nonceOf(keys: readonly SecretKey[], visit: PageVisit): string | undefined {
-  const opened = verifyLink(keys, PURPOSE, visit.token, visit.now);
-  if (!opened.ok) return undefined;
-  const [pageId = '', , nonce] = opened.value.split(':');
-  return visit.pageIds.includes(pageId) ? nonce : undefined;
+  return openToken(keys, visit)?.nonce;
+}
+
+/** What makes a page's posts repeatable; undefined if its token is none that it may have. */
+export function keyOfPage(
+  keys: readonly SecretKey[],
+  visit: PageVisit,
+  content: Record<string, unknown>,
+): Idempotency | undefined {
+  const nonce = nonceOf(keys, visit);
+  return nonce === undefined ? undefined : { key: `page:${nonce}`, fingerprint: fingerprint(content) };
 }
 
 /**
@@ -36,10 +45,16 @@ export function isTooQuick(
 
 /** When a page was made, in milliseconds; undefined if the token does not prove it. */
 export function issuedAt(keys: readonly SecretKey[], visit: PageVisit): number | undefined {
-  const opened = verifyLink(keys, PURPOSE, visit.token, visit.now);
+  return openToken(keys, visit)?.issuedAt;
+}
+
+function openToken(keys: readonly SecretKey[], { token, pageIds, now }: PageVisit) {
+  const opened = verifyLink(keys, PURPOSE, token, now);
   if (!opened.ok) return undefined;
-  const [pageId = '', time] = opened.value.split(':');
-  return visit.pageIds.includes(pageId) ? Number(time) : undefined;
+  // Pages of sessions that an older version has made have none: a session makes one submission anyway.
+  const [pageId = '', time = '', nonce = pageId.startsWith('sess_') ? `${pageId}:${time}` : undefined] =
+    opened.value.split(':');
+  return pageIds.includes(pageId) ? { issuedAt: Number(time), nonce } : undefined;
 }
 
 const PURPOSE = 'issue';
@@ -47,15 +62,8 @@ const PURPOSE = 'issue';
 /** Three times as long as a session lives unless it is extended: a page may stay open in a browser. */
 const MAX_AGE_MS = 90 * DAY_MS;
 
-/** As much as no two pages of a form share. */
+/** As much as no two pages share. */
 const NONCE_BYTES = 12;
 
 /** A page that came back: its token, and the session or the form that it must be of. */
 export type PageVisit = { token: string; pageIds: readonly string[]; now: number };
-
-/** What the token of a session's page may be of: a visitor may have begun the session on the form's own page. */
-export function pagesOf({ id, formId, keylessBytes }: PageSession): string[] {
-  return keylessBytes === null ? [id] : [id, formId];
-}
-
-type PageSession = { id: string; formId: string; keylessBytes: number | null };

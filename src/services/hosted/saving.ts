@@ -1,71 +1,52 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import {
   changedOrigins,
-  heldBy,
+  currentAnswersOf,
   originOnPage,
   type SessionOrigins,
 } from '../../domain/answers/provenance.ts';
-import { violationToMessage } from '../../domain/errors/violation-message.ts';
+import { notFound } from '../../domain/errors/failure.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
-import { notFound } from '../../rpc/errors.ts';
+import { isKeyless } from '../../domain/ids.ts';
+import { clientAddressOf } from '../../rpc/context.ts';
 import { bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { PublishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { refuseIfEnded, savedAnswers, type Visit } from '../sessions/session-access.ts';
+import { refuseIfEnded, type Visit } from '../sessions/session-access.ts';
 import { checkSize } from '../submissions/accept-answers.ts';
-import { claimUploads, describeUnclaimed } from '../uploads/upload-claims.ts';
-import { currentAnswers, visibleAnswers } from './hosted-message.ts';
+import { claimUploads } from '../uploads/upload-claims.ts';
+import type { HostedVisit } from './resolve-visit.ts';
 
 /**
- * Keeps the answers that fit, if the form keeps partial answers and there is a session, and names those that do not;
- * with a `page`, also the answers that this page still lacks.
+ * Keeps the answers that fit, but for files that can't be had, if the form keeps partial answers and there is a
+ * session.
  */
-export async function saveAnswers(context: ServiceContext, saving: Saving) {
-  const { session, form, version, page } = saving;
-  const { definition } = version;
-  const { fitting, violations } = await separateFitting(context, saving);
-
-  const { allowPartial } = form.version.definition.settings;
-  const keeps = allowPartial && session.id !== null;
-  const current = keeps ? await keep(context, saving, session.id ?? '', fitting) : session;
-
-  const whole = await version.checkAnswers(fitting, { base: savedAnswers(current), byPerson: true });
-  const onPage = new Set(definition.fields.flatMap((field) => (field.page === page ? [field.id] : [])));
-  const refused = new Set(violations.map(({ path }) => fieldIdOf(path)));
-  const lacking = whole.ok
-    ? []
-    : whole.violations.filter(({ path }) => onPage.has(fieldIdOf(path)) && !refused.has(fieldIdOf(path)));
-
-  const partialAnswers = mergeAnswers(current.partialAnswers ?? {}, fitting);
-  const answers = visibleAnswers(definition, currentAnswers(definition, { ...current, partialAnswers }));
+export async function keepFitting(context: ServiceContext, saving: Saving): Promise<Kept> {
+  const { form, version, stored, session } = saving.visit;
+  const { violations: unclaimed } = await claimUploads(context, version, saving.fitting);
+  const fitting = without(saving.fitting, unclaimed);
+  const saved = form.version.definition.settings.allowPartial && stored !== undefined;
   return {
-    answers: await describeUnclaimed(context, version, answers),
-    violations: [...violations, ...lacking].map(violationToMessage),
-    saved: keeps,
+    session: saved ? await keep(context, saving, stored, fitting) : session,
+    fitting,
+    unclaimed,
+    saved,
   };
-}
-
-/** Divides what was given into answers that fit, each by itself, and the problems of the others. */
-async function separateFitting(context: ServiceContext, { version, given }: Saving) {
-  const checked = await version.checkAnswers(given, { required: false, byPerson: true });
-  const violations = checked.ok ? [] : checked.violations;
-  const rest = checked.ok
-    ? checked
-    : await version.checkAnswers(without(given, violations), { required: false, byPerson: true });
-  const fitting = rest.ok ? rest.answers : {};
-  const files = await claimUploads(context, version, fitting);
-  return { fitting: without(fitting, files.violations), violations: [...violations, ...files.violations] };
 }
 
 async function keep(
   context: ServiceContext,
-  { form, version }: Saving,
-  id: string,
+  { visit: { form, version }, given, call }: Saving,
+  { id, keylessBytes }: Session,
   fitting: Answers,
 ): Promise<Session> {
+  using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
+  if (isKeyless(form) || keylessBytes !== null) {
+    await room.add(Buffer.byteLength(JSON.stringify(given)));
+  }
   let added = 0;
   const kept = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
@@ -73,14 +54,15 @@ async function keep(
     refuseIfEnded(locked);
     const partialAnswers = mergeAnswers(locked.partialAnswers ?? {}, fitting);
     checkSize(form, partialAnswers);
-    const keylessBytes = bytesOfVisitor({ ...locked, partialAnswers });
-    added = (keylessBytes ?? 0) - (locked.keylessBytes ?? 0);
+    const counted = bytesOfVisitor({ ...locked, partialAnswers });
+    added = (counted ?? 0) - (locked.keylessBytes ?? 0);
     const provenance = originsAfter(locked, version, fitting);
-    const counted = keylessBytes === undefined ? {} : { keylessBytes };
-    return updateSession(tx, id, { partialAnswers, provenance, ...counted });
+    const change = counted === undefined ? {} : { keylessBytes: counted };
+    return updateSession(tx, id, { partialAnswers, provenance, ...change });
   });
   const { formId, projectId } = kept;
   if (added !== 0) context.keylessStorage.record({ formId, projectId, bytes: added });
+  room.keep();
   return kept;
 }
 
@@ -91,7 +73,7 @@ function bytesOfVisitor(session: Session): number | undefined {
 
 function originsAfter(session: Session, { definition }: LiveVersion, fitting: Answers): SessionOrigins {
   const { createdAt, readAt, provenance, partialAnswers } = session;
-  const held = heldBy(session);
+  const held = currentAnswersOf(session);
   const fields = new Map(definition.fields.map((field) => [field.id, field]));
   const before = partialAnswers ?? {};
   return {
@@ -115,12 +97,19 @@ function without(answers: Answers, violations: Violation[]): Answers {
   return Object.fromEntries(Object.entries(answers).filter(([id]) => !refused.has(id)));
 }
 
-export type Saving = {
-  session: Visit;
-  form: PublishedForm;
-  version: LiveVersion;
+type Saving = {
+  visit: HostedVisit;
   /** As the page sent them, without hidden fields. */
   given: Answers;
-  /** 0: no page needs to be complete. */
-  page: number;
+  fitting: Answers;
+  call: HandlerContext;
+};
+
+type Kept = {
+  /** What holds the answers by now. */
+  session: Visit;
+  fitting: Answers;
+  /** What is wrong with the files that fit by themselves. */
+  unclaimed: Violation[];
+  saved: boolean;
 };

@@ -1,10 +1,11 @@
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { networkOf } from '../../domain/addresses/client-network.ts';
+import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { failed } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
-import { type Caller, DEFAULT_PROJECT } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
+import { bearerOf, type Caller, clientAddressOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { createKeyCheck, findKeyByHash, touchKey } from '../../store/keys.ts';
 import { findProject, getOrCreateProject, type Project } from '../../store/projects/projects.ts';
@@ -83,6 +84,19 @@ function tooManyFailures(endsInMs: number) {
   return failed(Reason.RATE_LIMITED, 'Too many unknown API keys from this address', {
     retryAfter: Math.ceil(endsInMs / 1000),
   });
+}
+
+/** Throws INVALID_KEY if the key of a call that goes on for long was revoked or has expired meanwhile. */
+export async function requireValidKey(
+  { keys }: { keys: Pick<KeyReader, 'find'> },
+  call: HandlerContext,
+): Promise<void> {
+  const key = bearerOf(call.requestHeader.get('authorization'));
+  // Where keys are not required.
+  if (key === undefined) return;
+  if ((await keys.find(key, clientAddressOf(call))) === undefined) {
+    throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
+  }
 }
 
 const MAX_REMEMBERED_KEYS = 10_000;

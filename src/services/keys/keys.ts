@@ -1,22 +1,17 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Duration, durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type {
-  CreateKeyRequest,
-  CreateKeyResponseSchema,
-  KeySchema,
-  KeysService,
-} from '../../../gen/forms/v1/keys_pb.js';
-import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
+import type { CreateKeyRequest, KeySchema, KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
+import { type NewEntry, systemEntry } from '../../domain/audit.ts';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { isId, newId } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/well-formed.ts';
+import { textProblem } from '../../domain/json/json-problems.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
-import { invalid, notFound } from '../../rpc/errors.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';
 import type { Database } from '../../store/database/database.ts';
 import {
@@ -29,7 +24,7 @@ import {
   registerKey,
 } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
-import { makeOnce } from '../idempotency/make-once.ts';
+import { replayFirst } from '../idempotency.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
@@ -95,7 +90,7 @@ export async function registerBootstrapKey(
 }
 
 function madeByService({ id, projectId, createdAt }: Key, detail: string): NewEntry {
-  return uncalledEntry({ projectId, at: createdAt.getTime(), action: 'key.created', resource: id, detail });
+  return systemEntry({ projectId, at: createdAt.getTime(), action: 'key.created', resource: id, detail });
 }
 
 /** A key to be stored, and its text. `expiresIn` is a number of milliseconds. */
@@ -131,11 +126,7 @@ export function newKeyProblems(
   ];
 }
 
-async function createKey(
-  context: ServiceContext,
-  request: CreateKeyRequest,
-  call: HandlerContext,
-): Promise<MessageInitShape<typeof CreateKeyResponseSchema>> {
+async function createKey(context: ServiceContext, request: CreateKeyRequest, call: HandlerContext) {
   const { database, audit, now } = context;
   const { name, scopes } = request;
   const caller = callerOf(call);
@@ -148,7 +139,7 @@ async function createKey(
     project === caller.project ? { id: caller.projectId } : await projectNamed(database, project, time);
   const expiresIn = request.expiresIn && durationMs(request.expiresIn);
   const { key, secret } = newKey({ project: owner, name, scopes, expiresIn }, time);
-  return makeOnce(context, call, {
+  return replayFirst(context, call, {
     key: request.idempotencyKey,
     content: { name, scopes, project, expires_in: request.expiresIn ? durationMs(request.expiresIn) : null },
     async again(first) {
@@ -205,7 +196,8 @@ function projectProblems(project: string, caller: Pick<Caller, 'project' | 'scop
   return [{ path, code: 'custom', message }];
 }
 
-function keyToMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
+/** A key as replies have it, without its text. */
+export function keyToMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
   const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt } = key;
   return {
     id,

@@ -1,20 +1,8 @@
 import { statfs } from 'node:fs/promises';
 import type { DescMethod } from '@bufbuild/protobuf';
-import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import type { Interceptor } from '@connectrpc/connect';
-import { HostedService } from '../../../gen/forms/internal/v1/hosted_pb.js';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
-import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
-import { WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
-import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
-import { ServerReflection as ServerReflectionAlpha } from '../../../gen/grpc/reflection/v1alpha/reflection_pb.js';
-import { failed } from '../../rpc/errors.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
+import { storedBy } from '../../domain/methods.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 
@@ -52,10 +40,7 @@ export async function watchDiskSpace(options: DiskSpaceOptions): Promise<DiskSpa
 }
 
 /** What is free on the disk of a folder, and how much of it is too little: as `watchDiskSpace` says. */
-export async function measureDisk(
-  folder: string,
-  floorBytes: number | undefined,
-): Promise<{ freeBytes: number; floorBytes: number }> {
+export async function measureDisk(folder: string, floorBytes?: number): Promise<DiskFacts> {
   const { bavail, bsize, blocks } = await statfs(folder);
   return {
     freeBytes: bavail * bsize,
@@ -77,12 +62,12 @@ export function refuseWhileLow(
   disk: DiskSpace,
   engine: 'pglite' | 'postgres',
   metrics?: Pick<Metrics, 'onLimit'>,
-): Interceptor {
-  return (next) => (req) => {
-    if (!disk.isLow() || !storesHere(req.method, engine)) return next(req);
+): (method: DescMethod) => void {
+  return (method) => {
+    if (!disk.isLow() || !storesHere(method, engine)) return;
     metrics?.onLimit('disk');
     const facts = { retryAfter: RETRY_AFTER_SECONDS };
-    return Promise.reject(failed(Reason.UNAVAILABLE, `${LOW_DISK}: nothing new is stored for now`, facts));
+    throw failed(Reason.UNAVAILABLE, `${LOW_DISK}: nothing new is stored for now`, facts);
   };
 }
 
@@ -90,37 +75,15 @@ export function refuseWhileLow(
 const LOW_DISK = 'The disk of the service is almost full';
 
 function storesHere(method: DescMethod, engine: 'pglite' | 'postgres'): boolean {
-  if (engine === 'postgres') return uploading.has(method);
-  return method.idempotency !== IdempotencyLevel.NO_SIDE_EFFECTS && !storingNothing.has(method);
+  const stored = storedBy(method);
+  return stored === 'files' || (stored === 'rows' && engine === 'pglite');
 }
-
-const uploading: ReadonlySet<DescMethod> = new Set<DescMethod>([
-  UploadsService.method.createUpload,
-  UploadsService.method.uploadFile,
-]);
-
-/** What is not marked as free of side effects, but makes room, keeps more from coming, or stores next to nothing. */
-const storingNothing: ReadonlySet<DescMethod> = new Set<DescMethod>([
-  FormsService.method.archiveForm,
-  FormsService.method.deleteForm,
-  SubmissionsService.method.deleteSubmission,
-  SubmissionsService.method.eraseSubmissions,
-  SessionsService.method.cancelSession,
-  WebhooksService.method.updateWebhook,
-  WebhooksService.method.deleteWebhook,
-  KeysService.method.deleteKey,
-  HostedService.method.getHostedSession,
-  MailService.method.followMailLink,
-  OwnersService.method.closeOwnedForm,
-  OwnersService.method.deleteOwnedSubmission,
-  OwnersService.method.removeFormRecipient,
-  OwnersService.method.signOut,
-  ServerReflection.method.serverReflectionInfo,
-  ServerReflectionAlpha.method.serverReflectionInfo,
-]);
 
 /** Somebody has to make room. */
 const RETRY_AFTER_SECONDS = 60;
+
+/** Less than `floorBytes` is too little. */
+export type DiskFacts = { freeBytes: number; floorBytes: number };
 
 export type DiskSpace = {
   /** Whether so little is left that nothing new should be stored. */
@@ -133,4 +96,4 @@ export type DiskSpaceWatch = DiskSpace &
     freeBytes: () => number | undefined;
   };
 
-type DiskSpaceOptions = { folder: string; floorBytes: number | undefined; log: Log };
+type DiskSpaceOptions = { folder: string; floorBytes?: number | undefined; log: Log };

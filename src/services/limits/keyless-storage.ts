@@ -1,10 +1,10 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { networkOf } from '../../domain/addresses/client-network.ts';
-import { HOUR_MS } from '../../domain/durations.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { failed } from '../../domain/errors/failure.ts';
+import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
 import { callerIfAny, clientAddressOf } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
 import { addKeylessBytes, type KeylessBytes, sumKeylessBytes } from '../../store/keyless-storage.ts';
 import type { Log } from '../../telemetry/log.ts';

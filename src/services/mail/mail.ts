@@ -1,13 +1,13 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
   MailLinkPurpose,
   type MailService,
   StopScope as StopScopeMessage,
-} from '../../../gen/forms/v1/mail_pb.js';
-import type { AuditAction } from '../../domain/audit/actions.ts';
-import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
-import { failed } from '../../rpc/errors.ts';
+} from '../../../gen/headlessforms/v1/mail_pb.js';
+import type { AuditAction } from '../../domain/audit.ts';
+import { failed } from '../../domain/errors/failure.ts';
+import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
 import type { Queries, Transaction } from '../../store/database/database.ts';
 import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';

@@ -1,33 +1,47 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { FormDefinition as DefinitionMessage } from '../../../gen/forms/v1/definition_pb.js';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { FormStatus } from '../../../gen/forms/v1/forms_pb.js';
-import type { OwnedFormSchema } from '../../../gen/forms/v1/owners_pb.js';
+import type { HandlerContext } from '@connectrpc/connect';
+import type { FormDefinition as DefinitionMessage } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { FormAvailability, type OwnedFormSchema } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { definitionToMessage } from '../../domain/definition/definition-message.ts';
+import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import type { Share } from '../../domain/definition/share.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
-import type { Owner } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
-import type { Queries, Transaction } from '../../store/database/database.ts';
+import { ownerOf } from '../../rpc/context.ts';
+import type { Transaction } from '../../store/database/database.ts';
 import { findOwnedForm, lockOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
+import type { ServiceContext } from '../context.ts';
+import { type Availability, availabilityOf, submissionLimitOf } from '../forms/form-access.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
-export async function anyOwnedForm(db: Queries, { address }: Owner, formId: string): Promise<OwnedForm> {
-  const form = isId('form', formId) ? await findOwnedForm(db, address, formId) : null;
-  if (form === null) throw notFound('form');
+export async function ownerForm(
+  { database }: ServiceContext,
+  call: HandlerContext,
+  formId: string,
+  named = 'form',
+): Promise<OwnedForm> {
+  const form = isId('form', formId) ? await findOwnedForm(database, ownerOf(call).address, formId) : null;
+  if (form === null) throw notFound(named);
   return form;
 }
 
 /**
  * A form that the owner has confirmed to own: anybody can name a stranger as the owner of a form, who is not to
- * be shown its answers unasked. Throws NOT_FOUND and CONFLICT.
+ * be shown its answers unasked. Throws NOT_FOUND, for `named`, what is looked for by its form, and CONFLICT.
  */
-export async function confirmedForm(db: Queries, owner: Owner, formId: string): Promise<OwnedForm> {
-  const form = await anyOwnedForm(db, owner, formId);
-  requireConfirmed(form);
-  return form;
+export async function confirmedForm(
+  context: ServiceContext,
+  call: HandlerContext,
+  formId: string,
+  named?: string,
+): Promise<OwnedForm> {
+  const form = await ownerForm(context, call, formId, named);
+  if (form.ownerConfirmedAt !== null) return form;
+  throw failed(Reason.CONFLICT, 'The address has not confirmed that it owns the form');
 }
 
 /**
@@ -38,20 +52,21 @@ export async function lockForOwner(tx: Transaction, form: OwnedForm): Promise<vo
   if (!(await lockOwnedForm(tx, form))) throw notFound('form');
 }
 
-/** Throws CONFLICT unless the owner of a form has confirmed to own it. */
-export function requireConfirmed({ ownerConfirmedAt }: OwnedForm): void {
-  if (ownerConfirmedAt !== null) return;
-  throw failed(Reason.CONFLICT, 'The address has not confirmed that it owns the form');
-}
-
-/** A form as its owner sees it; lists leave the definition and the `facts` out. */
+/** A form as its owner sees it; lists leave the `facts` and its definition out. `now` is in milliseconds. */
 export function ownedFormToMessage(
   form: OwnedForm,
-  definition?: FormDefinition,
-  facts: FormFacts = {},
+  { definition }: LiveVersion,
+  now: number,
+  facts?: FormFacts,
 ): MessageInitShape<typeof OwnedFormSchema> {
+  const standing = { ...form, version: { definition } };
+  const { closesAt } = definition.settings;
+  const limit = submissionLimitOf(standing);
   return {
     ...facts,
+    availability: availabilities[availabilityOf(standing, now)],
+    ...(closesAt !== undefined && { settingsCloseTime: timestampFromDate(new Date(closesAt)) }),
+    ...(Number.isFinite(limit.max) && { submissionLimit: limit }),
     id: form.id,
     name: form.name,
     status: form.status === 'archived' ? FormStatus.ARCHIVED : FormStatus.PUBLISHED,
@@ -60,9 +75,17 @@ export function ownedFormToMessage(
     acceptedCount: form.accepted,
     spamCount: form.spam,
     ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
-    ...(definition !== undefined && { definition: withoutDelivery(definition) }),
+    ...(facts !== undefined && { definition: withoutDelivery(definition) }),
   };
 }
+
+const availabilities: Record<Availability, FormAvailability> = {
+  open: FormAvailability.OPEN,
+  closed: FormAvailability.CLOSED,
+  ended: FormAvailability.ENDED,
+  full: FormAvailability.FULL,
+  archived: FormAvailability.ARCHIVED,
+};
 
 /** What is asked, without where answers go: URLs of receivers are their makers' alone. */
 function withoutDelivery(definition: FormDefinition): Omit<DefinitionMessage, 'delivery' | '$typeName'> {

@@ -1,57 +1,56 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import type { OwnedSubmissionFilter, OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { type SubmissionSchema, SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import type { SubmissionSchema } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { type AnswerInWords, answersInWords } from '../../domain/answers/answers-in-words.ts';
-import { isId, smallestIdAt } from '../../domain/ids.ts';
+import { notFound } from '../../domain/errors/failure.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
-import { type Owner, ownerOf } from '../../rpc/context.ts';
-import { notFound } from '../../rpc/errors.ts';
+import { ownerOf } from '../../rpc/context.ts';
 import { listSubmissionDeliveries } from '../../store/deliveries/deliveries.ts';
-import { findOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
-import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
+import { listSubmissions } from '../../store/submissions/submission-pages.ts';
 import { findAnySubmission, type Submission } from '../../store/submissions/submissions.ts';
 import { findAnyUpload, listSubmissionUploads } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import { limitCallsAtOnce } from '../limits/owner-calls.ts';
-import { pageRequestOf } from '../request-values.ts';
-import { deleteStored } from '../submissions/deletion.ts';
+import { limitOwnersAtOnce } from '../limits/calls-at-once.ts';
+import { pageRequestOf, requireFound } from '../request-values.ts';
+import { deleteStored } from '../submissions/erasure.ts';
 import { exportForm } from '../submissions/export.ts';
-import { submissionToMessage } from '../submissions/submission-message.ts';
-import { submissionStatusOf } from '../submissions/watch.ts';
+import { submissionRangeOf, submissionToMessage } from '../submissions/submission-proto.ts';
 import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
-import { deliveryToMessage } from '../webhooks/webhook-message.ts';
-import { confirmedForm, requireConfirmed } from './owned-form.ts';
-import type { Scan } from './scan.ts';
+import { sendAgain } from '../webhooks/deliveries.ts';
+import { deliveryToMessage } from '../webhooks/webhook-proto.ts';
+import { confirmedForm } from './owned-form.ts';
+import type { Scan } from './search.ts';
 import { searchSubmissions } from './search.ts';
 
 /** The RPCs by which owners read and delete submissions. */
-export function submissionMethods(context: ServiceContext, scan: Scan): SubmissionMethods {
+export function submissionMethods(context: ServiceContext, scan: Scan) {
   const { database, audit } = context;
-  const enterDownload = limitCallsAtOnce(DOWNLOADS);
+  const downloads = limitOwnersAtOnce('downloads', DOWNLOADS);
   return {
     async listOwnedSubmissions(request, call) {
-      const owner = ownerOf(call);
-      const { id, projectId } = await confirmedForm(database, owner, request.formId);
+      const { id, projectId } = await confirmedForm(context, call, request.formId);
       const page = pageRequestOf(request, 'sub');
-      const { items, nextCursor } = await listSubmissions(database, id, filterOf(request.filter), page);
+      const { items, nextCursor } = await listSubmissions(
+        database,
+        id,
+        submissionRangeOf(request.filter),
+        page,
+      );
       audit.note(call, { projectId, formId: id });
       return { submissions: await summaries(context, items, call), nextPageToken: nextCursor ?? '' };
     },
 
     async searchOwnedSubmissions(request, call) {
-      const owner = ownerOf(call);
-      const form = await confirmedForm(database, owner, request.formId);
-      const range = { form, filter: filterOf(request.filter), call };
+      const form = await confirmedForm(context, call, request.formId);
+      const range = { form, filter: submissionRangeOf(request.filter), call };
       const found = await searchSubmissions(context, scan, request, range);
       audit.note(call, { projectId: form.projectId, formId: form.id });
       return { ...found, submissions: await summaries(context, found.submissions, call) };
     },
 
     async getOwnedSubmission({ submissionId }, call) {
-      const owner = ownerOf(call);
-      const { submission, form } = await ownedSubmission(context, owner, submissionId);
+      const { submission, form } = await ownedSubmission(context, call, submissionId);
       const [uploads, deliveries] = await Promise.all([
         listSubmissionUploads(database, submission.id),
         listSubmissionDeliveries(database, submission.id, MAX_DELIVERIES),
@@ -65,43 +64,42 @@ export function submissionMethods(context: ServiceContext, scan: Scan): Submissi
       };
     },
 
+    async replayOwnedDelivery({ submissionId, deliveryId }, call) {
+      const { submission, form } = await ownedSubmission(context, call, submissionId);
+      const deliveries = await listSubmissionDeliveries(database, submission.id, MAX_DELIVERIES);
+      const delivery = deliveries.find(({ id }) => id === deliveryId);
+      if (delivery?.channel !== 'mail' || delivery.receiver !== ownerOf(call).address)
+        throw notFound('delivery');
+      const { id: formId, projectId } = form;
+      await sendAgain(context, delivery, call, { projectId, formId, resource: deliveryId });
+      return {};
+    },
+
     async deleteOwnedSubmission({ submissionId }, call) {
-      const owner = ownerOf(call);
-      const { submission } = await ownedSubmission(context, owner, submissionId);
+      const { submission } = await ownedSubmission(context, call, submissionId);
       await deleteStored(context, submission, call);
       return {};
     },
 
     async *exportOwnedSubmissions({ formId, format }, call) {
-      const owner = ownerOf(call);
-      const { id, projectId } = await confirmedForm(database, owner, formId);
-      using _ = enterDownload(call);
+      const { id, projectId } = await confirmedForm(context, call, formId);
+      using _ = downloads.enter(call);
       yield* exportForm(context, { projectId, formId: id, format }, call);
     },
 
     async *getOwnedUpload({ uploadId }, call) {
-      const owner = ownerOf(call);
-      const upload = isId('upl', uploadId) ? await findAnyUpload(database, uploadId) : null;
-      const form = upload && (await findOwnedForm(database, owner.address, upload.formId));
-      if (upload === null || form === null) throw notFound('upload');
-      requireConfirmed(form);
-      using _ = enterDownload(call);
+      const upload = await requireFound('upl', uploadId, () => findAnyUpload(database, uploadId));
+      const form = await confirmedForm(context, call, upload.formId, 'upload');
+      using _ = downloads.enter(call);
       audit.note(call, { projectId: form.projectId, resource: uploadId, formId: upload.formId });
       yield* readClaimed(context, upload);
     },
-  };
+  } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
-async function ownedSubmission(
-  { database }: ServiceContext,
-  owner: Owner,
-  submissionId: string,
-): Promise<{ submission: Submission; form: OwnedForm }> {
-  const submission = isId('sub', submissionId) ? await findAnySubmission(database, submissionId) : null;
-  const form = submission && (await findOwnedForm(database, owner.address, submission.formId));
-  if (submission === null || form === null) throw notFound('submission');
-  requireConfirmed(form);
-  return { submission, form };
+async function ownedSubmission(context: ServiceContext, call: HandlerContext, id: string) {
+  const submission = await requireFound('sub', id, () => findAnySubmission(context.database, id));
+  return { submission, form: await confirmedForm(context, call, submission.formId, 'submission') };
 }
 
 /** Submissions for a list, in which the longer texts are cut. */
@@ -131,15 +129,6 @@ function cut(text: string): string {
   return text.length <= MAX_LISTED_CHARS ? text : `${text.slice(0, MAX_LISTED_CHARS).toWellFormed()}…`;
 }
 
-function filterOf(filter: OwnedSubmissionFilter | undefined): SubmissionFilter {
-  const { status = SubmissionStatus.UNSPECIFIED, createdAfter, createdBefore } = filter ?? {};
-  return {
-    status: submissionStatusOf(status),
-    ...(createdAfter !== undefined && { afterId: smallestIdAt('sub', timestampMs(createdAfter)) }),
-    ...(createdBefore !== undefined && { beforeId: smallestIdAt('sub', timestampMs(createdBefore)) }),
-  };
-}
-
 /** What fits into a cell of a table. */
 const MAX_LISTED_CHARS = 300;
 
@@ -149,13 +138,3 @@ const MAX_DELIVERIES = 100;
 const DOWNLOADS = { perOwner: 6, perClient: 12, total: 60 };
 
 type InWords = { submission: MessageInitShape<typeof SubmissionSchema>; texts: AnswerInWords[] };
-
-type SubmissionMethods = Pick<
-  ServiceImpl<typeof OwnersService>,
-  | 'listOwnedSubmissions'
-  | 'searchOwnedSubmissions'
-  | 'getOwnedSubmission'
-  | 'deleteOwnedSubmission'
-  | 'exportOwnedSubmissions'
-  | 'getOwnedUpload'
->;

@@ -1,24 +1,24 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { networkOf } from '../../domain/addresses/client-network.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
-import { HOUR_MS } from '../../domain/durations.ts';
+import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { failed } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
+import { HOUR_MS } from '../../domain/limits/limits.ts';
 import {
   deviceToken,
   isDeviceOf,
   readSignInToken,
   SIGN_IN_LINK_MS,
-} from '../../domain/links/sign-in-link.ts';
-import { signLink, verifyLink } from '../../domain/links/signed-link.ts';
+  signLink,
+  verifyLink,
+} from '../../domain/links.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
-import { pseudonymOf } from '../../domain/secrets/pseudonym.ts';
-import type { SecretKey } from '../../domain/secrets/secret-key.ts';
+import { pseudonymOf, type SecretKey } from '../../domain/secrets/secret-key.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
-import { failed } from '../../rpc/errors.ts';
 import type { Database } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
 import {
@@ -28,7 +28,7 @@ import {
   openOwnerSession,
 } from '../../store/owners/owner-sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireEmail } from '../forms/form-request.ts';
+import { requireEmail } from '../request-values.ts';
 
 /**
  * Finds the owner behind a session's token.
@@ -48,7 +48,7 @@ export function createOwnerReader({ database, verifyingKeys, now }: OwnerReaderO
 }
 
 /** The RPCs by which owners sign in and out. */
-export function sessionMethods(context: ServiceContext): SessionMethods {
+export function sessionMethods(context: ServiceContext) {
   const { database, secretKey, verifyingKeys, now, notifyWorkers, audit } = context;
   return {
     /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
@@ -96,7 +96,7 @@ export function sessionMethods(context: ServiceContext): SessionMethods {
       const { address, expiresAt } = ownerOf(call);
       return { address, expireTime: timestampFromDate(expiresAt) };
     },
-  };
+  } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
 /** Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't. */
@@ -161,8 +161,3 @@ export type OwnerReaderOptions = {
   verifyingKeys: readonly SecretKey[];
   now: () => number;
 };
-
-type SessionMethods = Pick<
-  ServiceImpl<typeof OwnersService>,
-  'requestSignIn' | 'getSignInLink' | 'signIn' | 'signOut' | 'getOwner'
->;

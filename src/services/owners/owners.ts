@@ -1,85 +1,75 @@
-import type { ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
 import { ownerOf } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
+import { insertEvents } from '../../store/events.ts';
 import { setFormClosed } from '../../store/forms/forms.ts';
-import { isMailStopped, listAddedRecipients, startMail, stopMail } from '../../store/mail/mail.ts';
-import { confirmOwner, listOwnedForms } from '../../store/owners/owners.ts';
+import {
+  addRecipient,
+  isMailStopped,
+  listAddedRecipients,
+  removeRecipient,
+  startMail,
+  stopMail,
+} from '../../store/mail/mail.ts';
+import { confirmOwner, listOwnedForms, type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { shareOfForm } from '../forms/share-message.ts';
-import { pageRequestOf } from '../request-values.ts';
-import { peopleMethods } from './form-people.ts';
-import { anyOwnedForm, confirmedForm, lockForOwner, ownedFormToMessage } from './owned-form.ts';
+import { countRequest } from '../forms/confirmation-mail.ts';
+import { shareOfForm } from '../forms/form-proto.ts';
+import { formEvents } from '../forms/form-rows.ts';
+import { pageRequestOf, requireEmail } from '../request-values.ts';
+import { confirmedForm, lockForOwner, ownedFormToMessage, ownerForm } from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
-import { createScanner } from './scan.ts';
+import { createScanner } from './search.ts';
 import { statisticsMethods } from './statistics.ts';
 
-/** Lets the owners of forms, who sign in by mailed links, read and manage what they own. */
+/** Lets the owners of forms, who sign in by mailed links, read and manage what they own, and let others get its mails. */
 export function ownersService(context: ServiceContext): ServiceImpl<typeof OwnersService> {
-  const { database, forms, notifyWorkers, audit } = context;
+  const { database, forms, notifyWorkers, audit, now } = context;
   const scan = createScanner(database);
   return {
     ...sessionMethods(context),
     ...submissionMethods(context, scan),
     ...statisticsMethods(context, scan),
-    ...peopleMethods(context),
 
     async listOwnedForms(request, call) {
       const owner = ownerOf(call);
       const page = await listOwnedForms(database, owner.address, pageRequestOf(request, 'form'));
       return {
-        forms: page.items.map((form) => ownedFormToMessage(form)),
+        forms: await Promise.all(
+          page.items.map(async (form) =>
+            ownedFormToMessage(form, await forms.version(form.currentVersionId), now()),
+          ),
+        ),
         nextPageToken: page.nextCursor ?? '',
       };
     },
 
     async getOwnedForm({ formId }, call) {
-      const owner = ownerOf(call);
-      const form = await confirmedForm(database, owner, formId);
-      const { definition } = await forms.version(form.currentVersionId);
+      const form = await confirmedForm(context, call, formId);
+      const version = await forms.version(form.currentVersionId);
+      const { definition } = version;
       const mailsStopped = await isMailStopped(database, { address: form.ownerEmail, formId });
       return {
-        form: ownedFormToMessage(form, definition, {
+        form: ownedFormToMessage(form, version, now(), {
           mailsStopped,
           recipients: await listAddedRecipients(database, formId),
           offeredTo: form.pendingOwnerEmail ?? '',
           usesWebhook: definition.delivery.type === 'webhook',
-          ...(form.status === 'published' && { share: await shareOfForm(context, formId, definition) }),
+          ...(form.status === 'published' && { share: shareOfForm(context, formId, definition) }),
         }),
       };
     },
 
-    async closeOwnedForm({ formId }, call) {
-      const owner = ownerOf(call);
-      const form = await confirmedForm(database, owner, formId);
-      if (form.status === 'archived') throw failed(Reason.CONFLICT, 'The form is archived for good');
-      await database.transaction(async (tx) => {
-        await lockForOwner(tx, form);
-        await setFormClosed(tx, formId, true);
-        await audit.change(tx, call, { projectId: form.projectId, formId });
-      });
-      forms.forget(formId);
-      return {};
-    },
-
-    async reopenOwnedForm({ formId }, call) {
-      const owner = ownerOf(call);
-      const form = await confirmedForm(database, owner, formId);
-      await database.transaction(async (tx) => {
-        await lockForOwner(tx, form);
-        await setFormClosed(tx, formId, false);
-        await audit.change(tx, call, { projectId: form.projectId, formId });
-      });
-      forms.forget(formId);
-      return {};
-    },
+    closeOwnedForm: ({ formId }, call) => setClosed(formId, true, call),
+    reopenOwnedForm: ({ formId }, call) => setClosed(formId, false, call),
 
     async setOwnedFormMails({ formId, stopped }, call) {
-      const owner = ownerOf(call);
-      const { ownerEmail: address, projectId } = await confirmedForm(database, owner, formId);
+      const { ownerEmail: address, projectId } = await confirmedForm(context, call, formId);
       const action = stopped ? 'form.mails_stopped' : 'form.mails_started';
       await database.transaction(async (tx) => {
         await (stopped ? stopMail : startMail)(tx, { address, formId });
@@ -89,8 +79,7 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
     },
 
     async confirmOwnedForm({ formId }, call) {
-      const owner = ownerOf(call);
-      const { id, ownerEmail: address, projectId } = await anyOwnedForm(database, owner, formId);
+      const { id, ownerEmail: address, projectId } = await ownerForm(context, call, formId);
       await database.transaction(async (tx) => {
         if (!(await confirmOwner(tx, id, address))) throw notFound('form');
         await releaseWaitingMail(tx, { formId: id, address });
@@ -99,5 +88,75 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       notifyWorkers();
       return {};
     },
+
+    async addFormRecipient({ formId, email }, call) {
+      const form = await confirmedForm(context, call, formId);
+      requireEmail(email);
+      if ((await deliveryOf(form)).type !== 'email') {
+        throw failed(Reason.CONFLICT, 'The submissions of this form are sent to a webhook, not by mail');
+      }
+      const asked = formEvents.recipientsAdded(form, new Date(now()), [email]);
+      await countRequest(context, form, { call, countedAs: asked.id });
+      const outcome = await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
+        const added = await addRecipient(tx, { formId, address: email, max: MAX_RECIPIENTS });
+        if (added === 'added') await insertEvents(tx, [asked]);
+        if (added !== 'full') await audit.change(tx, call, { projectId: form.projectId, formId });
+        return added;
+      });
+      if (outcome === 'full')
+        throw failed(Reason.CONFLICT, `A form has at most ${MAX_RECIPIENTS} added recipients`);
+      notifyWorkers();
+      return {};
+    },
+
+    async removeFormRecipient({ formId, email }, call) {
+      const form = await confirmedForm(context, call, formId);
+      requireEmail(email);
+      const delivery = await deliveryOf(form);
+      const named = delivery.type === 'email' ? (delivery.to ?? []) : [];
+      const inDefinition = named.some((address) => addressKey(address) === addressKey(email));
+      await database.transaction(async (tx) => {
+        await lockForOwner(tx, form);
+        await removeRecipient(tx, { formId, address: email, inDefinition });
+        await audit.change(tx, call, { projectId: form.projectId, formId });
+      });
+      return {};
+    },
+
+    async offerOwnedForm({ formId, email }, call) {
+      const form = await confirmedForm(context, call, formId);
+      requireEmail(email);
+      const asked = formEvents.ownerChangeRequested(form, new Date(now()), email);
+      await countRequest(context, form, { call, countedAs: asked.id });
+      await database.transaction(async (tx) => {
+        if (!(await proposeOwner(tx, form.projectId, formId, email, form.ownerEmail))) throw notFound('form');
+        await insertEvents(tx, [asked]);
+        await audit.change(tx, call, { projectId: form.projectId, formId });
+      });
+      notifyWorkers();
+      return {};
+    },
   };
+
+  async function setClosed(formId: string, isClosed: boolean, call: HandlerContext) {
+    const form = await confirmedForm(context, call, formId);
+    if (isClosed && form.status === 'archived') {
+      throw failed(Reason.CONFLICT, 'The form is archived for good');
+    }
+    await database.transaction(async (tx) => {
+      await lockForOwner(tx, form);
+      await setFormClosed(tx, formId, isClosed);
+      await audit.change(tx, call, { projectId: form.projectId, formId });
+    });
+    forms.forget(formId);
+    return {};
+  }
+
+  async function deliveryOf({ currentVersionId }: OwnedForm) {
+    return (await forms.version(currentVersionId)).definition.delivery;
+  }
 }
+
+/** Twice what a definition can name. */
+const MAX_RECIPIENTS = 10;

@@ -1,20 +1,19 @@
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
+import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { DAY_MS } from '../../domain/durations.ts';
-import { ownerOf } from '../../rpc/context.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { confirmedForm } from './owned-form.ts';
-import type { Scan } from './scan.ts';
+import type { Scan } from './search.ts';
 
 /** The RPC that counts a form's submissions by day and the answers to its questions with a choice. */
-export function statisticsMethods(context: ServiceContext, scan: Scan): StatisticsMethods {
-  const { database, forms, now, audit } = context;
+export function statisticsMethods(context: ServiceContext, scan: Scan) {
+  const { forms, now, audit } = context;
   return {
     async getOwnedFormStatistics({ formId }, call) {
-      const owner = ownerOf(call);
-      const form = await confirmedForm(database, owner, formId);
+      const form = await confirmedForm(context, call, formId);
       const { definition } = await forms.version(form.currentVersionId);
       const days = lastDays(now());
       const choices = choicesOf(definition);
@@ -36,7 +35,7 @@ export function statisticsMethods(context: ServiceContext, scan: Scan): Statisti
         truncated,
       };
     },
-  };
+  } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
 /** The last days in UTC, oldest first, each with no submission yet. */
@@ -47,7 +46,7 @@ function lastDays(now: number): Map<string, number> {
 
 function choicesOf({ fields }: FormDefinition): Choice[] {
   return fields.flatMap(({ id: fieldId, type, label, options = [] }) => {
-    if (type !== 'select' && type !== 'radio' && type !== 'multi_select') return [];
+    if (fieldRules[type].choosesOptions !== true) return [];
     const counts = new Map(options.map((option) => [option.value, { label: option.label, count: 0 }]));
     return [{ fieldId, label, answeredCount: 0, otherCount: 0, counts }];
   });
@@ -76,5 +75,3 @@ type Choice = {
   /** By the option's value. */
   counts: Map<string, { label: string; count: number }>;
 };
-
-type StatisticsMethods = Pick<ServiceImpl<typeof OwnersService>, 'getOwnedFormStatistics'>;

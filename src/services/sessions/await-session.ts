@@ -1,16 +1,19 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext } from '@connectrpc/connect';
-import type { AwaitSessionRequest, AwaitSessionResponseSchema } from '../../../gen/forms/v1/sessions_pb.js';
+import type {
+  AwaitSessionRequest,
+  AwaitSessionResponseSchema,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { invalid } from '../../domain/errors/failure.ts';
 import { waitSeconds } from '../../domain/limits/limits.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
-import { invalid } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
-import { requireValidKey } from '../keys/valid-key.ts';
+import { requireValidKey } from '../keys/key-reader.ts';
 import { secondsProblems } from '../request-values.ts';
-import { noteSession, ownSession } from './session-access.ts';
-import { sessionToMessage } from './session-message.ts';
+import { noteSession, projectSession } from './session-access.ts';
+import { sessionToMessage } from './session-proto.ts';
 import { createSessionWaits, type SessionWait } from './session-waits.ts';
 
 /**
@@ -53,7 +56,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
 
   /** The session if it is to be answered, else for how long it stays as it is, in milliseconds. */
   async function readOpen(sessionId: string, caller: Caller, endsAt: number): Promise<Session | number> {
-    const session = await ownSession(database, caller, sessionId);
+    const session = await projectSession(database, caller, sessionId);
     const leftMs = endsAt - performance.now();
     if (session.status !== 'open' || leftMs <= 0 || context.stopping.aborted) return session;
     return Math.min(leftMs, session.expiresAt.getTime() - session.readAt.getTime() + 1);
@@ -66,7 +69,7 @@ export function createAwaitSession(context: ServiceContext): AwaitSession {
     const timeoutMs = Number(timeout?.seconds ?? waitSeconds.default) * 1000;
     const deadlineMs = (call.timeoutMs() ?? Number.POSITIVE_INFINITY) - BEFORE_DEADLINE_MS;
     const caller = callerOf(call);
-    const session = await ownSession(database, caller, sessionId);
+    const session = await projectSession(database, caller, sessionId);
     if (session.status !== 'open') return answer(call, session);
     return wait(sessionId, caller, call, startedAt + Math.min(timeoutMs, deadlineMs));
   };

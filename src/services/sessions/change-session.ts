@@ -1,16 +1,20 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import type { CancelSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
-import { sessionEvent } from '../../domain/events/session-event.ts';
+import type {
+  CancelSessionRequest,
+  UpdateSessionRequest,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
+import { sessionEvent } from '../../domain/events/index.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { invalid, notFound } from '../../rpc/errors.ts';
 import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
 import { cancelLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
+import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { noteSession, openSession, ownSession, refuseIfEnded, reserveValues } from './session-access.ts';
-import { sessionToMessage } from './session-message.ts';
+import { noteSession, openSession, projectSession, refuseIfEnded, reserveValues } from './session-access.ts';
+import { sessionToMessage } from './session-proto.ts';
 import { toSessionChange, type UpdateView } from './session-request.ts';
 
 /**
@@ -26,11 +30,13 @@ export async function changeSession(
 ) {
   const { form, version } = await openSession(
     context,
-    await ownSession(context.database, callerOf(call), request.sessionId),
+    await projectSession(context.database, callerOf(call), request.sessionId),
   );
   using room = await reserveValues(context, form, request, call);
-  const prefill = await version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false });
-  const answers = await version.checkAnswers(request.answers ?? {}, { required: false });
+  const prefill = await inTimeSlice(() =>
+    version.checkAnswers(request.prefill ?? {}, { root: 'prefill', required: false }),
+  );
+  const answers = await inTimeSlice(() => version.checkAnswers(request.answers ?? {}, { required: false }));
   await refuseUnknownFiles(context, version, { prefill, answers });
 
   const { allowPartial } = form.version.definition.settings;
@@ -58,7 +64,7 @@ export async function cancelSession(
   { sessionId }: CancelSessionRequest,
   call: HandlerContext,
 ) {
-  const { formId } = await ownSession(context.database, callerOf(call), sessionId);
+  const { formId } = await projectSession(context.database, callerOf(call), sessionId);
   const form = await publishedForm(context.forms, formId);
   const session = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, sessionId);

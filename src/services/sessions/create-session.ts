@@ -1,8 +1,8 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import type { CreateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
+import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { invalid, notFound } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSession, insertSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -10,13 +10,14 @@ import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form
 import {
   type First,
   type Idempotency,
-  onceByKey,
   readIdempotency,
+  replayAfterRefusal,
   sameRequest,
-} from '../idempotency/idempotency.ts';
+} from '../idempotency.ts';
+import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
 import { noteSession, reserveValues } from './session-access.ts';
-import { sessionToMessage } from './session-message.ts';
+import { sessionToMessage } from './session-proto.ts';
 import {
   agentProblems,
   lifeOf,
@@ -32,7 +33,7 @@ export async function createSession(
   request: CreateSessionRequest,
   call: HandlerContext,
 ) {
-  const form = await publishedForm(context.forms, request.formId, callerOf(call).projectId);
+  const form = await publishedForm(context.forms, request.subject.value ?? '', callerOf(call).projectId);
   using room = await reserveValues(context, form, request, call);
   const id = newSessionId();
   const idempotency = readIdempotency(request.idempotencyKey, {
@@ -41,7 +42,7 @@ export async function createSession(
     metadata: request.metadata ?? {},
     ...(request.returnUrl !== '' && { return_url: request.returnUrl }),
   });
-  const session = await onceByKey(
+  const session = await replayAfterRefusal(
     idempotency,
     () => openNewSession(context, form, request, { id, idempotency, keyId: callerOf(call).keyId }),
     async (key) => {
@@ -63,10 +64,12 @@ async function openNewSession(
 ): Promise<Session> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
-  const prefill = await form.version.checkAnswers(request.prefill ?? {}, {
-    root: 'prefill',
-    required: false,
-  });
+  const prefill = await inTimeSlice(() =>
+    form.version.checkAnswers(request.prefill ?? {}, {
+      root: 'prefill',
+      required: false,
+    }),
+  );
   const files = prefill.ok ? await claimUploads(context, form.version, prefill.answers, 'prefill') : prefill;
   const violations = [
     ...lifeProblems(request.expiresIn, 'expires_in'),

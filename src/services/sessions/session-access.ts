@@ -1,10 +1,9 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { UpdateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
-import { isId } from '../../domain/ids.ts';
+import { failed } from '../../domain/errors/failure.ts';
 import type { Caller } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, findSession } from '../../store/sessions/sessions.ts';
@@ -13,12 +12,11 @@ import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
+import { requireFound } from '../request-values.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
-export async function ownSession(db: Queries, caller: Caller, sessionId: string): Promise<Session> {
-  const session = isId('sess', sessionId) ? await findSession(db, caller.projectId, sessionId) : null;
-  if (session === null) throw notFound('session');
-  return session;
+export function projectSession(db: Queries, { projectId }: Caller, sessionId: string): Promise<Session> {
+  return requireFound('sess', sessionId, () => findSession(db, projectId, sessionId));
 }
 
 /** Records what a call has done with a session. */
@@ -27,10 +25,8 @@ export function noteSession({ audit }: ServiceContext, call: HandlerContext, { i
 }
 
 /** A session by its id alone, for whoever knows it. Throws NOT_FOUND. */
-export async function anySession(db: Queries, sessionId: string): Promise<Session> {
-  const session = isId('sess', sessionId) ? await findAnySession(db, sessionId) : null;
-  if (session === null) throw notFound('session');
-  return session;
+export function anySession(db: Queries, sessionId: string): Promise<Session> {
+  return requireFound('sess', sessionId, () => findAnySession(db, sessionId));
 }
 
 /**

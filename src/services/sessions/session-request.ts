@@ -1,15 +1,18 @@
 import type { Duration } from '@bufbuild/protobuf/wkt';
-import type { CreateSessionRequest, UpdateSessionRequest } from '../../../gen/forms/v1/sessions_pb.js';
-import { isHttpsUrl } from '../../domain/addresses/https-url.ts';
+import type {
+  CreateSessionRequest,
+  UpdateSessionRequest,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Answers, type AnswersResult, mergeAnswers } from '../../domain/answers/answers.ts';
 import { changedOrigins, type Origin, type SessionOrigins } from '../../domain/answers/provenance.ts';
 import { lackingFromAgent } from '../../domain/conditions/shown-fields.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { isHttpsUrl } from '../../domain/definition/settings.ts';
+import { invalid } from '../../domain/errors/failure.ts';
 import { required, type Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { jsonProblems, textProblem } from '../../domain/json/well-formed.ts';
+import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
 import { sessionSeconds } from '../../domain/limits/limits.ts';
-import { invalid } from '../../rpc/errors.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
 import { secondsProblems } from '../request-values.ts';

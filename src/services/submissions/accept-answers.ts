@@ -1,22 +1,23 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import type { Answers } from '../../domain/answers/answers.ts';
-import { heldBy, originsOf } from '../../domain/answers/provenance.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { Answers, AnswersResult } from '../../domain/answers/answers.ts';
+import { currentAnswersOf, originsOf } from '../../domain/answers/provenance.ts';
 import { languageFor } from '../../domain/definition/translate.ts';
+import { failed, invalid } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
-import { newId } from '../../domain/ids.ts';
+import { isKeyless, newId } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { MAX_KEYLESS_BYTES } from '../../domain/limits/message-limits.ts';
+import { MAX_KEYLESS_BYTES } from '../../domain/limits/limits.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
-import { failed, invalid } from '../../rpc/errors.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
-import { type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
+import { closed, type PublishedForm, recountIfAlmostFull, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { type Idempotency, sameRequest } from '../idempotency/idempotency.ts';
+import { type Idempotency, sameRequest } from '../idempotency.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
+import { inTimeSlice } from '../limits/time-slice.ts';
 import {
   alreadySubmitted,
   cancelled,
@@ -57,7 +58,7 @@ async function storeWithin(
 ): Promise<string> {
   const { keylessStorage } = context;
   const { formId, projectId } = submission;
-  if (entry.form.createdBy !== 'public') return store(context, entry, submission);
+  if (!isKeyless(entry.form)) return store(context, entry, submission);
 
   const bytes = bytesOfSubmission(submission);
   using room = keylessStorage.reserve(projectId, strangerAddress(entry.call, projectId));
@@ -73,17 +74,19 @@ async function storeWithin(
 /** Answers as they would be stored, with the uploads that they name, or all that is wrong with them. */
 export async function checkedAnswers(
   context: ServiceContext,
-  { version, answers, session, byHuman = false }: Pick<Entry, 'version' | 'answers' | 'session' | 'byHuman'>,
+  entry: Pick<Entry, 'version' | 'answers' | 'checked' | 'session' | 'byHuman'>,
 ): Promise<ClaimedUploads> {
+  const { version, answers, session, byHuman = false } = entry;
   const base = session && savedAnswers(session);
-  const checked = await version.checkAnswers(answers, { base, byPerson: byHuman });
+  const checked =
+    entry.checked ?? (await inTimeSlice(() => version.checkAnswers(answers, { base, byPerson: byHuman })));
   if (!checked.ok) return { answers: {}, uploadIds: [], violations: checked.violations };
   return claimUploads(context, version, checked.answers);
 }
 
 /** Refuses more answers than a form made without a key takes. */
 export function checkSize(form: PublishedForm, content: object): void {
-  if (form.createdBy !== 'public') return;
+  if (!isKeyless(form)) return;
   if (Buffer.byteLength(JSON.stringify(content)) <= MAX_KEYLESS_BYTES) return;
   throw failed(Reason.TOO_LARGE, `This form takes submissions of at most ${MAX_KEYLESS_BYTES} bytes`);
 }
@@ -103,7 +106,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
       keyId: keyOf(entry),
       at: instant,
     },
-    session && heldBy(session),
+    session && currentAnswersOf(session),
   );
   const facts = {
     id: newId('sub', at),
@@ -134,9 +137,16 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotencyKey: idempotency?.key ?? null,
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
+    // Spam never uses up an owner's limit.
+    maxAccepted: spam ? undefined : form.version.definition.settings.maxSubmissions,
     event: spam
       ? { id: event.id, type: 'submission.spam', body: null }
-      : { id: event.id, type, body: eventTypes[type].body(event, announced), noMailsBy: noMailsBy(form) },
+      : {
+          id: event.id,
+          type,
+          body: eventTypes[type].body(event, announced),
+          skipMailsForVersion: skipMailsForVersion(form),
+        },
   };
 }
 
@@ -153,7 +163,7 @@ function keyOf({ call, form }: Entry): string | undefined {
 }
 
 /** Submissions of forms that are delivered to webhooks cause no mails, unless another version is published. */
-function noMailsBy({ version }: PublishedForm): string | undefined {
+function skipMailsForVersion({ version }: PublishedForm): string | undefined {
   return version.definition.delivery.type === 'webhook' ? version.id : undefined;
 }
 
@@ -169,6 +179,9 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
         made: written.submissionId,
         fingerprint: written.fingerprint,
       });
+    case 'form_full':
+      context.forms.forget(entry.form.id);
+      throw closed();
     case 'session_submitted':
       throw alreadySubmitted(written.submissionId);
     case 'session_expired':
@@ -191,6 +204,8 @@ export type Entry = {
   form: PublishedForm;
   version: LiveVersion;
   answers: JsonObject | undefined;
+  /** What they came to, with those of the session, if they have been checked. */
+  checked?: AnswersResult | undefined;
   source: string;
   /** The session that it ends, or what a visitor's page began with. */
   session?: Visit;

@@ -1,9 +1,9 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { EndingSchema } from '../../../gen/forms/internal/v1/hosted_pb.js';
+import type { EndingSchema } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { answersInWords } from '../../domain/answers/answers-in-words.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { themeToMessage } from '../../domain/definition/definition-message.ts';
+import { themeToMessage } from '../../domain/definition/definition-proto.ts';
 import { translate } from '../../domain/definition/translate.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 

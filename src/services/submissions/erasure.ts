@@ -3,26 +3,44 @@ import type { HandlerContext } from '@connectrpc/connect';
 import type {
   EraseSubmissionsRequest,
   EraseSubmissionsResponseSchema,
-} from '../../../gen/forms/v1/submissions_pb.js';
-import { isEmailAddress } from '../../domain/addresses/email-address.ts';
-import { mailboxOf } from '../../domain/addresses/mailbox.ts';
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { isEmailAddress, mailboxOf } from '../../domain/addresses/email-address.ts';
+import { soughtValue } from '../../domain/answers/form-inputs.ts';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
-import { textProblem } from '../../domain/json/well-formed.ts';
+import { textProblem } from '../../domain/json/json-problems.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { invalid } from '../../rpc/errors.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
 import {
   type Erased,
+  eraseEventsWith,
   eraseSessionsWith,
   eraseSubmissionsWith,
+  eraseUnclaimedUploadsWith,
   forgetAutoresponse,
   isFormOf,
   listFormIds,
 } from '../../store/submissions/erasure.ts';
+import { removeSubmission } from '../../store/submissions/submission-removal.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireOwnForm } from '../forms/form-access.ts';
+import { requireProjectForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
-import type { UploadStore } from '../uploads/upload-store.ts';
+
+/** Deletes a submission that the caller may delete. */
+export async function deleteStored(
+  { database, forms, settings, now, notifyWorkers, audit }: ServiceContext,
+  { id, formId, projectId }: Submission,
+  call: HandlerContext,
+): Promise<void> {
+  const announcement = { at: now(), schedule: settings.retrySchedule };
+  await database.transaction(async (tx) => {
+    if (!(await removeSubmission(tx, { projectId, id }, announcement))) throw notFound('submission');
+    await audit.change(tx, call, { projectId, resource: id, formId });
+  });
+  notifyWorkers();
+  forms.forget(formId);
+}
 
 /** Removes what `eraseByValue` finds in the caller's project. */
 export async function eraseSubmissions(
@@ -34,7 +52,7 @@ export async function eraseSubmissions(
   const { projectId } = callerOf(call);
   const problems = erasureProblems(value);
   if (problems.length > 0) throw invalid(problems);
-  if (formId !== '') await requireOwnForm(context.forms, callerOf(call), formId);
+  if (formId !== '') await requireProjectForm(context.forms, callerOf(call), formId);
   const erased = await eraseByValue(
     {
       ...context,
@@ -48,6 +66,7 @@ export async function eraseSubmissions(
   return {
     erasedSubmissions: erased.submissions,
     erasedSessions: erased.sessions,
+    searchedRows: erased.searched,
     nextPageToken: erased.next === undefined ? '' : tokenOf(erased.next),
   };
 }
@@ -64,44 +83,48 @@ export function erasureProblems(value: string): Violation[] {
 }
 
 /**
- * Removes everything in which somebody is named by a value: submissions and sessions of a project, or one form of
- * it. Goes on for `TURN_MS` and returns where the next call continues. What is removed is recorded by its number with
+ * Removes everything in which somebody is named by a value: submissions, sessions and events of a project, or one
+ * form of it. Goes on for `TIME_SLICE_MS` and returns where the next call continues. What is removed is recorded by its number with
  * each removal, and once that it was looked for.
  */
 export async function eraseByValue(
-  { database, uploads, now, schedule, onErased, record }: ErasureOptions,
+  { database, now, schedule, onErased, record }: ErasureOptions,
   { projectId, value, formId, place: begin }: Erasure,
-): Promise<{ submissions: number; sessions: number; next: ErasurePlace | undefined }> {
+): Promise<{ submissions: number; sessions: number; searched: number; next: ErasurePlace | undefined }> {
   const wanted = value.trim();
+  const sought = soughtValue(wanted);
   const announcement = { at: now(), schedule };
   let place: ErasurePlace | undefined = begin ?? { formId: '', phase: 'accepted', after: '' };
-  const counts = { submissions: 0, sessions: 0 };
+  const counts = { submissions: 0, sessions: 0, events: 0 };
+  let searched = 0;
 
   const step = async (tx: Transaction, { phase, ...at }: ErasurePlace): Promise<Erased> => {
-    const look = { ...at, value: wanted, limit: GROUP };
+    const look = { ...at, value: sought, limit: GROUP };
+    if (phase === 'events') return eraseEventsWith(tx, look);
     if (phase !== 'sessions') return eraseSubmissionsWith(tx, { ...look, status: phase }, announcement);
     if (isEmailAddress(wanted)) await forgetAutoresponse(tx, at.formId, mailboxOf(wanted));
+    await eraseUnclaimedUploadsWith(tx, at.formId, sought);
     return eraseSessionsWith(tx, look);
   };
-  const until = performance.now() + TURN_MS;
+  const until = performance.now() + TIME_SLICE_MS;
   do {
     const at: ErasurePlace = place;
-    const kind = at.phase === 'sessions' ? 'sessions' : 'submissions';
+    const kind = at.phase === 'accepted' || at.phase === 'spam' ? 'submissions' : at.phase;
     const { erased, next } = await database.transaction(async (tx) => {
       // A page token is the caller's: it may name a form of others.
       const own = at.formId !== '' && (await isFormOf(tx, projectId, at.formId));
-      const done = own ? await step(tx, at) : { removed: 0, uploadIds: [], last: null };
+      const done = own ? await step(tx, at) : { searched: 0, removed: 0, last: null };
       const following = await placeAfter(tx, at, done.last, { projectId, formId });
       if (at.formId === '') await record(tx, { ...(formId !== '' && { formId }), count: 0, detail: 'begun' });
       if (done.removed > 0) await record(tx, { formId: at.formId, count: done.removed, detail: kind });
       return { erased: done, next: following };
     });
-    for (const id of erased.uploadIds) await uploads.remove(id);
     counts[kind] += erased.removed;
+    searched += erased.searched;
     if (erased.removed > 0) onErased(at.formId);
     place = next;
   } while (place !== undefined && performance.now() < until);
-  return { ...counts, next: place };
+  return { submissions: counts.submissions, sessions: counts.sessions, searched, next: place };
 }
 
 /** Where to go on: in the same form, or in the next one of the project. */
@@ -122,7 +145,7 @@ async function placeAfter(
 }
 
 /** Where the call goes on that has this token. Throws for a token that no erasure gave. */
-export function placeOf(token: string): ErasurePlace | undefined {
+function placeOf(token: string): ErasurePlace | undefined {
   if (token === '') return undefined;
   const [formId = '', name, after = '', ...rest] = token.split('|');
   const phase = phases.find((each) => each === name);
@@ -133,17 +156,18 @@ export function placeOf(token: string): ErasurePlace | undefined {
 }
 
 /** What `placeOf` reads. */
-export function tokenOf({ formId, phase, after }: ErasurePlace): string {
+function tokenOf({ formId, phase, after }: ErasurePlace): string {
   return [formId, phase, after].join('|');
 }
 
-const validPlace = /^form_\w{1,64}\|(|sub_\w{1,64}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z sess_\w{1,64})$/;
+const validPlace =
+  /^form_\w{1,64}\|(|sub_\w{1,64}|evt_\w{1,64}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z sess_\w{1,64})$/;
 
 /** What is looked through of each form. The first two are the statuses of submissions. */
-const phases = ['accepted', 'spam', 'sessions'] as const;
+const phases = ['accepted', 'spam', 'sessions', 'events'] as const;
 
 /** A caller waits: some ten thousand submissions are looked through by then. */
-const TURN_MS = 2_000;
+const TIME_SLICE_MS = 2_000;
 
 /** Rows of one transaction: some milliseconds. */
 const GROUP = 200;
@@ -158,7 +182,6 @@ type Erasure = { projectId: string; value: string; formId: string; place: Erasur
 
 export type ErasureOptions = {
   database: Database;
-  uploads: Pick<UploadStore, 'remove'>;
   now: () => number;
   /** Seconds before each attempt to tell webhooks of what is deleted. */
   schedule: readonly number[];

@@ -1,17 +1,17 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { HandlerContext } from '@connectrpc/connect';
 import { stringify } from 'csv-stringify/sync';
-import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/forms/v1/submissions_pb.js';
+import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { isId } from '../../domain/ids.ts';
-import { isObject } from '../../domain/json/json.ts';
-import { fileLink } from '../../domain/links/file-link.ts';
+import { isObject, ownValue } from '../../domain/json/json.ts';
+import { fileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { type AskedField, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireOwnForm } from '../forms/form-access.ts';
+import { requireProjectForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
-import { type SubmissionRow, submissionToJson } from './submission-message.ts';
+import { type SubmissionRow, submissionToJson } from './submission-proto.ts';
 
 /** Streams the submissions of a form of the caller's project. */
 export async function* exportSubmissions(
@@ -19,7 +19,7 @@ export async function* exportSubmissions(
   request: ExportSubmissionsRequest,
   call: HandlerContext,
 ): AsyncIterable<{ data: Uint8Array }> {
-  await requireOwnForm(context.forms, callerOf(call), request.formId);
+  await requireProjectForm(context.forms, callerOf(call), request.formId);
   yield* exportForm(context, { ...request, projectId: callerOf(call).projectId }, call);
 }
 
@@ -54,7 +54,7 @@ export async function* exportForm(
       limit = rowsThatFit(data.length / items.length);
     }
     // The embedded database answers within the turn: without this, nothing else would run until the end.
-    await nextTurn();
+    await yieldToEventLoop();
   }
 }
 
@@ -111,7 +111,7 @@ export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): Export
 
 function recordOf(row: SubmissionRow, fields: readonly AskedField[], linkOf: LinkOf): string[] {
   const own = [row.id, row.createdAt.toISOString(), row.status, guarded(row.source), row.sessionId ?? ''];
-  const answerTo = (id: string) => (Object.hasOwn(row.answers, id) ? row.answers[id] : null);
+  const answerTo = (id: string) => ownValue(row.answers, id);
   return [
     ...own,
     ...fields.map(({ id, type }) =>

@@ -1,5 +1,5 @@
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { failed } from '../../rpc/errors.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
 
 /**
  * Refuses a browser whose page may not post to a form. Callers other than browsers send no `origin` and

@@ -1,12 +1,12 @@
 import type { Answers } from '../../domain/answers/answers.ts';
+import { invalid } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { textProblem } from '../../domain/json/well-formed.ts';
-import { invalid } from '../../rpc/errors.ts';
+import { textProblem } from '../../domain/json/json-problems.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
-import { type Idempotency, onceByKey, readIdempotency } from '../idempotency/idempotency.ts';
+import { type Idempotency, readIdempotency, replayAfterRefusal } from '../idempotency.ts';
 import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
 
 /**
@@ -33,7 +33,7 @@ export async function acceptRequest(
   request: ReadRequest,
   call: Entry['call'],
 ): Promise<AcceptedRequest> {
-  return onceByKey(
+  return replayAfterRefusal(
     request.idempotency,
     async () => {
       const accepted = await acceptAnswers(context, { form, version: form.version, call, ...request });

@@ -1,30 +1,29 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
-import { NextCall, Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   GetLinkedUploadRequest,
   GetUploadRequest,
   UploadSchema,
-} from '../../../gen/forms/v1/uploads_pb.js';
-import { isId } from '../../domain/ids.ts';
-import { readFileLink } from '../../domain/links/file-link.ts';
+} from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { failed, notFound } from '../../domain/errors/failure.ts';
+import { readFileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import { findAnyUpload, findUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
+import { requireFound } from '../request-values.ts';
 
 /** Streams a file of the caller's project. It can be read once a submission has claimed it. */
 export async function* getUpload(
   context: ServiceContext,
   { uploadId }: GetUploadRequest,
   call: HandlerContext,
-): AsyncIterable<FilePiece> {
-  const upload = isId('upl', uploadId)
-    ? await findUpload(context.database, callerOf(call).projectId, uploadId)
-    : null;
+): AsyncIterable<FileChunk> {
+  const { projectId } = callerOf(call);
+  const upload = await requireFound('upl', uploadId, () => findUpload(context.database, projectId, uploadId));
   // The rows of a deleted form are removed a little later than the form.
-  if (upload === null || (await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
+  if ((await context.forms.find(upload.formId)) === undefined) throw notFound('upload');
   context.audit.note(call, { resource: uploadId, formId: upload.formId });
   yield* readClaimed(context, upload);
 }
@@ -34,7 +33,7 @@ export async function* getLinkedUpload(
   context: ServiceContext,
   { token }: GetLinkedUploadRequest,
   call: HandlerContext,
-): AsyncIterable<FilePiece> {
+): AsyncIterable<FileChunk> {
   const { database, forms, verifyingKeys, now } = context;
   const link = readFileLink(verifyingKeys, token, now());
   if (!link.ok) {
@@ -53,13 +52,13 @@ export async function* getLinkedUpload(
 }
 
 /** Streams a file that the caller may read, once a submission has claimed it. */
-export async function* readClaimed(context: ServiceContext, upload: Upload): AsyncIterable<FilePiece> {
+export async function* readClaimed(context: ServiceContext, upload: Upload): AsyncIterable<FileChunk> {
   if (upload.submissionId === null) throw notFound('upload');
   const content = await context.uploads.get(upload.id);
   if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
   let known: { upload?: ReturnType<typeof uploadToMessage> } = { upload: uploadToMessage(upload) };
-  for await (const piece of content) {
-    yield { ...known, content: piece };
+  for await (const chunk of content) {
+    yield { ...known, content: chunk };
     known = {};
   }
 }
@@ -70,5 +69,5 @@ export function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadS
   return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
 }
 
-/** What is known of the file comes with its first piece. */
-type FilePiece = { upload?: MessageInitShape<typeof UploadSchema>; content: Uint8Array };
+/** What is known of the file comes with its first chunk. */
+type FileChunk = { upload?: MessageInitShape<typeof UploadSchema>; content: Uint8Array };

@@ -1,12 +1,18 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AwsV4Signer } from 'aws4fetch';
 import { Agent, type Dispatcher, request } from 'undici';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
-import { failed } from '../../rpc/errors.ts';
-import { PIECE_BYTES, type StoredFile, type UploadStore } from './upload-store.ts';
+import { localUploadStore, PIECE_BYTES, type StoredFile, type UploadStore } from './upload-store.ts';
+
+/** The store of uploads that the settings name: an S3-compatible one, or else a folder in the data folder. */
+export function openUploadStore({ uploads, dataDir }: UploadSettings, now: () => number): UploadStore {
+  return uploads === undefined ? localUploadStore(join(dataDir, 'uploads')) : s3UploadStore(uploads, now);
+}
 
 /**
  * Keeps the bytes of uploads in an S3-compatible store, one object for each, named by its id.
@@ -160,6 +166,8 @@ export type S3Location = {
   accessKeyId: string;
   secretAccessKey: string;
 };
+
+type UploadSettings = { uploads?: S3Location | undefined; dataDir: string };
 
 type Method = 'PUT' | 'GET' | 'DELETE';
 

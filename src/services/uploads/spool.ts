@@ -6,27 +6,23 @@ import { isId } from '../../domain/ids.ts';
 
 /**
  * Keeps files on disk while they arrive, in a folder that is made when the first one comes, each under the id
- * of its upload. So memory holds none of them, and what a process leaves that dies can be found again.
+ * of its upload, so that memory holds none of them.
  */
 export function createSpool(folder: string): Spool {
   return {
-    open: (id) => new SpooledFile(folder, id),
-    async list(before) {
+    open: (id) => new FileOnDisk(folder, id),
+    async removeLeft(before) {
       const names = await readdir(folder).catch(nothingIfMissing);
-      const ids: string[] = [];
       for (const id of names.filter((name) => isId('upl', name))) {
         const facts = await stat(join(folder, id)).catch(nothingIfMissing);
         if (Array.isArray(facts) || facts.mtimeMs >= before) continue;
-        ids.push(id);
+        await rm(join(folder, id), { force: true });
       }
-      return ids;
     },
-    remove: (id) => rm(join(folder, id), { force: true }),
   };
 }
 
-/** A file that arrives in parts. It is made with its first byte, and removed at the end of its scope. */
-class SpooledFile implements AsyncDisposable {
+class FileOnDisk implements SpooledFile {
   readonly id: string;
   readonly path: string;
   size = 0;
@@ -34,7 +30,6 @@ class SpooledFile implements AsyncDisposable {
   readonly #hash = createHash('sha256');
   readonly #start: Uint8Array[] = [];
   #file: FileHandle | undefined;
-  #isLeft = false;
 
   constructor(folder: string, id: string) {
     if (!isId('upl', id)) throw new TypeError('Not the id of an upload');
@@ -57,25 +52,18 @@ class SpooledFile implements AsyncDisposable {
     }
   }
 
-  /** The first bytes, up to 64 KiB. */
   get start(): Uint8Array {
     return Buffer.concat(this.#start);
   }
 
-  /** The digest of the whole file in hex, which ends it: it takes no further part. */
   finish(): string {
     return this.#hash.digest('hex');
-  }
-
-  /** Lets the file stay at the end of its scope, as if the process had died: the next start sees to it. */
-  leave(): void {
-    this.#isLeft = true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#file === undefined) return;
     await this.#file.close();
-    if (!this.#isLeft) await rm(this.path, { force: true });
+    await rm(this.path, { force: true });
   }
 }
 
@@ -90,8 +78,19 @@ const START_BYTES = 64 * 1024;
 export type Spool = {
   /** A new file for the upload with this id. */
   open(id: string): SpooledFile;
-  /** The uploads whose files lie there and were last written to before a time, in milliseconds since 1970. */
-  list(before: number): Promise<string[]>;
-  /** Does nothing if there is none. */
-  remove(id: string): Promise<void>;
+  /** Removes what processes have left that died: files last written to before a time, in milliseconds since 1970. */
+  removeLeft(before: number): Promise<void>;
+};
+
+/** A file that arrives in parts. It is made with its first byte, and removed at the end of its scope. */
+export type SpooledFile = AsyncDisposable & {
+  readonly id: string;
+  readonly path: string;
+  /** Bytes so far. */
+  readonly size: number;
+  /** The first bytes, up to 64 KiB. */
+  readonly start: Uint8Array;
+  write(part: Uint8Array): Promise<void>;
+  /** The digest of the whole file in hex, which ends it: it takes no further part. */
+  finish(): string;
 };

@@ -1,8 +1,8 @@
 import type { Answers } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
-import { uploadLimits } from '../../domain/fields/upload-limits.ts';
-import { isObject, type Json, type JsonObject } from '../../domain/json/json.ts';
+import { uploadLimits } from '../../domain/fields/index.ts';
+import { isObject, type Json, type JsonObject, ownValue } from '../../domain/json/json.ts';
 import { findUnclaimedUploads, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 
@@ -92,7 +92,7 @@ function describeUploads(
   const described = { ...answers };
   for (const field of definition.fields) {
     const { id } = field;
-    const answer = Object.hasOwn(answers, id) ? answers[id] : undefined;
+    const answer = ownValue(answers, id);
     if (uploadLimits(field) === undefined || answer === undefined) continue;
     described[id] = Array.isArray(answer) ? answer.map(describe) : describe(answer);
   }

@@ -1,21 +1,23 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   CreateUploadRequest,
   UploadFileRequest,
   UploadsService,
-} from '../../../gen/forms/v1/uploads_pb.js';
+} from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { isShown } from '../../domain/fields/field.ts';
+import type { UploadLimits } from '../../domain/fields/field-type.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
-import { type UploadLimits, uploadLimits } from '../../domain/fields/upload-limits.ts';
-import { newId } from '../../domain/ids.ts';
-import { failed, invalid, notFound } from '../../rpc/errors.ts';
+import { uploadLimits } from '../../domain/fields/index.ts';
+import { isKeyless, newId } from '../../domain/ids.ts';
+import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
-import { MadeMeanwhile, makeOnce } from '../idempotency/make-once.ts';
+import { replayFirst } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/origins.ts';
@@ -34,7 +36,8 @@ export function uploadsService(context: ServiceContext): ServiceImpl<typeof Uplo
 
 /**
  * Nothing of a file is read that its form would not take. It arrives on disk, and is kept under the same id in
- * the upload store before its row is stored, so that a row never names a file that is not there.
+ * the upload store before its row is stored, so that a row never names a file that is not there; what has no row an
+ * hour later is removed.
  */
 async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, call: HandlerContext) {
   const createdAt = new Date(context.now());
@@ -69,7 +72,7 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
   const keyless = target.room !== undefined;
   const upload: Upload = { id, projectId, formId, fieldId: field.id, ...facts, keyless, submissionId: null };
   const { room } = target;
-  return await makeOnce(context, call, {
+  return await replayFirst(context, call, {
     key,
     content: { form_id: formId, field: field.id, filename, sha256 },
     async again(first) {
@@ -78,18 +81,15 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
       return { upload: uploadToMessage(stored) };
     },
     async make(record) {
+      // A store can keep what it says it could not, and the row may be stored though its commit was not heard of.
+      await planFileRemoval(context.database, id);
       await context.uploads.put(id, { path, size, sha256 });
-      try {
-        await context.database.transaction(async (tx) => {
-          await record(tx, { id, secret: '' });
-          await insertUpload(tx, upload);
-        });
-      } catch (error) {
-        // Otherwise the row may be stored, though its commit was not heard of.
-        if (error instanceof MadeMeanwhile) await context.uploads.remove(id);
-        else file.leave();
-        throw error;
-      }
+      await context.database.transaction(async (tx) => {
+        await record(tx, { id, secret: '' });
+        await insertUpload(tx, upload);
+        if (!(await keepFile(tx, id)))
+          throw failed(Reason.UNAVAILABLE, 'The file took too long; send it again');
+      });
       if (keyless) context.keylessStorage.record({ formId, projectId, bytes: size });
       room?.keep();
       return { upload: uploadToMessage(upload) };
@@ -111,7 +111,7 @@ async function openTarget(
   const target = await targetOf(context, part, call);
   const { form } = target;
   refuseIfClosed(form, context.now());
-  if (form.createdBy === 'public') {
+  if (isKeyless(form)) {
     throw invalid([refused('content', 'Forms made without a key take no files')]);
   }
   const stranger = strangerAddress(call, form.projectId);

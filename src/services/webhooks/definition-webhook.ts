@@ -1,13 +1,13 @@
 import type { Delivery } from '../../domain/definition/definition.ts';
 import { fieldPathOf } from '../../domain/definition/definition-path.ts';
-import { newId } from '../../domain/ids.ts';
+import { isKeyless, newId } from '../../domain/ids.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
-import type { SecretBox } from '../../domain/secrets/secret-box.ts';
+import type { SecretBox } from '../../domain/secrets/secret-key.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import type { Form } from '../../store/forms/forms.ts';
 import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';
 import { findDefinitionWebhook, updateWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
-import { insertWithinLimits } from './webhook-limits.ts';
+import { insertWithinLimits } from './webhook-request.ts';
 
 /**
  * Brings the form's own webhook in line with its definition, as part of the transaction that makes
@@ -56,7 +56,7 @@ function newWebhook(form: Form, url: string, secret: string, createdAt: Date): W
     url,
     events: ['submission.created'],
     secret,
-    keyless: form.createdBy === 'public',
+    keyless: isKeyless(form),
     fromDefinition: true,
     createdAt,
   };

@@ -1,20 +1,24 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampFromDate, timestampMs } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   DeliveryStatus,
+  ReplayDeliveriesRequest,
   TestWebhookRequest,
-  TestWebhookResponseSchema,
   WebhooksService,
-} from '../../../gen/forms/v1/webhooks_pb.js';
-import { sampleAnswers } from '../../domain/answers/sample-answers.ts';
+} from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { sampleAnswers } from '../../domain/answers/json-schema.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
 import { eventTypes } from '../../domain/events/index.ts';
-import { isId, newId } from '../../domain/ids.ts';
+import { newId } from '../../domain/ids.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
-import { failed, notFound } from '../../rpc/errors.ts';
 import type { Queries } from '../../store/database/database.ts';
-import { findDelivery, type LoggedDelivery, listDeliveries } from '../../store/deliveries/deliveries.ts';
+import {
+  type Delivery,
+  findDelivery,
+  type LoggedDelivery,
+  listDeliveries,
+} from '../../store/deliveries/deliveries.ts';
 import {
   insertTestDelivery,
   replayDelivery,
@@ -22,25 +26,26 @@ import {
 } from '../../store/deliveries/delivery-replay.ts';
 import { type Form, listForms } from '../../store/forms/forms.ts';
 import { findWebhook } from '../../store/webhooks/webhooks.ts';
+import type { About } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
-import { definitionInUse, ownForm } from '../forms/form-access.ts';
-import { pageRequestOf } from '../request-values.ts';
-import { deliveryToMessage, statusFilterOf } from './webhook-message.ts';
-import { aboutWebhook, ownWebhook } from './webhook-request.ts';
+import { definitionInUse, projectForm } from '../forms/form-access.ts';
+import { badParameter, pageRequestOf, requireFound } from '../request-values.ts';
+import { deliveryToMessage, statusFilterOf } from './webhook-proto.ts';
+import { aboutWebhook, projectWebhook } from './webhook-request.ts';
 
 /** The RPCs that show the log of deliveries, send them again, and send one for a test. */
-export function deliveryMethods(context: ServiceContext): DeliveryMethods {
+export function deliveryMethods(context: ServiceContext) {
   const { database, notifyWorkers, audit } = context;
   return {
     async listDeliveries(request, call) {
-      const webhook = await ownWebhook(database, callerOf(call), request.webhookId);
+      const webhook = await projectWebhook(database, callerOf(call), request.webhookId);
       const page = await logPage(database, { webhookId: webhook.id }, request);
       audit.note(call, aboutWebhook(webhook));
       return page;
     },
 
     async listFormDeliveries(request, call) {
-      const { id } = await ownForm(database, callerOf(call), request.formId);
+      const { id } = await projectForm(database, callerOf(call), request.formId);
       const page = await logPage(database, { formId: id }, request);
       audit.note(call, { formId: id });
       return page;
@@ -48,35 +53,34 @@ export function deliveryMethods(context: ServiceContext): DeliveryMethods {
 
     async replayDelivery({ deliveryId }, call) {
       const caller = callerOf(call);
-      const before = await ownDelivery(database, caller, deliveryId);
-      const replayed = await database.transaction(async (tx) => {
-        const done = await replayDelivery(tx, { projectId: caller.projectId, id: deliveryId });
-        if (done) await audit.change(tx, call, { resource: deliveryId });
-        return done;
-      });
-      if (!replayed) {
-        if (before.delivery.status !== 'pending') throw notFound('delivery');
-        throw failed(Reason.CONFLICT, 'The delivery is pending: it will be sent anyway');
-      }
-      notifyWorkers();
-      return { delivery: deliveryToMessage(await ownDelivery(database, caller, deliveryId)) };
+      const { delivery } = await projectDelivery(database, caller, deliveryId);
+      await sendAgain(context, delivery, call, { resource: deliveryId });
+      return { delivery: deliveryToMessage(await projectDelivery(database, caller, deliveryId)) };
     },
 
-    async replayDeliveries({ webhookId, createdAfter, createdBefore }, call) {
-      const webhook = await ownWebhook(database, callerOf(call), webhookId);
+    async replayDeliveries(request, call) {
+      const { createdAfter, createdBefore } = request;
+      const { of, about } = await replayed(database, callerOf(call), request);
       // It works in groups, so that the entry comes before all of them.
-      await database.transaction((tx) => audit.change(tx, call, aboutWebhook(webhook)));
-      const count = await replayFailedDeliveries(database, {
-        webhookId: webhook.id,
+      await database.transaction((tx) => audit.change(tx, call, about));
+      const range = {
+        ...of,
         ...(createdAfter !== undefined && { createdAfter: instantOf(createdAfter) }),
         ...(createdBefore !== undefined && { createdBefore: instantOf(createdBefore) }),
-      });
-      notifyWorkers();
-      return { count };
+      };
+      try {
+        const { count, next } = await replayFailedDeliveries(database, range, call.signal);
+        return next === undefined
+          ? { count }
+          : { count, more: true, nextCreatedAfter: timestampFromDate(next) };
+      } finally {
+        // Of a call that ends early some may be pending.
+        notifyWorkers();
+      }
     },
 
     testWebhook: (request, call) => testWebhook(context, request, call),
-  };
+  } satisfies Partial<ServiceImpl<typeof WebhooksService>>;
 }
 
 async function logPage(
@@ -91,14 +95,47 @@ async function logPage(
   return { deliveries: items.map(deliveryToMessage), nextPageToken: nextCursor ?? '' };
 }
 
-/** A delivery to a webhook of the caller's project; those of a deleted webhook and mails are not found. */
-async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
+/** Takes a delivery back into the queue. Throws CONFLICT and NOT_FOUND if that can't be. */
+export async function sendAgain(
+  { database, audit, notifyWorkers }: Pick<ServiceContext, 'database' | 'audit' | 'notifyWorkers'>,
+  { id, projectId, channel, status }: Delivery,
+  call: HandlerContext,
+  about: About,
+): Promise<void> {
+  const done = await database.transaction(async (tx) => {
+    const isReplayed = await replayDelivery(tx, { projectId, id });
+    if (isReplayed) await audit.change(tx, call, about);
+    return isReplayed;
+  });
+  if (done) return notifyWorkers();
+  if (status === 'pending') throw failed(Reason.CONFLICT, 'The delivery is pending: it will be sent anyway');
+  if (channel === 'webhook') throw notFound('delivery');
+  throw failed(Reason.CONFLICT, 'Only deliveries to webhooks and emails of submissions can be sent again');
+}
+
+/** Whose deliveries a call sends again: those of a webhook or a form of the caller's project. */
+async function replayed(
+  db: Queries,
+  caller: Caller,
+  { webhookId, formId }: ReplayDeliveriesRequest,
+): Promise<{ of: { webhookId: string } | { formId: string }; about: About }> {
+  if (formId === '') {
+    const webhook = await projectWebhook(db, caller, webhookId);
+    return { of: { webhookId: webhook.id }, about: aboutWebhook(webhook) };
+  }
+  if (webhookId !== '') throw badParameter('form_id', 'custom', 'Expected a webhook or a form, not both');
+  const { id } = await projectForm(db, caller, formId);
+  return { of: { formId: id }, about: { formId: id } };
+}
+
+/** A mail, or a delivery to a webhook, of the caller's project; those of a deleted webhook are not found. */
+async function projectDelivery(db: Queries, caller: Caller, deliveryId: string): Promise<LoggedDelivery> {
   const { projectId } = caller;
-  const logged = isId('dlv', deliveryId) ? await findDelivery(db, projectId, deliveryId) : null;
-  const webhookId = logged?.delivery.webhookId ?? null;
-  const webhook = webhookId === null ? null : await findWebhook(db, projectId, webhookId);
-  if (logged === null || webhook === null) throw notFound('delivery');
-  return logged;
+  return requireFound('dlv', deliveryId, async () => {
+    const logged = await findDelivery(db, projectId, deliveryId);
+    const webhookId = logged?.delivery.webhookId ?? null;
+    return webhookId === null || (await findWebhook(db, projectId, webhookId)) !== null ? logged : null;
+  });
 }
 
 /**
@@ -107,16 +144,17 @@ async function ownDelivery(db: Queries, caller: Caller, deliveryId: string): Pro
  * turned off too.
  */
 async function testWebhook(
-  { database, forms, now, notifyWorkers, audit }: ServiceContext,
+  { database, now, notifyWorkers, audit }: ServiceContext,
   { webhookId, formId }: TestWebhookRequest,
   call: HandlerContext,
-): Promise<MessageInitShape<typeof TestWebhookResponseSchema>> {
+) {
   const caller = callerOf(call);
-  const webhook = await ownWebhook(database, caller, webhookId);
+  const webhook = await projectWebhook(database, caller, webhookId);
   const wanted = formId === '' ? webhook.formId : formId;
-  const form = wanted === null ? await newestForm(database, caller) : await ownForm(database, caller, wanted);
+  const form =
+    wanted === null ? await newestForm(database, caller) : await projectForm(database, caller, wanted);
   const definition = form && (await definitionInUse(database, form));
-  const answers = definition ? await sampleAnswers(definition, forms.checkerOf(form.id, definition)) : {};
+  const answers = definition ? sampleAnswers(definition) : {};
 
   const at = new Date(now());
   const event = { id: newId('evt', at.getTime()), at: at.toISOString() };
@@ -145,7 +183,7 @@ async function testWebhook(
 async function newestForm(database: Queries, caller: Caller): Promise<Form | undefined> {
   const { items } = await listForms(database, caller.projectId, { limit: 1 });
   const [newest] = items;
-  return newest && ownForm(database, caller, newest.id);
+  return newest && projectForm(database, caller, newest.id);
 }
 
 /** A time beyond the range of `Date` reads as the nearest within it. */
@@ -157,8 +195,3 @@ function instantOf(time: Timestamp): Date {
 const MAX_DATE_MS = 8.64e15;
 
 type LogRequest = { pageSize: number; pageToken: string; status: DeliveryStatus };
-
-type DeliveryMethods = Pick<
-  ServiceImpl<typeof WebhooksService>,
-  'listDeliveries' | 'listFormDeliveries' | 'replayDelivery' | 'replayDeliveries' | 'testWebhook'
->;

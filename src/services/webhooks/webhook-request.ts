@@ -1,22 +1,21 @@
-import type { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
-import { checkWebhookUrl } from '../../domain/addresses/public-address.ts';
+import type { WebhookEvent } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
+import { invalid } from '../../domain/errors/failure.ts';
 import { required, type Violation } from '../../domain/errors/violations.ts';
 import { registrableNames } from '../../domain/events/index.ts';
-import { isId } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/well-formed.ts';
+import { textProblem } from '../../domain/json/json-problems.ts';
 import { secretLength } from '../../domain/limits/limits.ts';
 import type { Caller } from '../../rpc/context.ts';
-import { notFound } from '../../rpc/errors.ts';
-import type { Queries } from '../../store/database/database.ts';
-import { findWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
+import type { Queries, Transaction } from '../../store/database/database.ts';
+import { lockProject } from '../../store/projects/projects.ts';
+import { countWebhooks, findWebhook, insertWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
 import type { About } from '../audit/audit.ts';
-import { eventName } from './webhook-message.ts';
+import { requireFound } from '../request-values.ts';
+import { eventName } from './webhook-proto.ts';
 
 /** A webhook of the caller's project. Throws NOT_FOUND. */
-export async function ownWebhook(db: Queries, caller: Caller, webhookId: string): Promise<Webhook> {
-  const webhook = isId('wh', webhookId) ? await findWebhook(db, caller.projectId, webhookId) : null;
-  if (webhook === null) throw notFound('webhook');
-  return webhook;
+export function projectWebhook(db: Queries, { projectId }: Caller, webhookId: string): Promise<Webhook> {
+  return requireFound('wh', webhookId, () => findWebhook(db, projectId, webhookId));
 }
 
 /** What the audit log says that a call was about. */
@@ -59,3 +58,44 @@ export function secretProblems(secret: string): Violation[] {
   if (secret.length <= secretLength.max) return [];
   return [{ path, code: 'too_big', message: `Expected at most ${secretLength.max} characters` }];
 }
+
+/**
+ * Stores a webhook, unless its project or one of its forms has as many as it may. Of any number of calls at
+ * once, by any number of processes, no more are stored.
+ *
+ * What strangers make, the webhooks of forms made without a key, is counted apart: it never uses up what the
+ * project's keys may make. Throws `INVALID_ARGUMENT` at `path`.
+ */
+export async function insertWithinLimits(
+  tx: Transaction,
+  webhook: Webhook,
+  { maxWebhooks, path }: { maxWebhooks: number; path: string },
+): Promise<void> {
+  await lockProject(tx, webhook.projectId);
+  const counts = await countWebhooks(tx, webhook);
+  const message = tooMany(webhook, counts, maxWebhooks);
+  if (message !== undefined) throw invalid([{ path, code: 'too_big', message }]);
+  await insertWebhook(tx, webhook);
+}
+
+function tooMany(
+  { formId, keyless }: Webhook,
+  counts: ReadonlyMap<string | null, number>,
+  maxWebhooks: number,
+): string | undefined {
+  const total = counts.values().reduce((sum, count) => sum + count, 0);
+  if (total >= maxWebhooks) {
+    return `A project has at most ${maxWebhooks} webhooks${keyless ? ' of forms made without a key' : ''}`;
+  }
+  const ofAllForms = counts.get(null) ?? 0;
+  const bound = formId === null ? mostOfOneForm(counts) : (counts.get(formId) ?? 0);
+  if (ofAllForms + bound < MAX_LISTENING) return undefined;
+  return `At most ${MAX_LISTENING} webhooks listen to one form, those of all forms included`;
+}
+
+function mostOfOneForm(counts: ReadonlyMap<string | null, number>): number {
+  return Math.max(0, ...counts.entries().map(([formId, count]) => (formId === null ? 0 : count)));
+}
+
+/** Each submission makes a delivery for each of them. */
+const MAX_LISTENING = 10;

@@ -1,21 +1,21 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CreateWebhookRequest,
-  RotateWebhookSecretRequest,
-  RotateWebhookSecretResponseSchema,
   UpdateWebhookRequest,
   WebhookEvent,
   WebhooksService,
-} from '../../../gen/forms/v1/webhooks_pb.js';
+} from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
+import { sentBody } from '../../domain/events/bodies.ts';
+import { emittedEvents, eventTypeOf } from '../../domain/events/index.ts';
 import { isId, newId } from '../../domain/ids.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { invalid, notFound } from '../../rpc/errors.ts';
 import { dropPendingDeliveries } from '../../store/deliveries/delivery-removal.ts';
+import { type EventHead, listEventsById, type StoredEvent } from '../../store/events.ts';
 import { rotateWebhookSecret } from '../../store/webhooks/webhook-secrets.ts';
 import {
   deleteWebhook,
@@ -25,19 +25,26 @@ import {
   type WebhookChange,
 } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
-import { ownForm } from '../forms/form-access.ts';
-import { makeOnce, secretInContent } from '../idempotency/make-once.ts';
+import { streamEvents } from '../events/event-stream.ts';
+import { projectForm } from '../forms/form-access.ts';
+import { replayFirst, secretInContent } from '../idempotency.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
-import { listen } from './listen.ts';
-import { insertWithinLimits } from './webhook-limits.ts';
-import { eventName, webhookToMessage } from './webhook-message.ts';
-import { aboutWebhook, eventProblems, ownWebhook, secretProblems, urlProblems } from './webhook-request.ts';
+import { eventPayload } from './event-payload.ts';
+import { eventName, webhookToMessage } from './webhook-proto.ts';
+import {
+  aboutWebhook,
+  eventProblems,
+  insertWithinLimits,
+  projectWebhook,
+  secretProblems,
+  urlProblems,
+} from './webhook-request.ts';
 
 /** Registers endpoints, and shows what became of each delivery to them. */
 export function webhooksService(context: ServiceContext): ServiceImpl<typeof WebhooksService> {
-  const { database, audit } = context;
+  const { database, secrets, now, audit } = context;
   return {
     ...deliveryMethods(context),
 
@@ -53,7 +60,7 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
     },
 
     async getWebhook({ webhookId }, call) {
-      return { webhook: webhookToMessage(await ownWebhook(database, callerOf(call), webhookId)) };
+      return { webhook: webhookToMessage(await projectWebhook(database, callerOf(call), webhookId)) };
     },
 
     updateWebhook: (request, call) => changeWebhook(context, request, call),
@@ -69,9 +76,38 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       return {};
     },
 
-    listen: (request, call) => listen(context, request, call),
+    /** Streams the events that webhooks receive, with the bodies that they get. */
+    async *listen({ formId, cursor }, call) {
+      const load = async (events: EventHead[]) => {
+        const ids = events.map(({ id }) => id);
+        const stored = ids.length === 0 ? [] : await listEventsById(database, ids);
+        return new Map(stored.map((event) => [event.id, eventToMessage(event)]));
+      };
+      const messages = streamEvents(context, call, { formId, cursor, types: emittedEvents, load });
+      for await (const { cursor: next, item: event } of messages) {
+        yield event === undefined ? { cursor: next } : { cursor: next, event };
+      }
+    },
 
-    rotateWebhookSecret: (request, call) => rotateSecret(context, request, call),
+    /** Makes a new secret, which signs at once or after `effective_in`. A rotation planned before is dropped. */
+    async rotateWebhookSecret({ webhookId, effectiveIn }, call) {
+      const caller = callerOf(call);
+      refuseIfAny(secondsProblems(effectiveIn, 'effective_in', secretDelaySeconds));
+      await projectWebhook(database, caller, webhookId);
+
+      const secret = newWebhookSecret();
+      const at = new Date(now());
+      const effectiveAt = new Date(at.getTime() + (effectiveIn === undefined ? 0 : durationMs(effectiveIn)));
+      const sealed = secrets.seal(secret);
+      const rotation = { projectId: caller.projectId, webhookId, secret: sealed, effectiveAt, now: at };
+      const webhook = await database.transaction(async (tx) => {
+        const rotated = await rotateWebhookSecret(tx, rotation);
+        if (rotated === null) throw notFound('webhook');
+        await audit.change(tx, call, aboutWebhook(rotated));
+        return rotated;
+      });
+      return { webhook: webhookToMessage(webhook), secret, effectiveTime: timestampFromDate(effectiveAt) };
+    },
   };
 }
 
@@ -84,7 +120,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     ...eventProblems(request.events),
     ...secretProblems(secret),
   ]);
-  if (formId !== '') await ownForm(database, caller, formId);
+  if (formId !== '') await projectForm(database, caller, formId);
 
   const signing = secret === '' ? newWebhookSecret() : secret;
   const webhook: Webhook = {
@@ -102,7 +138,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
   };
   const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
   const shown = secret === '' ? signing : '';
-  return makeOnce(context, call, {
+  return replayFirst(context, call, {
     key: request.idempotencyKey,
     content: {
       url,
@@ -113,7 +149,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
       ...(request.traceparent && { traceparent: true }),
     },
     again: async (first) => ({
-      webhook: webhookToMessage(await ownWebhook(database, caller, first.id)),
+      webhook: webhookToMessage(await projectWebhook(database, caller, first.id)),
       secret: first.secret,
     }),
     async make(record) {
@@ -135,7 +171,7 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
   ]);
-  const before = await ownWebhook(database, caller, request.webhookId);
+  const before = await projectWebhook(database, caller, request.webhookId);
   const change: WebhookChange = {
     ...(url !== undefined && { url, failuresInRow: 0, openUntil: null }),
     ...(events.length > 0 && { events: eventNames(events) }),
@@ -159,42 +195,17 @@ function switched(active: boolean, at: Date): WebhookChange {
   return { active, disabledAt: at, disabledReason: 'Turned off by its owner' };
 }
 
-/** Makes a new signing secret, which signs at once or after `effective_in`. A rotation planned before is dropped. */
-async function rotateSecret(
-  { database, secrets, now, audit }: ServiceContext,
-  { webhookId, effectiveIn }: RotateWebhookSecretRequest,
-  call: HandlerContext,
-): Promise<MessageInitShape<typeof RotateWebhookSecretResponseSchema>> {
-  const caller = callerOf(call);
-  refuseIfAny(secondsProblems(effectiveIn, 'effective_in', secretDelaySeconds));
-  await ownWebhook(database, caller, webhookId);
-
-  const secret = newWebhookSecret();
-  const at = new Date(now());
-  const rotation = {
-    projectId: caller.projectId,
-    webhookId,
-    secret: secrets.seal(secret),
-    effectiveAt: new Date(at.getTime() + (effectiveIn === undefined ? 0 : durationMs(effectiveIn))),
-    now: at,
-  };
-  const webhook = await database.transaction(async (tx) => {
-    const rotated = await rotateWebhookSecret(tx, rotation);
-    if (rotated === null) throw notFound('webhook');
-    await audit.change(tx, call, aboutWebhook(rotated));
-    return rotated;
-  });
-  return {
-    webhook: webhookToMessage(webhook),
-    secret,
-    effectiveTime: timestampFromDate(rotation.effectiveAt),
-  };
-}
-
 function refuseIfAny(violations: Violation[]): void {
   if (violations.length > 0) throw invalid(violations);
 }
 
 function eventNames(events: WebhookEvent[]): string[] {
   return events.flatMap((event) => eventName(event) ?? []);
+}
+
+function eventToMessage({ id, type: name, formId, body: stored, createdAt }: StoredEvent) {
+  const type = eventTypeOf(name);
+  const body = sentBody(stored);
+  const createTime = timestampFromDate(createdAt);
+  return { id, type, formId, body, createTime, payload: eventPayload(type, body) };
 }

@@ -1,21 +1,24 @@
-import { type NewEntry, uncalledEntry } from '../../domain/audit/entry.ts';
+import { type NewEntry, systemEntry } from '../../domain/audit.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { DatabaseUnavailable } from '../database/faults.ts';
-import { appendEntries } from './audit-log.ts';
+import { splitBatch } from '../database/retry.ts';
+import { insertEntries } from './audit-log.ts';
 
 /**
  * Makes what writes the audit log. What changes something is stored with the change, which fails without it. What only
  * reads is stored within `WRITE_EVERY_MS`, together with all else that was read; nobody waits for that.
  *
  * While the database is away, up to `MAX_WAITING` reads wait. Those beyond are counted in an entry of their own, and
- * entries that can't be stored are written into the log of the service instead.
+ * entries that can't be stored are written into the log of the service instead. What is stored is a line of
+ * `entryLog`, too, once it is committed.
  */
 export function createAuditWriter({
   database,
   now,
   log,
+  entryLog,
   metrics,
   maxWaiting = MAX_WAITING,
 }: AuditWriterOptions): AuditWriter {
@@ -47,47 +50,59 @@ export function createAuditWriter({
   async function write(): Promise<void> {
     const entries = [...waiting.values(), ...lostEntries()];
     waiting = new Map();
-    while (entries.length > 0) {
-      const batch = entries.slice(0, BATCH);
-      const outcome = await stored(batch);
-      if (outcome === 'later') break;
-      entries.splice(0, BATCH);
-    }
-    for (const entry of entries) note(entry);
+    let left: NewEntry[] = [];
+    while (entries.length > 0 && left.length === 0) left = await storeBatch(entries.splice(0, BATCH));
+    for (const entry of [...left, ...entries]) note(entry);
   }
 
-  async function stored(batch: NewEntry[]): Promise<'done' | 'later'> {
+  /** Returns the entries that wait since the database is away. What it refuses is written into the log. */
+  function storeBatch(batch: NewEntry[]): Promise<NewEntry[]> {
+    return splitBatch(
+      batch,
+      storeOrKeep,
+      (entry, error) => {
+        metrics?.onAudit('failed', 1);
+        log.error(
+          { err: error, entries: [entry] },
+          'Could not write the audit log: these entries are lost to it.',
+        );
+        return [];
+      },
+      () => true,
+    );
+  }
+
+  async function storeOrKeep(part: NewEntry[]): Promise<NewEntry[]> {
     try {
-      await database.transaction((tx) => appendEntries(tx, batch));
-      metrics?.onAudit('stored', batch.length);
+      await database.transaction((tx) => store(tx, ...part));
     } catch (error) {
-      metrics?.onAudit('failed', batch.length);
-      if (error instanceof DatabaseUnavailable) {
-        log.error({ err: error, entries: batch.length }, 'Could not write the audit log; trying again.');
-        return 'later';
-      }
-      log.error(
-        { err: error, entries: batch },
-        'Could not write the audit log: these entries are lost to it.',
-      );
+      if (!(error instanceof DatabaseUnavailable)) throw error;
+      metrics?.onAudit('failed', part.length);
+      log.error({ err: error, entries: part.length }, 'Could not write the audit log; trying again.');
+      return part;
     }
-    return 'done';
+    return [];
+  }
+
+  async function store(tx: Transaction, ...entries: NewEntry[]): Promise<void> {
+    await insertEntries(tx, entries);
+    tx.afterCommit(() => {
+      metrics?.onAudit('stored', entries.length);
+      for (const entry of entries) entryLog?.info(entry, 'audit');
+    });
   }
 
   /** What did not fit, as entries. */
   function lostEntries(): NewEntry[] {
     const entries = [...lost].map(([projectId, count]) =>
-      uncalledEntry({ projectId, at: now(), action: 'audit.lost', count }),
+      systemEntry({ projectId, at: now(), action: 'audit.lost', count }),
     );
     lost.clear();
     return entries;
   }
 
   return {
-    async store(tx, entry) {
-      await appendEntries(tx, [entry]);
-      metrics?.onAudit('stored', 1);
-    },
+    store,
     note,
     flush,
     async close() {
@@ -115,8 +130,8 @@ const MAX_WAITING = 10_000;
 const BATCH = 500;
 
 export type AuditWriter = {
-  /** Stores an entry with what it tells of. To be called last in the transaction. */
-  store(tx: Transaction, entry: NewEntry): Promise<void>;
+  /** Stores entries with what they tell of. */
+  store(tx: Transaction, ...entries: NewEntry[]): Promise<void>;
   /** Takes an entry that is to be stored soon. */
   note(entry: NewEntry): void;
   /** Stores now what waits, if the database takes it. */
@@ -130,6 +145,8 @@ export type AuditWriterOptions = {
   /** Milliseconds since 1970. */
   now: () => number;
   log: Log;
+  /** Gets a line of each entry; absent: none. */
+  entryLog?: Pick<Log, 'info'>;
   metrics?: Pick<Metrics, 'onAudit'> | undefined;
   /** How many reads may wait to be stored. */
   maxWaiting?: number;

@@ -1,14 +1,5 @@
-import {
-  CompiledQuery,
-  type DatabaseConnection,
-  type Dialect,
-  type Driver,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-  type QueryResult,
-} from 'kysely';
-import { Pool, type PoolClient, type PoolConfig, type QueryConfig, TypeOverrides } from 'pg';
+import { PostgresDialect, PostgresDriver } from 'kysely';
+import { Client, type ClientConfig, Pool, type PoolConfig, TypeOverrides } from 'pg';
 import { timeTypes } from './engine.ts';
 import { isConnectionFault } from './faults.ts';
 import type { Row } from './queries.ts';
@@ -26,111 +17,70 @@ import type { Row } from './queries.ts';
 export function createConnections(config: PoolConfig): Connections {
   const types = new TypeOverrides();
   for (const type of timeTypes) types.setTypeParser(type, (text) => text);
-  const pool = new Pool({ ...config, types });
+  const pool = new Pool({ ...config, types, Client: CheckedClient });
   // An 'error' event without a listener ends the process. Statements on a lost connection fail by themselves.
   pool.on('error', () => undefined);
-  pool.on('connect', (client) => client.on('error', () => undefined));
-
-  // One object for each connection: one for each statement made small SELECTs through the ORM cost a quarter more.
-  const known = new WeakMap<PoolClient, Connection>();
-  const acquire = async () => {
-    const client = await pool.connect();
-    const connection = known.get(client) ?? new Connection(client);
-    known.set(client, connection);
-    return connection;
-  };
 
   return {
     pool,
-    dialect: {
-      createDriver: () => createDriver(acquire),
-      createAdapter: () => new PostgresAdapter(),
-      createQueryCompiler: () => new PostgresQueryCompiler(),
-      createIntrospector: (db) => new PostgresIntrospector(db),
-    },
+    dialect: Object.assign(new PostgresDialect({ pool }), { createDriver: () => new ServerDriver({ pool }) }),
     async query(sql, params, prepared = false) {
-      const connection = await acquire();
+      const client = await pool.connect();
       try {
-        return await connection.query({ text: sql, values: params, ...(prepared && { name: nameOf(sql) }) });
+        const { rows } = await client.query<Row>({
+          text: sql,
+          values: params,
+          ...(prepared && { name: nameOf(sql) }),
+        });
+        return rows;
       } finally {
-        connection.release();
+        client.release();
       }
     },
     close: () => pool.end(),
   };
 }
 
-/** What Kysely runs statements and transactions with. */
-function createDriver(acquire: () => Promise<Connection>): Driver {
-  const run = async (connection: DatabaseConnection, sql: string) => {
-    await connection.executeQuery(CompiledQuery.raw(sql));
-  };
-  return {
-    init: async () => undefined,
-    acquireConnection: acquire,
-    beginTransaction: (connection, { isolationLevel, accessMode }) =>
-      run(
-        connection,
-        `begin ${isolationLevel === undefined ? '' : `isolation level ${isolationLevel}`} ${accessMode ?? ''}`,
-      ),
-    commitTransaction: (connection) => run(connection, 'commit'),
-    async rollbackTransaction(connection) {
-      // The server rolls back when the connection is closed, and a lost one would not answer.
-      if (connection instanceof Connection && connection.isFaulty) return;
-      await run(connection, 'rollback');
-    },
-    savepoint: (connection, name) => run(connection, `savepoint "${name}"`),
-    rollbackToSavepoint: (connection, name) => run(connection, `rollback to savepoint "${name}"`),
-    releaseSavepoint: (connection, name) => run(connection, `release savepoint "${name}"`),
-    async releaseConnection(connection) {
-      if (connection instanceof Connection) connection.release();
-    },
-    // Only what has been used is destroyed: `close` of the connections ends the pool.
-    destroy: async () => undefined,
-  };
-}
-
-/** A connection of the pool. One that is faulty is closed when it is released. */
-class Connection implements DatabaseConnection {
-  readonly #client: PoolClient;
+/** A connection. The pool drops it when it is released after it was ended. */
+class CheckedClient extends Client {
   #inDoubt = false;
-  isFaulty = false;
 
-  constructor(client: PoolClient) {
-    this.#client = client;
-    client.on('notice', ({ code }) => {
+  constructor(config?: ClientConfig) {
+    super(config);
+    this.on('error', () => undefined);
+    this.on('notice', ({ code }) => {
       this.#inDoubt ||= code === WARNING;
     });
   }
 
-  async query(query: QueryConfig): Promise<Row[]> {
-    return (await this.#run(query)).rows;
+  /** Takes and returns what each of the overloads does that returns a promise: nobody here calls with a callback. */
+  override query(...call: never[]): never {
+    return this.#check(super.query(...(call as [never, never]))) as never;
   }
 
-  async executeQuery<R>({ sql, parameters }: CompiledQuery): Promise<QueryResult<R>> {
-    const { rows, rowCount, command } = await this.#run({ text: sql, values: [...parameters] });
-    return { rows, ...(changing.has(command) && { numAffectedRows: BigInt(rowCount ?? 0) }) };
-  }
-
-  /** Long lists are read in pages. */
-  streamQuery(): never {
-    throw new Error('Not supported');
-  }
-
-  release(): void {
-    this.#client.release(this.isFaulty);
-  }
-
-  async #run(query: QueryConfig) {
+  async #check<Result>(running: Promise<Result>): Promise<Result> {
     try {
-      const result = await this.#client.query(query);
+      const result = await running;
       if (this.#inDoubt) throw new CommitInDoubt();
       return result;
     } catch (error) {
-      this.isFaulty ||= isConnectionFault(error);
+      if (isConnectionFault(error)) void this.end();
       throw error;
     }
   }
+}
+
+class ServerDriver extends PostgresDriver {
+  /**
+   * A connection that could not roll back is closed, and the server rolls back. What is thrown is why: that a commit
+   * is in doubt must not become that the connection, closed for it, takes no statement, after which one may try again.
+   */
+  override async rollbackTransaction(...call: Parameters<PostgresDriver['rollbackTransaction']>) {
+    await super.rollbackTransaction(...call).catch(() => undefined);
+  }
+
+  /** `close` of the connections ends the pool. */
+  override async destroy() {}
 }
 
 /** SQLSTATE. No other statement of this service causes a warning of this code. */
@@ -143,9 +93,6 @@ class CommitInDoubt extends Error {
     super('The commit was not confirmed by the synchronous standby');
   }
 }
-
-/** The commands whose row count is that of changed rows. */
-const changing = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE']);
 
 /** The name of a prepared statement: each text has its own. */
 function nameOf(sql: string): string {
@@ -162,7 +109,7 @@ export type Connections = {
   /** For what needs a connection of its own, such as the listener. */
   pool: Pool;
   /** What the ORM reaches the server by. */
-  dialect: Dialect;
+  dialect: PostgresDialect;
   /** Runs one statement; `prepared` is as in `StatementOptions`. */
   query(sql: string, params: unknown[], prepared?: boolean): Promise<Row[]>;
   close(): Promise<void>;

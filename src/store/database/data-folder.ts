@@ -1,9 +1,8 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { StartError } from '../../domain/errors/start-error.ts';
-import { hasCode } from '../../domain/errors/system-errors.ts';
+import { hasCode, StartError } from '../../domain/errors/system-errors.ts';
 
 /**
  * Makes the data folder if need be, readable by its owner alone, and locks it for this process.
@@ -37,10 +36,35 @@ export function lockDataFolder(folder: string, onLost: () => void): DataFolderLo
   };
 }
 
+/** Makes DATA_DIR unless it is there. Throws a `StartError` that names it. */
+export function makeDataFolder(folder: string): void {
+  try {
+    makeFolder(folder);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`DATA_DIR: can't make ${folder}: ${reason}`);
+  }
+}
+
+/**
+ * Makes a folder and those above it, for its owner alone, unless they are there. Node's own way to do so (`recursive`)
+ * never ends where a folder takes no others, as /proc does.
+ */
+export function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(resolve(folder)));
+  try {
+    mkdirSync(folder, { mode: OWNER_ONLY });
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!hasCode(error, 'EEXIST')) throw error;
+  }
+}
+
 function take(folder: string, file: string): DatabaseSync {
   let lock: DatabaseSync | undefined;
   try {
-    mkdirSync(folder, { recursive: true, mode: OWNER_ONLY });
+    makeFolder(folder);
     if ((statSync(folder).mode & 0o777) !== OWNER_ONLY) chmodSync(folder, OWNER_ONLY);
     lock = new DatabaseSync(file, { timeout: 0 });
     lock.exec('begin exclusive');

@@ -1,9 +1,9 @@
 import { CompiledQuery } from 'kysely';
 import type { Log } from '../../telemetry/log.ts';
 import { timeOf } from './columns.ts';
-import type { DatabaseFiles, Engine, PoolUse } from './engine.ts';
-import { transientFault } from './faults.ts';
-import { migrationState, refuseNewerTables, refusePending } from './migration-state.ts';
+import type { Engine } from './engine.ts';
+import { isStorageFault, transientFault } from './faults.ts';
+import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
 import { withRetries } from './retry.ts';
 
@@ -43,25 +43,30 @@ async function openEmbedded(options: DatabaseOptions): Promise<Engine> {
 
 async function openServer(
   databaseUrl: string,
-  { poolSize = DEFAULT_POOL_SIZE, log }: DatabaseOptions,
+  { poolSize = DEFAULT_POOL_SIZE, waitMs = 0, log }: DatabaseOptions,
 ): Promise<Engine> {
   const { openPostgres } = await import('./postgres.ts');
-  return openPostgres({ databaseUrl, poolSize, log });
+  return openPostgres({ databaseUrl, poolSize, waitMs, log });
 }
 
 /** Enough to keep two cores of a server busy; group commit needs few. */
 const DEFAULT_POOL_SIZE = 10;
 
-function databaseOn(engine: Engine): Database {
+/** The database on an open engine. */
+export function databaseOn(engine: Engine): Database {
+  const storage = new StorageWatch();
   return {
-    engine: engine.name,
+    ...engine,
     read: (work) => withRetries(() => work(engine.em.fork()), always),
-    write: (work) => withRetries(() => work(engine.em.fork()), never),
+    write: (work) => storage.observe(() => withRetries(() => work(engine.em.fork()), never), always),
     select: (sql, params = [], { prepared = false } = {}) =>
       withRetries(() => engine.query(sql, params, prepared), always),
     execute: (sql, params = [], { prepared = false, repeatable = false } = {}) =>
-      withRetries(() => engine.query(sql, params, prepared), repeatable ? always : never),
-    transaction: (work) => inTransaction(engine, work),
+      storage.observe(
+        () => withRetries(() => engine.query(sql, params, prepared), repeatable ? always : never),
+        () => isInsert(sql),
+      ),
+    transaction: (work) => inTransaction(engine, storage, work),
     listen: (channel, handler) => withRetries(() => engine.listen(channel, handler), always),
     notify: async (channel) => {
       // A second one would do no harm.
@@ -72,6 +77,7 @@ function databaseOn(engine: Engine): Database {
       return timeOf(row?.now);
     },
     isReady: async () => {
+      if (storage.isFailing()) return false;
       try {
         await engine.query('select 1', []);
         return true;
@@ -80,11 +86,6 @@ function databaseOn(engine: Engine): Database {
         return false;
       }
     },
-    migrate: () => engine.migrate(),
-    schemaDifference: () => engine.schemaDifference(),
-    connections: () => engine.connections(),
-    ...(engine.files && { files: engine.files }),
-    close: () => engine.close(),
   };
 }
 
@@ -92,10 +93,17 @@ const always = () => true;
 const never = () => false;
 
 /** A failure before the commit has changed nothing, even a lost connection: the transaction runs again. */
-async function inTransaction<T>({ em }: Engine, work: (tx: Transaction) => Promise<T>): Promise<T> {
+async function inTransaction<T>(
+  { em }: Engine,
+  storage: StorageWatch,
+  work: (tx: Transaction) => Promise<T>,
+): Promise<T> {
   let committing = false;
+  let inserts = false;
+  let afterCommit: (() => void)[] = [];
   const run = () => {
     committing = false;
+    afterCommit = [];
     // `em.transactional` never releases the connection of a transaction that can't begin or roll back.
     return em
       .getKysely()
@@ -103,57 +111,89 @@ async function inTransaction<T>({ em }: Engine, work: (tx: Transaction) => Promi
       .execute(async (transaction) => {
         const own = em.fork();
         own.setTransactionContext(transaction);
-        const result = await work(queriesIn(own));
+        const result = await work({
+          ...queriesIn(own, () => (inserts = true)),
+          inTransaction: true,
+          afterCommit: (later) => afterCommit.push(later),
+        });
         committing = true;
         return result;
       });
   };
-  return withRetries(run, () => !committing);
+  const result = await storage.observe(
+    () => withRetries(run, () => !committing),
+    () => inserts,
+  );
+  for (const later of afterCommit) later();
+  return result;
 }
 
-function queriesIn(em: EntityManager): Transaction {
+/** `onInsert` is called before what may put rows into tables. */
+function queriesIn(em: EntityManager, onInsert: () => void): Queries {
   const query = async (sql: string, params: unknown[] = []) => {
     const result = await em.getKysely().executeQuery<Row>(CompiledQuery.raw(sql, params));
     return result.rows;
   };
   return {
-    inTransaction: true,
     read: (work) => work(em),
-    write: (work) => work(em),
+    write: (work) => {
+      onInsert();
+      return work(em);
+    },
     select: query,
-    execute: query,
+    execute: (sql, params) => {
+      if (isInsert(sql)) onInsert();
+      return query(sql, params);
+    },
   };
 }
 
-/** An open database. */
-export type Database = Queries & {
-  engine: 'pglite' | 'postgres';
-  /**
-   * Runs `work` in a transaction. After a deadlock or another transient fault it runs again, so it must have
-   * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait for ever.
-   */
-  transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
-  /**
-   * Calls `handler` for each `notify` of the channel by any process, and once after each time the
-   * listening connection was lost. Returns what stops it.
-   */
-  listen(channel: string, handler: () => void): Promise<() => Promise<void>>;
-  /** Calls the handlers of all that listen. Outside transactions only: inside, it would serialize commits. */
-  notify(channel: string): Promise<void>;
-  /** The database's clock. */
-  now(): Promise<Date>;
-  /** Whether the database answers. */
-  isReady(): Promise<boolean>;
-  /** Brings the tables up to date, taking turns with other processes. */
-  migrate(): Promise<void>;
-  /** What the tables lack of what the entities describe, as SQL; empty unless a migration was forgotten. */
-  schemaDifference(): Promise<string>;
-  /** The connections to a server, and how many queries wait for one; undefined on the embedded engine. */
-  connections(): PoolUse | undefined;
-  /** Absent on a server, and in memory. */
-  files?: DatabaseFiles;
-  close(): Promise<void>;
-};
+/**
+ * Remembers that the database could not store something, since its disk was full or it was read-only: it may still
+ * answer every question. It counts as failing until something was stored, for ten seconds at most.
+ */
+class StorageWatch {
+  #failedAt = Number.NEGATIVE_INFINITY;
+
+  isFailing(): boolean {
+    return performance.now() - this.#failedAt < FAILING_MS;
+  }
+
+  /** Runs work that may store something; `hasStored` says of its result whether it did. */
+  async observe<T>(work: () => Promise<T>, hasStored: (result: T) => boolean): Promise<T> {
+    try {
+      const result = await work();
+      if (this.isFailing() && hasStored(result)) this.#failedAt = Number.NEGATIVE_INFINITY;
+      return result;
+    } catch (error) {
+      if (isStorageFault(error)) this.#failedAt = performance.now();
+      throw error;
+    }
+  }
+}
+
+/** Whether a statement puts rows into tables. On a full disk, those that claim and remove rows still succeed. */
+function isInsert(sql: string): boolean {
+  return /\binsert\s+into\b/i.test(sql);
+}
+
+const FAILING_MS = 10_000;
+
+/** An open database: its engine, whose statements run again after a transient fault. */
+export type Database = Omit<Engine, 'em' | 'query'> &
+  Queries & {
+    /**
+     * Runs `work` in a transaction. After a deadlock or another transient fault it runs again, so it must have
+     * no effect outside. On the embedded engine a query in `work` that does not use `tx` would wait for ever.
+     */
+    transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
+    /** Calls the handlers of all that listen. Outside transactions only: inside, it would serialize commits. */
+    notify(channel: string): Promise<void>;
+    /** The database's clock. */
+    now(): Promise<Date>;
+    /** Whether the database answers, and has not failed to store something just now. Writes nothing. */
+    isReady(): Promise<boolean>;
+  };
 
 export type DatabaseOptions = {
   databaseUrl?: string;
@@ -167,6 +207,8 @@ export type DatabaseOptions = {
   migrate?: Migrate;
   /** The most connections to a server. */
   poolSize?: number;
+  /** How long to wait for a server that can't be reached yet; absent: not at all. */
+  waitMs?: number;
   log: Log;
 };
 

@@ -24,7 +24,7 @@ export class Overloaded extends Error {
 export function transientFault(error: unknown): 'nothing' | 'unknown' | undefined {
   for (let fault = error; fault instanceof Error; fault = fault.cause ?? previousOf(fault)) {
     const code = 'code' in fault && typeof fault.code === 'string' ? fault.code : undefined;
-    if (code !== undefined && withoutEffect.has(code)) return 'nothing';
+    if (code !== undefined && (withoutEffect.has(code) || code.startsWith('53'))) return 'nothing';
     if (code !== undefined && (lostConnection.has(code) || code.startsWith('08'))) return 'unknown';
     if (nothingSent.test(fault.message)) return 'nothing';
     if (code === undefined && connectionEnded.test(fault.message)) return 'unknown';
@@ -35,7 +35,21 @@ export function transientFault(error: unknown): 'nothing' | 'unknown' | undefine
 
 /** Whether the connection should be closed after this error, rather than used again. */
 export function isConnectionFault(error: unknown): boolean {
-  return transientFault(error) !== undefined && !betweenTransactions.has(sqlState(error) ?? '');
+  const state = sqlState(error) ?? '';
+  const isKept = betweenTransactions.has(state) || (state.startsWith('53') && state !== TOO_MANY_CONNECTIONS);
+  return transientFault(error) !== undefined && !isKept;
+}
+
+/**
+ * Whether this machine or its network failed, whoever was to be called: name servers that don't answer, no file
+ * descriptor or port left, no way out. Of several addresses that were tried, all must have failed so.
+ */
+export function isLocalFault(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (error instanceof AggregateError && error.errors.length > 0) return error.errors.every(isLocalFault);
+  // nodemailer has a code of its own in place of the system's, which it keeps beside it.
+  const code = 'originalCode' in error ? error.originalCode : 'code' in error && error.code;
+  return localFaults.has(String(code)) || isLocalFault(error.cause);
 }
 
 /** The SQLSTATE of a database error, wherever the ORM has wrapped it. */
@@ -53,7 +67,13 @@ export function isDiskFull(error: unknown): boolean {
   return sqlState(error) === DISK_FULL || hasCode(error, 'ENOSPC', 'EDQUOT');
 }
 
+/** Whether nothing could be stored for want of space, or since the database is read-only. */
+export function isStorageFault(error: unknown): boolean {
+  return isDiskFull(error) || sqlState(error) === READ_ONLY;
+}
+
 const DISK_FULL = '53100';
+const READ_ONLY = '25006';
 
 /** Bad data, a constraint, a row beyond a limit of the database: lasting, and of one row of a batch alone. */
 export function isDataError(error: unknown): boolean {
@@ -63,10 +83,21 @@ export function isDataError(error: unknown): boolean {
 /** SQLSTATE: serialization failure, deadlock. Nothing is wrong with the connection. */
 const betweenTransactions = new Set(['40001', '40P01']);
 
-/** Too many connections, starting up, read-only standby; no such database, not logged in, nobody there. */
+/** No answer of a name server (of `getaddrinfo`, and of c-ares), no file descriptor or port left. */
+const noConnection = ['EAI_AGAIN', 'ETIMEOUT', 'EMFILE', 'ENFILE', 'EADDRNOTAVAIL'];
+const noNetwork = ['ENETUNREACH', 'ENETDOWN'];
+
+const localFaults = new Set([...noConnection, ...noNetwork]);
+
+const TOO_MANY_CONNECTIONS = '53300';
+
+/**
+ * Starting up, read-only standby; no such database, not logged in, nobody there. Beside them all of class 53, what the
+ * server lacks: connections, disk, memory.
+ */
 const withoutEffect = new Set([
   ...betweenTransactions,
-  '53300',
+  ...noConnection,
   '57P03',
   '25006',
   '3D000',
@@ -81,6 +112,8 @@ const lostConnection = new Set([
   '57014',
   '57P01',
   '57P02',
+  ...noNetwork,
+  'ECONNABORTED',
   'ECONNRESET',
   'EPIPE',
   'ETIMEDOUT',

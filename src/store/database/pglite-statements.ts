@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { messages, type PGlite, protocol, types } from '@electric-sql/pglite';
 import type { Row } from './queries.ts';
 
@@ -14,7 +14,8 @@ export function createStatements(pglite: PGlite): (sql: string, params: unknown[
   const known = new Map<string, Statement>();
 
   async function prepare(sql: string): Promise<Statement> {
-    const name = `statement_${known.size}`;
+    prepared += 1;
+    const name = `statement_${prepared}`;
     const answer = await exchange(pglite, [
       serialize.parse({ name, text: sql }),
       serialize.describe({ type: 'S', name }),
@@ -41,7 +42,7 @@ export function createStatements(pglite: PGlite): (sql: string, params: unknown[
         ),
       );
   };
-  // The same two turns that `query` waits for: that of a transaction, and that of a statement.
+  // The same two locks that `query` waits for: that of a transaction, and that of a statement.
   return (sql, params) =>
     pglite._runExclusiveTransaction(() => pglite._runExclusiveQuery(() => run(sql, params)));
 }
@@ -50,27 +51,28 @@ export function createStatements(pglite: PGlite): (sql: string, params: unknown[
  * Lets the event loop run between statements. Each runs within a turn of it and its answer is a microtask, so that
  * callers whose next statement follows at once would keep everything else waiting until their last one.
  */
-export function shareTurns(pglite: PGlite): void {
+export function yieldBetweenStatements(pglite: PGlite): void {
   const runExclusive = pglite._runExclusiveQuery.bind(pglite);
-  let turnBegan: number | undefined;
+  let sliceBegan: number | undefined;
   pglite._runExclusiveQuery = (statement) =>
     runExclusive(async () => {
-      if (turnBegan !== undefined && performance.now() - turnBegan > MAX_TURN_MS) await nextTurn();
-      if (turnBegan === undefined) {
-        turnBegan = performance.now();
+      if (sliceBegan !== undefined && performance.now() - sliceBegan > TIME_SLICE_MS)
+        await yieldToEventLoop();
+      if (sliceBegan === undefined) {
+        sliceBegan = performance.now();
         setImmediate(() => {
-          turnBegan = undefined;
+          sliceBegan = undefined;
         });
       }
       return statement();
     });
 }
 
-/** What statements may take of a turn, and the last of them beyond it. */
-const MAX_TURN_MS = 10;
+/** How long statements may hold the event loop, and the last of them beyond it. */
+const TIME_SLICE_MS = 10;
 
-/** Closes the database after all that runs or waits: PGlite's own `close` takes no turn, and would cut into it. */
-export function closeInTurn(pglite: PGlite): Promise<void> {
+/** Closes the database after all that runs or waits: PGlite's own `close` waits for none of it, and would cut into it. */
+export function closeAfterStatements(pglite: PGlite): Promise<void> {
   return pglite._runExclusiveTransaction(() => pglite.close());
 }
 
@@ -88,6 +90,9 @@ function textOf({ serializers }: PGlite, value: unknown, type: number): string |
   if (write === undefined) throw new TypeError(`A parameter of the type ${type} is to be given as text`);
   return write(value);
 }
+
+/** Statements prepared so far: names are those of a session, which several engines can share. */
+let prepared = 0;
 
 const { serialize } = protocol;
 const { TEXT } = types;

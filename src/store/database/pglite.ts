@@ -9,13 +9,12 @@ import { dataDir as emptyDatabase } from '@electric-sql/pglite-prepopulatedfs';
 import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/pglite';
 import { unpackTar } from 'modern-tar/fs';
-import { StartError } from '../../domain/errors/start-error.ts';
+import { StartError } from '../../domain/errors/system-errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { lockDataFolder } from './data-folder.ts';
 import { type DatabaseFiles, type Engine, ormOptions, schemaDifference, timeTypes } from './engine.ts';
-import { entities } from './entities.ts';
 import { runMigrations } from './migrate.ts';
-import { closeInTurn, createStatements, shareTurns } from './pglite-statements.ts';
+import { closeAfterStatements, createStatements, yieldBetweenStatements } from './pglite-statements.ts';
 import type { Row } from './queries.ts';
 
 /**
@@ -31,17 +30,37 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
   const { dataDir, dump, log, onLockLost = stopWriting } = options;
   const folder = dataDir === undefined ? undefined : lockDataFolder(dataDir, onLockLost);
   const place = dataDir === undefined ? undefined : join(dataDir, 'pglite');
-  keepWebAssemblyUnoptimized();
-  const pglite = await openFolder(place, dump).catch((error: unknown) => {
+  const pglite = await openSession(place, dump).catch((error: unknown) => {
     folder?.release();
     throw new StartError(`The embedded database in ${dataDir} can't be opened.`, { cause: error });
   });
 
-  shareTurns(pglite);
+  const engine = await engineOn(pglite, log);
+  return {
+    ...engine,
+    dump: () => pglite.dumpDataDir('none'),
+    ...(place !== undefined && { files: filesOf(pglite, place) }),
+    close: async () => {
+      await engine.close();
+      await closeAfterStatements(pglite);
+      folder?.release();
+    },
+  };
+}
+
+/** Opens the database alone, in a folder or in memory, beginning with a dump or empty. */
+export async function openSession(place: string | undefined, dump: Blob | undefined): Promise<PGlite> {
+  keepWebAssemblyUnoptimized();
+  const pglite = await openFolder(place, dump);
+  yieldBetweenStatements(pglite);
+  return pglite;
+}
+
+/** The engine on a database that is open, and stays so. Several can use the one session of it. */
+export async function engineOn(pglite: PGlite, log: Log): Promise<Engine> {
   const orm = await MikroORM.init(
     defineConfig({
       ...ormOptions,
-      entities,
       extensions: [Migrator],
       dbName: 'embedded',
       driverOptions: { pglite },
@@ -50,7 +69,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
 
   const planned = createStatements(pglite);
   return {
-    name: 'pglite',
+    engine: 'pglite',
     em: orm.em,
     migrate: () => runMigrations(orm.migrator, log),
     schemaDifference: () => schemaDifference(orm),
@@ -61,13 +80,7 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
       return () => stop();
     },
     connections: () => undefined,
-    dump: () => pglite.dumpDataDir('none'),
-    ...(place !== undefined && { files: filesOf(pglite, place) }),
-    close: async () => {
-      await orm.close();
-      await closeInTurn(pglite);
-      folder?.release();
-    },
+    close: () => orm.close(),
   };
 }
 

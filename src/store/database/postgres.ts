@@ -1,20 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Migrator } from '@mikro-orm/migrations';
 import { defineConfig, MikroORM } from '@mikro-orm/postgresql';
-import { StartError } from '../../domain/errors/start-error.ts';
+import type { PoolClient, PoolConfig } from 'pg';
+import { StartError } from '../../domain/errors/system-errors.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { type Engine, ormOptions, schemaDifference } from './engine.ts';
-import { entities } from './entities.ts';
+import { sqlState, transientFault } from './faults.ts';
 import { listenOn } from './listener.ts';
-import { migrateServer } from './migrate-server.ts';
+import { reportProgress, runMigrations } from './migrate.ts';
 import { ANSWER_TIMEOUT_MS, CONNECT_TIMEOUT_MS } from './retry.ts';
 
 /**
  * Connects to a PostgreSQL server, of version 14 or newer.
  *
- * @throws StartError if the URL is not one or nobody answers there.
+ * @throws StartError if the URL is not one or nobody answers there for `waitMs`.
  */
 export async function openPostgres(options: ServerOptions): Promise<Engine> {
-  const { databaseUrl, poolSize, log, limits = {}, migrations } = options;
+  const { databaseUrl, poolSize, waitMs = 0, log, limits = {}, migrations } = options;
   const dbName = databaseName(databaseUrl);
   const { statementMs = STATEMENT_TIMEOUT_MS, answerMs = ANSWER_TIMEOUT_MS } = limits;
   const config = {
@@ -30,18 +33,18 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
     query_timeout: answerMs,
   });
   const orm = await MikroORM.init(
-    defineConfig({ ...ormOptions, entities, dbName, driverOptions: connections.dialect }),
+    defineConfig({ ...ormOptions, dbName, driverOptions: connections.dialect }),
   );
   try {
     // Else the ORM connects when it is first used, which may be in a transaction that holds the last connection.
     await orm.connect();
-    await reach(connections, databaseUrl);
+    await reach(connections, databaseUrl, { waitMs, log });
   } catch (error) {
     await connections.close();
     throw error;
   }
   return {
-    name: 'postgres',
+    engine: 'postgres',
     em: orm.em,
     migrate: () => migrateServer(config, { dbName, log, migrations }),
     schemaDifference: () => schemaDifference(orm),
@@ -58,19 +61,104 @@ export async function openPostgres(options: ServerOptions): Promise<Engine> {
   };
 }
 
-async function reach(connections: Connections, databaseUrl: string): Promise<void> {
-  try {
-    await connections.query('select 1', []);
-  } catch (error) {
-    const reason = error instanceof Error && error.message !== '' ? error.message : 'nobody answers';
-    throw new StartError(`The database at ${placeOf(databaseUrl)} can't be reached: ${reason}.`, {
-      cause: error,
-    });
+/** Waits until the server answers, with a line in the log every ten seconds. */
+async function reach(
+  connections: Connections,
+  databaseUrl: string,
+  { waitMs, log }: Pick<ServerOptions, 'log'> & { waitMs: number },
+): Promise<void> {
+  const giveUpAt = performance.now() + waitMs;
+  for (let nextLineAt = performance.now(); ; ) {
+    try {
+      await connections.query('select 1', []);
+      return;
+    } catch (error) {
+      const reason = error instanceof Error && error.message !== '' ? error.message : 'nobody answers';
+      const problem = `The database at ${placeOf(databaseUrl)} can't be reached: ${reason}.`;
+      const leftMs = giveUpAt - performance.now();
+      if (leftMs <= 0 || !mayComeUp(error)) throw new StartError(problem, { cause: error });
+      if (performance.now() >= nextLineAt) {
+        log.warn(`${problem} The start waits for it, for another ${Math.ceil(leftMs / 1000)} s.`);
+        nextLineAt += LINE_EVERY_MS;
+      }
+      await sleep(Math.min(TRY_EVERY_MS, leftMs));
+    }
   }
 }
 
+/** Whether waiting can help: not if the server answers that it does not know the user or the database. */
+function mayComeUp(error: unknown): boolean {
+  return transientFault(error) !== undefined && !/^(28|3D)/.test(sqlState(error) ?? '');
+}
+
+const TRY_EVERY_MS = 500;
+const LINE_EVERY_MS = 10_000;
+
 /** The server cancels what takes longer. All queries of this service take a fraction of it. */
 const STATEMENT_TIMEOUT_MS = 10_000;
+
+/**
+ * Runs the pending migrations of a server, on connections of their own that have no time limit: an index
+ * on a large table can take an hour. Processes that start meanwhile wait until it is done.
+ */
+async function migrateServer(
+  config: PoolConfig,
+  { dbName, log, migrations }: MigrationOptions,
+): Promise<void> {
+  const connections = createConnections({ ...config, max: 2 });
+  const orm = await MikroORM.init(
+    defineConfig({
+      ...ormOptions,
+      migrations: { ...ormOptions.migrations, ...(migrations && { migrationsList: migrations }) },
+      dbName,
+      entities: [],
+      discovery: { warnWhenNoEntities: false },
+      extensions: [Migrator],
+      driverOptions: connections.dialect,
+    }),
+  );
+  try {
+    const lock = await connections.pool.connect();
+    try {
+      await lock.query(WITHOUT_LIMITS);
+      await acquireLock(lock, log);
+      // The pool's only other connection, which the migrations then run on.
+      await connections.query(WITHOUT_LIMITS, []);
+      await runMigrations(orm.migrator, log);
+    } finally {
+      lock.release(true);
+    }
+  } finally {
+    await connections.close();
+  }
+}
+
+/** The limits that the server, the database or the role sets. */
+const WITHOUT_LIMITS = `select set_config(name, '0', false) from pg_settings where name in
+  ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout',
+   'transaction_timeout')`;
+
+/** Waits until no other process migrates the database. The lock ends with its connection. */
+async function acquireLock(client: PoolClient, log: Log): Promise<void> {
+  const finish = reportProgress(log, {}, [
+    'Waiting for another process that is migrating the database.',
+    'The other process has migrated the database.',
+  ]);
+  try {
+    // A statement that waited would itself keep the other process from building an index concurrently.
+    for (;;) {
+      const { rows } = await client.query('select pg_try_advisory_lock($1) as acquired', [MIGRATION_LOCK]);
+      if (rows[0]?.acquired === true) return;
+      await sleep(LOCK_POLL_MS);
+    }
+  } finally {
+    finish();
+  }
+}
+
+/** Any fixed number, the same in every process. */
+const MIGRATION_LOCK = 4_715_923;
+const LOCK_POLL_MS = 100;
 
 function databaseName(databaseUrl: string): string {
   try {
@@ -88,11 +176,17 @@ function placeOf(databaseUrl: string): string {
   return `${host}${pathname}`;
 }
 
-type ServerOptions = Omit<Parameters<typeof migrateServer>[1], 'dbName'> & {
+type MigrationOptions = Pick<ServerOptions, 'log' | 'migrations'> & { dbName: string };
+
+type ServerOptions = {
   databaseUrl: string;
   /** The most connections. */
   poolSize: number;
+  /** How long to wait for a server that can't be reached yet. */
+  waitMs?: number;
   log: Log;
+  /** Instead of those of this service, for tests. */
+  migrations?: typeof ormOptions.migrations.migrationsList | undefined;
   /** How long a statement may take, and how long its answer, instead of the usual times: for tests. */
   limits?: { statementMs?: number; answerMs?: number };
 };

@@ -6,6 +6,17 @@ export function pageOf<T extends { id: string }>(rows: T[], limit: number): Page
   return { items, nextCursor: rows.length > limit ? (items.at(-1)?.id ?? null) : null };
 }
 
+/** Finds a page, newest first: `find` gets the condition of the page's cursor, and the order and number of its rows. */
+export async function findPage<T extends { id: string }>(
+  db: Queries,
+  { limit, cursor }: PageRequest,
+  find: (em: EntityManager, before: { id?: { $lt: string } }, range: PageRange) => Promise<T[]>,
+): Promise<Page<T>> {
+  const before = cursor === undefined ? {} : { id: { $lt: cursor } };
+  const rows = await db.read((em) => find(em, before, { orderBy: { id: 'desc' }, limit: limit + 1 }));
+  return pageOf(rows, limit);
+}
+
 /** The most bytes of a page, unless it has only one item: gRPC clients take messages of 4 MiB by default. */
 export const MAX_PAGE_BYTES = 2 * 1024 * 1024;
 
@@ -60,7 +71,11 @@ type ChangeOptions = StatementOptions & {
 };
 
 /** The queries of one transaction. Named queries of several statements ask for one. */
-export type Transaction = Queries & { readonly inTransaction: true };
+export type Transaction = Queries & {
+  readonly inTransaction: true;
+  /** Calls `work` once all of the transaction is known to be stored. */
+  afterCommit(work: () => void): void;
+};
 
 /** An entity manager of either engine. */
 export type EntityManager = SqlEntityManager;
@@ -73,6 +88,8 @@ export type Page<T> = { items: T[]; nextCursor: string | null };
 
 /** Which page: `cursor` is the `nextCursor` of the page before. */
 export type PageRequest = { limit: number; cursor?: string | undefined };
+
+type PageRange = { orderBy: { id: 'desc' }; limit: number };
 
 /** `where` is a condition with `params`; `key` the columns of the primary key. */
 type Selection = {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DatabaseUnavailable, transientFault } from './faults.ts';
+import { DatabaseUnavailable, isDataError, transientFault } from './faults.ts';
 
 /**
  * Runs database work again while it fails with a transient fault, at most three times within ten seconds.
@@ -51,3 +51,27 @@ export const MAX_CONFLICTS = 3;
 
 /** Long enough for the other side of a deadlock to finish; the third retry comes after about a second. */
 const FIRST_DELAY_MS = 50;
+
+/**
+ * Works on a batch whose items succeed or fail together. One that fails for an item is split until that item is by
+ * itself, and `alone` says what becomes of it. Returns what came of all, in the order of the items.
+ *
+ * `isOfItem` tells whether an error is an item's, by default one of its data; any other one is thrown.
+ */
+export async function splitBatch<Item, Result>(
+  batch: Item[],
+  work: (part: Item[]) => Promise<Result[]>,
+  alone: (item: Item, error: unknown) => Result[] | Promise<Result[]>,
+  isOfItem: (error: unknown) => boolean = isDataError,
+): Promise<Result[]> {
+  try {
+    return await work(batch);
+  } catch (error) {
+    const [item] = batch;
+    if (item === undefined || !isOfItem(error)) throw error;
+    if (batch.length === 1) return alone(item, error);
+    const middle = Math.ceil(batch.length / 2);
+    const first = await splitBatch(batch.slice(0, middle), work, alone, isOfItem);
+    return [...first, ...(await splitBatch(batch.slice(middle), work, alone, isOfItem))];
+  }
+}

@@ -24,16 +24,20 @@ export function claimsOf(rows: Row[]): Claim[] {
       id: row.id,
       lease: String(row.leased_until),
       projectId: String(row.project_id),
-      share: String(row.share),
+      tenant: String(row.share),
       formId: String(row.form_id),
       kind: String(row.kind),
       receiver: String(row.receiver),
       step: Number(row.step),
       postponedFrom: timeOrNull(row.postponed_from),
       traceparent: textOrNull(row.traceparent),
-      content: row.channel === 'mail' ? { channel: 'mail', mail: row.mail } : webhookContent(row),
+      content: row.channel === 'mail' ? mailContent(row) : webhookContent(row),
     };
   });
+}
+
+function mailContent({ mail, event_id }: Row): QueuedMailContent {
+  return { channel: 'mail', mail, eventId: textOrNull(event_id) };
 }
 
 function webhookContent(row: Row): WebhookContent {
@@ -68,8 +72,8 @@ export type Claim = {
   /** Distinguishes this claim from a later one, for `settleDeliveries`. */
   lease: string;
   projectId: string;
-  /** Whose part of the places it uses. */
-  share: string;
+  /** Whose part of the capacity it uses. */
+  tenant: string;
   formId: string;
   kind: string;
   receiver: string;
@@ -79,7 +83,15 @@ export type Claim = {
   postponedFrom: Date | null;
   /** The trace of the request that caused it; null if none is recorded. */
   traceparent: string | null;
-  content: WebhookContent | { channel: 'mail'; mail: unknown };
+  content: WebhookContent | QueuedMailContent;
+};
+
+export type QueuedMailContent = {
+  channel: 'mail';
+  /** What is stored of it. */
+  mail: unknown;
+  /** Null if it is about none. */
+  eventId: string | null;
 };
 
 export type WebhookContent = {

@@ -1,6 +1,6 @@
 import { toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
-import { shareOf } from './delivery-queue-table.ts';
+import { tenantOf } from './delivery-queue-table.ts';
 
 /**
  * Marks events as fanned out and queues their mails, in one statement.
@@ -20,19 +20,19 @@ export async function fanOutEvents(db: Queries, eventIds: string[], mails: NewMa
        returning id
      ),
      given as materialized (
-       select g.* from json_to_recordset($2::json) as g(${givenColumns}) join taken on taken.id = g.event_id
+       select g.* from json_to_recordset($2::json) as g(${givenColumns}) join taken on taken.id = g."eventId"
      ),
      answered as (
        insert into autoresponses as a (form_id, address, sent_at)
-       select form_id, once_per_day, now() from given where once_per_day is not null
+       select "formId", "oncePerDay", now() from given where "oncePerDay" is not null
        on conflict (form_id, address) do update set sent_at = excluded.sent_at
          where a.sent_at <= now() - interval '24 hours'
        returning form_id, address
      )
      ${insertGiven}
-     where g.once_per_day is null
-       or exists (select from answered where answered.form_id = g.form_id and answered.address = g.once_per_day)`,
-    [eventIds, JSON.stringify(mails.map(columnsOf))],
+     where g."oncePerDay" is null
+       or exists (select from answered where answered.form_id = g."formId" and answered.address = g."oncePerDay")`,
+    [eventIds, JSON.stringify(mails)],
   );
 }
 
@@ -58,33 +58,19 @@ export async function queueMails(db: Queries, mails: NewMail[]): Promise<void> {
   if (mails.length === 0) return;
   await db.execute(
     `with given as materialized (select * from json_to_recordset($1::json) as g(${givenColumns})) ${insertGiven}`,
-    [JSON.stringify(mails.map(columnsOf))],
+    [JSON.stringify(mails)],
   );
 }
 
-const givenColumns = `id text, event_id text, project_id text, form_id text, keyless boolean, kind text, receiver text,
-  mail json, delay_seconds double precision, once_per_day text`;
+/** As `NewMail` has them. */
+const givenColumns = `id text, "eventId" text, "projectId" text, "formId" text, keyless boolean, kind text, receiver text,
+  mail json, "delaySeconds" double precision, "oncePerDay" text`;
 
 const insertGiven = `insert into delivery_queue
     (id, project_id, form_id, event_id, share, channel, kind, receiver, mail, due_at, created_at, queued_at)
-  select g.id, g.project_id, g.form_id, g.event_id, ${shareOf('g.project_id', 'g.keyless')}, 'mail', g.kind, g.receiver,
-    g.mail, ${toMillisecond(`now() + g.delay_seconds * interval '1 second'`)}, now(), now()
+  select g.id, g."projectId", g."formId", g."eventId", ${tenantOf('g."projectId"', 'g.keyless')}, 'mail', g.kind, g.receiver,
+    g.mail, ${toMillisecond(`now() + g."delaySeconds" * interval '1 second'`)}, now(), now()
   from given g`;
-
-function columnsOf(mail: NewMail) {
-  return {
-    id: mail.id,
-    event_id: mail.eventId,
-    project_id: mail.projectId,
-    form_id: mail.formId,
-    keyless: mail.keyless,
-    kind: mail.kind,
-    receiver: mail.receiver,
-    mail: mail.mail,
-    delay_seconds: mail.delaySeconds,
-    once_per_day: mail.oncePerDay,
-  };
-}
 
 /** A mail to queue. */
 export type NewMail = {

@@ -1,6 +1,6 @@
 import { timeOf, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
-import { shareOf } from './delivery-queue-table.ts';
+import { tenantOf } from './delivery-queue-table.ts';
 
 /** What a postponed delivery shows as its error. */
 export const POSTPONED_ERROR = 'Waits: the last attempts of its webhook failed.';
@@ -22,7 +22,7 @@ export function postponedTo(openUntil: string): string {
  */
 export async function postponeDeliveries(
   db: Queries,
-  { webhookId, share, openUntil, totalSeconds }: Postponement,
+  { webhookId, tenant, openUntil, totalSeconds }: Postponement,
 ): Promise<void> {
   let from = new Date(0);
   for (let isFirst = true; ; isFirst = false) {
@@ -30,7 +30,7 @@ export async function postponeDeliveries(
       `with seen as materialized (
          select id, due_at, (leased_until is null or leased_until <= now())
            and queued_at + $5 * interval '1 second' > $4 as movable
-         from (${dueOf('$1')} union all ${dueOf(shareOf('$1', 'true'))}) as due
+         from (${dueOf('$1')} union all ${dueOf(tenantOf('$1', 'true'))}) as due
          order by due_at, id limit ${GROUP}
        ),
        movable as materialized (
@@ -44,7 +44,15 @@ export async function postponeDeliveries(
            and (q.leased_until is null or q.leased_until <= now())
        )
        select count(*) as count, max(due_at) as last from seen`,
-      [share, webhookId, from.toISOString(), openUntil.toISOString(), totalSeconds, isFirst, POSTPONED_ERROR],
+      [
+        tenant,
+        webhookId,
+        from.toISOString(),
+        openUntil.toISOString(),
+        totalSeconds,
+        isFirst,
+        POSTPONED_ERROR,
+      ],
       { repeatable: true },
     );
     if (Number(row?.count) < GROUP) return;
@@ -53,9 +61,9 @@ export async function postponeDeliveries(
   }
 }
 
-function dueOf(share: string): string {
+function dueOf(tenant: string): string {
   return `(select id, due_at, leased_until, queued_at from delivery_queue
-    where first_lease_until is null and share = ${share} and receiver = $2 and due_at >= $3 and due_at < $4
+    where first_lease_until is null and share = ${tenant} and receiver = $2 and due_at >= $3 and due_at < $4
     order by due_at, id limit ${GROUP})`;
 }
 
@@ -84,7 +92,7 @@ const GROUP = 1_000;
 export type Postponement = {
   webhookId: string;
   /** Of its project. What strangers made the webhook get is in another one, and is postponed as well. */
-  share: string;
+  tenant: string;
   /** When the receiver is tried again. */
   openUntil: Date;
   /** The longest that the retry schedule can last. */

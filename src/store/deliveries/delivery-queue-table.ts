@@ -15,7 +15,7 @@ export const QueuedDeliveryEntity = defineEntity({
     /** Null for mails without an event, such as the one about a webhook that was turned off. */
     eventId: id().strictNullable(),
     webhookId: id().strictNullable(),
-    /** Whose part of the places it uses: the project's, or that of its forms made without a key. */
+    /** Whose part of the capacity it uses: the project's, or that of its forms made without a key. */
     share: text().collation('C'),
     channel: p.enum(['webhook', 'mail']).columnType('text'),
     /** A webhook's event type, or what a mail is: `owner`, `confirmation`, `autoresponse`, `recipient_confirmation` … */
@@ -87,39 +87,45 @@ export function pendingWhere(condition: string, columns = 'id'): string {
 /** SQL: pending and not leased. */
 export const isFree = `first_lease_until is null and (leased_until is null or leased_until <= now())`;
 
-/** SQL of the share that a delivery belongs to. */
-export function shareOf(projectId: string, keyless: string): string {
+/** SQL of the tenant that a delivery belongs to, which its column `share` names. */
+export function tenantOf(projectId: string, keyless: string): string {
   return `${projectId} || case when ${keyless} then ' keyless' else '' end`;
 }
 
 /**
- * Common table expressions that read a JSON parameter with `FreePlaces`: `places`, `free_receivers` and
- * `free_shares`.
+ * Common table expressions that read a JSON parameter with `FreeCapacity`: `capacity`, `free_receivers` and
+ * `free_tenants`.
  */
-export function placesIn(parameter: string): string {
+export function capacityIn(parameter: string): string {
   return `
-places as materialized (
+capacity as materialized (
   select * from json_to_record(${parameter}::json) as p("event" text, "delaySeconds" double precision,
-    "totalSeconds" double precision, "total" int, "bytes" int, "perReceiver" int, "perShare" int, "perShareUnknown" int, "receivers" json, "shares" json)
+    "totalSeconds" double precision, "total" int, "bytes" int, "mails" int, "perReceiver" int, "perTenant" int, "perTenantUnknown" int, "receivers" json, "tenants" json)
 ), free_receivers as materialized (
-  select r.* from places, json_to_recordset("receivers") as r(share text, receiver text, free int)
-), free_shares as materialized (
-  select s.* from places, json_to_recordset("shares") as s(share text, free int, "unknown" int)
+  select r.* from capacity, json_to_recordset("receivers") as r(tenant text, receiver text, free int)
+), free_tenants as materialized (
+  select s.* from capacity, json_to_recordset("tenants") as s(tenant text, free int, "unknown" int, mails int)
 )`;
 }
 
-/** The lease in seconds: well above the longest attempt, so that a slow one is not made twice. */
+/**
+ * The lease in seconds. What a claimed delivery may wait, an attempt and storing its result last are shorter together,
+ * so that a slow one is not made twice.
+ */
 export const LEASE_SECONDS = 60;
 
 /** How many deliveries a process can attempt beside those that it has. */
-export type FreePlaces = {
+export type FreeCapacity = {
   /** What their bodies may have together. */
   bytes: number;
-  /** For each receiver, and for each share, that is not named. */
+  /** Of them, how many mails. */
+  mails: number;
+  /** For each receiver, and for each tenant, that is not named. */
   perReceiver: number;
-  perShare: number;
-  /** For all receivers of a share that are not named. */
-  perShareUnknown: number;
-  receivers: { share: string; receiver: string; free: number }[];
-  shares: { share: string; free: number; unknown: number }[];
+  perTenant: number;
+  /** For all receivers of a tenant that are not named. */
+  perTenantUnknown: number;
+  receivers: { tenant: string; receiver: string; free: number }[];
+  /** With `mails`, how many it has under way. */
+  tenants: { tenant: string; free: number; unknown: number; mails: number }[];
 };

@@ -1,11 +1,11 @@
 import { timeOf } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { type Claim, claimColumns, claimJoins, claimsOf } from './claim.ts';
-import { type FreePlaces, isFree, LEASE_SECONDS, placesIn } from './delivery-queue-table.ts';
+import { capacityIn, type FreeCapacity, isFree, LEASE_SECONDS } from './delivery-queue-table.ts';
 
 /**
- * Claims due deliveries, oldest first, at most as many for each receiver and each share, and as many bytes, as
- * `places` says.
+ * Claims due deliveries, oldest first, at most as many for each receiver and each tenant, as many mails, and as many
+ * bytes, as `capacity` says.
  * Other workers do not see them until the lease ends, so a worker that dies leaves its deliveries to them.
  *
  * A claim is one short statement: no lock is held while a receiver is called. It changes no indexed column,
@@ -13,44 +13,51 @@ import { type FreePlaces, isFree, LEASE_SECONDS, placesIn } from './delivery-que
  *
  * Considers `page` deliveries due from `since` on. The next claim may begin at `resumeAt`: skipping what lies
  * before keeps this fast while an old snapshot holds the dead rows of finished deliveries. If `pageFull`,
- * more is due behind the page, which may all belong to busy receivers: see `claimInTurn`.
+ * more is due behind the page, which may all belong to busy receivers: see `claimByReceiver`.
  */
 export async function claimDue(db: Queries, options: ClaimOptions & { page: number }): Promise<ClaimedPage> {
   const rows = await db.execute(
     `with page as materialized (
-       select id, share, receiver, due_at from delivery_queue
+       select id, share, receiver, channel, due_at from delivery_queue
        where ${isFree} and due_at >= $1::timestamptz and due_at <= now()
        order by due_at limit $5
      ),
-     ${freePlaces},
+     ${freeCapacity},
      ranked as (
        select page.*, row_number() over (partition by share, receiver order by due_at, id) as place from page
      ),
      fitting as (
        select ranked.*, r.receiver is null as is_unknown,
-         row_number() over (partition by ranked.share order by place, due_at) as share_place,
+         row_number() over (partition by ranked.share order by place, due_at) as tenant_place,
          row_number() over (partition by ranked.share, r.receiver is null order by place, due_at) as unknown_place
-       from ranked cross join places
-         left join free_receivers r on r.share = ranked.share and r.receiver = ranked.receiver
+       from ranked cross join capacity
+         left join free_receivers r on r.tenant = ranked.share and r.receiver = ranked.receiver
        where place <= coalesce(r.free, "perReceiver")
      ),
+     fair as (${ofTenants('fitting', 'tenant_place, place, due_at')}),
      picked as materialized (
-       select ${pickedColumns}, fitting.place, fitting.due_at
-       from fitting cross join places join delivery_queue d on d.id = fitting.id
-         left join free_shares s on s.share = fitting.share
-       where ${fitsShare} and ${isFree} and d.due_at <= now()
-       order by fitting.place, fitting.due_at limit $3
+       select ${pickedColumns}, fair.place, fair.due_at
+       from fair cross join capacity join delivery_queue d on d.id = fair.id
+       where ${fitsChannel} and ${isFree} and d.due_at <= now()
+       order by fair.place, fair.due_at limit $3
        for update of d skip locked
      ),
      ${takenInOrderOf('p.place, p.due_at')}
      select (select count(*) from page) as page_size,
+       (select json_agg(distinct share) from page where channel = 'mail') as mail_tenants,
        coalesce(
          (select min(due_at) from page where id not in (select id from taken)),
          case when (select count(*) from page) < $5 then now() else (select max(due_at) from page) end
        ) as resume_at,
        ${claimColumns}
      from (select) as always left join claimed c on true ${claimJoins}`,
-    [options.since.toISOString(), JSON.stringify(options.places), options.limit, LEASE_SECONDS, options.page],
+    [
+      options.since.toISOString(),
+      JSON.stringify(options.capacity),
+      options.limit,
+      LEASE_SECONDS,
+      options.page,
+    ],
   );
   const [first] = rows;
   const claims = claimsOf(rows);
@@ -58,98 +65,123 @@ export async function claimDue(db: Queries, options: ClaimOptions & { page: numb
     claims,
     resumeAt: timeOf(first?.resume_at),
     pageFull: Number(first?.page_size) >= options.page,
+    mailTenants: Array.isArray(first?.mail_tenants) ? first.mail_tenants.map(String) : [],
     more: claims.length < Number(first?.page_size),
   };
 }
 
 /**
- * As `claimDue`, but asks receiver by receiver in the order of their shares and names, `RECEIVERS_A_TURN`
- * from the one after `after` on: its cost does not grow with the length of any queue. A share that has its part of the
- * places is passed over; of one that has its part for receivers that are not named, only the named ones are asked.
+ * As `claimDue`, but asks receiver by receiver in the order of their tenants and names, `RECEIVERS_A_STEP`
+ * from the one after `after` on: its cost does not grow with the length of any queue. A tenant that has its part of the
+ * capacity is passed over; of one that has its part for receivers that are not named, only the named ones are asked.
+ *
+ * Mails of the tenants `mailTenants` are passed over: a page has them.
  *
  * `last` is the receiver to go on after; null when the round is complete.
  */
-export async function claimInTurn(
+export async function claimByReceiver(
   db: Queries,
-  options: ClaimOptions & { after: Turn | null },
-): Promise<ClaimedTurn> {
+  options: ClaimOptions & { after: ReceiverName | null; mailTenants: string[] },
+): Promise<ClaimedStep> {
   const rows = await db.execute(
-    `with recursive ${freePlaces},
+    `with recursive ${freeCapacity},
      walk as (
-       (select share, receiver from delivery_queue
-        where first_lease_until is null and (share, receiver) > ($5, $6) order by share, receiver limit 1)
+       (select share, receiver from delivery_queue d
+        where first_lease_until is null and (share, receiver) > ($5, $6) and ${mayBeSent}
+        order by share, receiver limit 1)
        union all
-       select n.share, n.receiver from walk left join free_shares s on s.share = walk.share
+       select n.share, n.receiver from walk left join free_tenants s on s.tenant = walk.share
          cross join lateral (
            select d.share, d.receiver from delivery_queue d
            where d.first_lease_until is null
              and (d.share, d.receiver) > (walk.share, case when ${isFull} then chr(1114111) else walk.receiver end)
+             and ${mayBeSent}
            order by d.share, d.receiver limit 1
          ) as n
      ),
-     turn as materialized (select share, receiver from walk limit ${RECEIVERS_A_TURN}),
+     step as materialized (select share, receiver from walk limit ${RECEIVERS_A_STEP}),
      asked as materialized (
-       select turn.share, turn.receiver, r.free from turn
-         left join free_shares s on s.share = turn.share
-         left join free_receivers r on r.share = turn.share and r.receiver = turn.receiver
+       select step.share, step.receiver, r.free from step
+         left join free_tenants s on s.tenant = step.share
+         left join free_receivers r on r.tenant = step.share and r.receiver = step.receiver
        where ${isFull} is not true
        union all
-       select r.share, r.receiver, r.free from free_receivers r join free_shares s on s.share = r.share
+       select r.tenant, r.receiver, r.free from free_receivers r join free_tenants s on s.tenant = r.tenant
        where ${isFull} and s.free > 0
      ),
      found as (
-       select due.id, asked.share, due.due_at, asked.free is null as is_unknown from asked cross join places
-         left join free_shares s on s.share = asked.share
+       select due.id, asked.share, due.channel, due.due_at, asked.free is null as is_unknown
+       from asked cross join capacity
+         left join free_tenants s on s.tenant = asked.share
          cross join lateral (
-           select id, due_at from delivery_queue d
+           select id, channel, due_at from delivery_queue d
            where ${isFree} and d.share = asked.share and d.receiver = asked.receiver
              and d.due_at >= $1::timestamptz and d.due_at <= now()
            order by d.due_at
-           limit greatest(least(coalesce(asked.free, "perReceiver"), coalesce(s.free, "perShare")), 0)
+           limit greatest(least(coalesce(asked.free, "perReceiver"), coalesce(s.free, "perTenant")), 0)
          ) as due
      ),
+     ranked as (
+       select found.*, row_number() over (partition by share order by due_at) as tenant_place,
+         row_number() over (partition by share, is_unknown order by due_at) as unknown_place
+       from found
+     ),
+     fair as (${ofTenants('ranked', 'tenant_place, due_at')}),
      picked as materialized (
-       select ${pickedColumns}, share_place from (
-         select found.*, row_number() over (partition by share order by due_at) as share_place,
-           row_number() over (partition by share, is_unknown order by due_at) as unknown_place
-         from found
-       ) as ranked cross join places join delivery_queue d on d.id = ranked.id
-         left join free_shares s on s.share = ranked.share
-       where ${fitsShare} and ${isFree} and d.due_at <= now()
-       order by share_place limit $3
+       select ${pickedColumns}, tenant_place
+       from fair cross join capacity join delivery_queue d on d.id = fair.id
+       where ${fitsChannel} and ${isFree} and d.due_at <= now()
+       order by tenant_place limit $3
        for update of d skip locked
      ),
-     ${takenInOrderOf('p.share_place')}
-     select (select count(*) from turn) as receivers,
-       (select share from turn order by share desc limit 1) as last_share,
-       (select receiver from turn order by share desc, receiver desc limit 1) as last_receiver,
+     ${takenInOrderOf('p.tenant_place')}
+     select (select count(*) from step) as receivers,
+       (select share from step order by share desc limit 1) as last_share,
+       (select receiver from step order by share desc, receiver desc limit 1) as last_receiver,
        ${claimColumns}
      from (select) as always left join claimed c on true ${claimJoins}`,
     [
       options.since.toISOString(),
-      JSON.stringify(options.places),
+      JSON.stringify(options.capacity),
       options.limit,
       LEASE_SECONDS,
-      options.after?.share ?? '',
+      options.after?.tenant ?? '',
       options.after?.receiver ?? '',
+      options.mailTenants,
     ],
   );
   const [first] = rows;
-  const complete = Number(first?.receivers) < RECEIVERS_A_TURN;
-  const last = { share: String(first?.last_share), receiver: String(first?.last_receiver) };
+  const complete = Number(first?.receivers) < RECEIVERS_A_STEP;
+  const last = { tenant: String(first?.last_share), receiver: String(first?.last_receiver) };
   return { claims: claimsOf(rows), last: complete ? null : last };
 }
 
 /** One or two milliseconds of index probes. */
-const RECEIVERS_A_TURN = 100;
+const RECEIVERS_A_STEP = 100;
 
-const freePlaces = placesIn('$2');
+const freeCapacity = capacityIn('$2');
 
-/** A share that may have no more claims for receivers that are not named. */
+/** A tenant that may have no more claims for receivers that are not named. */
 const isFull = '(s.free <= 0 or s.unknown <= 0)';
 
-const fitsShare = `share_place <= coalesce(s.free, "perShare")
-  and (not is_unknown or unknown_place <= coalesce(s.unknown, "perShareUnknown"))`;
+const fitsTenant = `tenant_place <= coalesce(s.free, "perTenant")
+  and (not is_unknown or unknown_place <= coalesce(s.unknown, "perTenantUnknown"))`;
+
+/**
+ * Those of the `ranked` deliveries that fit into the capacity of their tenants, with their capacity among the mails: first
+ * those of tenants with few mails under way.
+ */
+function ofTenants(ranked: string, order: string): string {
+  return `select ranked.*,
+      row_number() over (partition by channel order by coalesce(s.mails, 0) + tenant_place, ${order}) as channel_place
+    from ${ranked} as ranked cross join capacity left join free_tenants s on s.tenant = ranked.share
+    where ${fitsTenant}`;
+}
+
+const fitsChannel = `(fair.channel <> 'mail' or channel_place <= "mails")`;
+
+/** Of the rows `d`: mails of other tenants than those that the page has, if any may be sent. */
+const mayBeSent = `(d.channel <> 'mail' or ((select "mails" from capacity) > 0 and d.share <> all($7::text[])))`;
 
 /** Of the rows `d`: what they are measured by. */
 const pickedColumns = 'd.id, d.event_id, d.channel, d.mail';
@@ -160,7 +192,7 @@ const pickedColumns = 'd.id, d.event_id, d.channel, d.mail';
  */
 function takenInOrderOf(order: string): string {
   return `taken as materialized (
-  select id, body, traceparent from places, (
+  select id, body, traceparent from capacity, (
     select p.id, e.traceparent, case when p.channel = 'webhook' then e.body end as body,
       row_number() over in_order as number,
       sum(coalesce(octet_length(case when p.channel = 'webhook' then e.body else p.mail::text end), 0)) over in_order
@@ -168,7 +200,7 @@ function takenInOrderOf(order: string): string {
     from picked p left join events e on e.id = p.event_id
     window in_order as (order by ${order}, p.id)
   ) as sized
-  where number = 1 or total_bytes <= places.bytes
+  where number = 1 or total_bytes <= capacity.bytes
 ), claimed as (
   update delivery_queue d
   set leased_until = now() + $4 * interval '1 second'
@@ -178,9 +210,16 @@ function takenInOrderOf(order: string): string {
 )`;
 }
 
-export type ClaimOptions = { since: Date; places: FreePlaces; limit: number };
+export type ClaimOptions = { since: Date; capacity: FreeCapacity; limit: number };
 
-/** `more`: of the page not all was claimed, for want of places, or for the limit. */
-export type ClaimedPage = { claims: Claim[]; resumeAt: Date; pageFull: boolean; more: boolean };
-export type ClaimedTurn = { claims: Claim[]; last: Turn | null };
-export type Turn = { share: string; receiver: string };
+/** `more`: of the page not all was claimed, for want of capacity, or for the limit. */
+export type ClaimedPage = {
+  claims: Claim[];
+  resumeAt: Date;
+  pageFull: boolean;
+  /** The tenants that the mails of the page belong to. */
+  mailTenants: string[];
+  more: boolean;
+};
+export type ClaimedStep = { claims: Claim[]; last: ReceiverName | null };
+export type ReceiverName = { tenant: string; receiver: string };

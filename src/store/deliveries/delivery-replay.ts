@@ -1,12 +1,13 @@
-import { smallestIdAt } from '../../domain/ids.ts';
+import { instantOf, KEYLESS_CREATOR, smallestIdAt } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { EventEntity, type NewEvent } from '../events.ts';
-import { QueuedDeliveryEntity, shareOf } from './delivery-queue-table.ts';
+import { QueuedDeliveryEntity, tenantOf } from './delivery-queue-table.ts';
 
 /**
- * Takes a finished webhook delivery back into the queue, due at once and at the beginning of the schedule.
- * Event id, body and URL stay. False if it is pending, or its webhook or event is gone.
+ * Takes a finished delivery to a webhook, or mail of a submission, back into the queue, due at once and at the beginning
+ * of the schedule. Event id, body, URL and address stay; a mail is written anew when it is sent, to whom it may go then.
+ * False if it is pending, or another mail, or its webhook, form or event is gone.
  */
 export async function replayDelivery(
   db: Queries,
@@ -20,25 +21,37 @@ export async function replayDelivery(
 }
 
 /**
- * Takes the failed deliveries of a webhook back into the queue, those made in `[createdAfter, createdBefore)`,
- * and returns how many. Works in groups, so that no lock is held for long: outside transactions only.
+ * Takes the failed deliveries of a webhook, or the failed mails of a form's submissions, back into the queue, those made
+ * in `[createdAfter, createdBefore)`, oldest first and at most `MAX_REPLAYED`. Returns how many, and from when on there
+ * may be more. Works in groups, so that no lock is held for long: outside transactions only. Once `signal` is aborted no
+ * further group begins.
  */
-export async function replayFailedDeliveries(db: Queries, range: ReplayRange): Promise<number> {
-  const { webhookId, createdAfter, createdBefore } = range;
+export async function replayFailedDeliveries(
+  db: Queries,
+  range: ReplayRange,
+  signal?: AbortSignal,
+): Promise<{ count: number; next?: Date }> {
+  const { createdAfter, createdBefore } = range;
+  const [condition, of] =
+    'webhookId' in range
+      ? ['webhook_id = $1', range.webhookId]
+      : [`form_id = $1 and channel = 'mail'`, range.formId];
   const last = smallestIdAt('dlv', createdBefore?.getTime() ?? Number.POSITIVE_INFINITY);
   let from = smallestIdAt('dlv', createdAfter?.getTime() ?? 0);
   for (let count = 0; ; ) {
+    signal?.throwIfAborted();
     const rows = await db.execute(
       replayOf(
         `select id from deliveries
-         where webhook_id = $1 and id >= $2 and id < $3 and status = 'failed' and ${replayable}
+         where ${condition} and id >= $2 and id < $3 and status = 'failed' and ${replayable}
          order by id limit ${REPLAY_GROUP} for update skip locked`,
       ),
-      [webhookId, from, last],
+      [of, from, last],
     );
     count += rows.length;
-    if (rows.length < REPLAY_GROUP) return count;
+    if (rows.length < REPLAY_GROUP) return { count };
     from = rows.reduce((most, row) => (String(row.id) > most ? String(row.id) : most), from);
+    if (count >= MAX_REPLAYED) return { count, next: new Date(instantOf(from)) };
   }
 }
 
@@ -91,21 +104,31 @@ function replayOf(ids: string): string {
       where id in (select webhook_id from taken) and failures_in_row > 0
     )
     insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
-      attempt_count, due_at, created_at, queued_at, last_attempt_at, response_status)
-    select t.id, t.project_id, t.form_id, t.event_id, t.webhook_id, ${shareOf('t.project_id', 'w.keyless')}, t.channel,
-      t.kind, t.receiver, t.url, t.attempt_count, ${toMillisecond('now()')}, t.created_at, now(), t.last_attempt_at,
-      t.response_status
-    from taken t join webhooks w on w.id = t.webhook_id
+      mail, attempt_count, due_at, created_at, queued_at, last_attempt_at, response_status)
+    select t.id, t.project_id, t.form_id, t.event_id, t.webhook_id,
+      ${tenantOf('t.project_id', `coalesce(w.keyless, f.created_by = '${KEYLESS_CREATOR}')`)}, t.channel, t.kind, t.receiver, t.url,
+      case when t.channel = 'mail' then json_build_object('to', t.receiver, 'eventId', t.event_id) end,
+      t.attempt_count, ${toMillisecond('now()')}, t.created_at, now(), t.last_attempt_at, t.response_status
+    from taken t left join webhooks w on w.id = t.webhook_id left join forms f on f.id = t.form_id
     returning id`;
 }
 
-const replayable = `channel = 'webhook'
-  and exists (select from webhooks w where w.id = deliveries.webhook_id and w.deleted_at is null)
-  and exists (select from events e where e.id = deliveries.event_id)`;
+/** A mail that could not even be made has no receiver. */
+const replayable = `exists (select from events e where e.id = deliveries.event_id) and (
+  (channel = 'webhook'
+    and exists (select from webhooks w where w.id = deliveries.webhook_id and w.deleted_at is null))
+  or (channel = 'mail' and kind = 'owner' and receiver <> ''
+    and exists (select from forms f where f.id = deliveries.form_id and f.deleted_at is null)))`;
 
 /** Rows of one statement: some milliseconds of row locks. */
 const REPLAY_GROUP = 1000;
 
-export type ReplayRange = { webhookId: string; createdAfter?: Date; createdBefore?: Date };
+/** Of one call: some seconds. */
+const MAX_REPLAYED = 10_000;
+
+export type ReplayRange = ({ webhookId: string } | { formId: string }) & {
+  createdAfter?: Date;
+  createdBefore?: Date;
+};
 
 type TestDelivery = { id: string; webhookId: string; url: string; keyless: boolean };

@@ -1,7 +1,7 @@
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
-import { shareOf } from './delivery-queue-table.ts';
+import { tenantOf } from './delivery-queue-table.ts';
 
 /**
  * Stores the results of claimed deliveries, in one statement: what is finished moves from the queue to the
@@ -20,7 +20,7 @@ export async function settleDeliveries(db: Queries, results: DeliveryResult[]): 
     if (row.too_long === true) return [{ id, change: 'failing', cause: 'too_long' }];
     if (row.never_worked === true) return [{ id, change: 'failing', cause: 'never_worked' }];
     if (row.closed === true) return [{ id, change: 'closed' }];
-    return openUntil === null ? [] : [{ id, change: 'opened', share: String(row.share), openUntil }];
+    return openUntil === null ? [] : [{ id, change: 'opened', tenant: String(row.tenant), openUntil }];
   });
 }
 
@@ -132,7 +132,7 @@ where w.id = h.webhook_id and (
   or w.last_success_at is null
   or w.last_success_at < now() - interval '1 minute'
 )
-returning w.id, ${shareOf('w.project_id', 'w.keyless')} as share,
+returning w.id, ${tenantOf('w.project_id', 'w.keyless')} as tenant,
   w.active and not h.works and w.failing_since <= now() - ${TOO_LONG} as too_long,
   w.active and w.keyless and w.last_success_at is null
     and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
@@ -184,6 +184,6 @@ export type DeliveryResult = {
  */
 export type HealthChange = { id: string } & (
   | { change: 'failing'; cause: 'too_long' | 'never_worked' }
-  | { change: 'opened'; share: string; openUntil: Date }
+  | { change: 'opened'; tenant: string; openUntil: Date }
   | { change: 'closed' }
 );

@@ -4,7 +4,7 @@ import { isFree } from './delivery-queue-table.ts';
 
 /**
  * Reads whether there is work: events to fan out, due deliveries, deliveries of a process that died, expired
- * sessions to announce. One cheap statement, which an idle service runs each second.
+ * sessions to announce, files to remove. One cheap statement, which an idle service runs each second.
  *
  * Ignores events before the id, deliveries due before the time and first leases that ended before the time in
  * `since`. `at` is the database's clock.
@@ -20,7 +20,8 @@ export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWor
        exists (
          select from sessions
          where submitted_at is null and expiry_announced_at is null and expires_at <= now()
-       ) as sessions`,
+       ) as sessions,
+       exists (select from removals where due_at <= now()) as removals`,
     [since.event, since.due.toISOString(), since.lease.toISOString()],
   );
   return {
@@ -29,6 +30,7 @@ export async function findDueWork(db: Queries, since: WorkSince): Promise<DueWor
     dueAt: timeOrNull(row?.due_at),
     abandoned: row?.abandoned === true,
     sessions: row?.sessions === true,
+    removals: row?.removals === true,
   };
 }
 
@@ -49,6 +51,31 @@ export async function releaseAbandoned(db: Queries, limit: number): Promise<numb
   return rows.length;
 }
 
+/**
+ * Reads how many deliveries are due, those under way included, and since when the first of them waits that no
+ * process has claimed. Counts up to `limit`, so that it costs some milliseconds however long the queue is.
+ */
+export async function readQueueState(db: Queries, limit: number): Promise<QueueState> {
+  const [row] = await db.select(
+    `select now() as at,
+       (select count(*) from (
+         select from delivery_queue where first_lease_until is null and due_at <= now() limit $1
+       ) as d) as due,
+       (select count(*) from (
+         select from delivery_queue where first_lease_until is null and due_at > now() limit $1
+       ) as d) as later,
+       (
+         select due_at from delivery_queue
+         where first_lease_until is null and (leased_until is null or leased_until <= now()) and due_at <= now()
+         order by due_at limit 1
+       ) as oldest`,
+    [limit],
+  );
+  const oldest = timeOrNull(row?.oldest);
+  const oldestAgeMs = oldest === null ? 0 : Math.max(0, timeOf(row?.at).getTime() - oldest.getTime());
+  return { due: Number(row?.due), later: Number(row?.later), oldestAgeMs };
+}
+
 /** `dueAt` is when the first of the due deliveries was due; null if there is none. */
 export type DueWork = {
   at: Date;
@@ -56,6 +83,10 @@ export type DueWork = {
   dueAt: Date | null;
   abandoned: boolean;
   sessions: boolean;
+  removals: boolean;
 };
 
 export type WorkSince = { event: string; due: Date; lease: Date };
+
+/** `later`: retries, and what waits for a limit or a circuit breaker. `oldestAgeMs` is 0 if nothing waits. */
+export type QueueState = { due: number; later: number; oldestAgeMs: number };

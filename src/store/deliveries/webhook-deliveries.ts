@@ -1,11 +1,11 @@
 import { longestTotal } from '../../domain/delivery/retry.ts';
 import { emittedEvents, type RegistrableEvent } from '../../domain/events/index.ts';
-import { demoFormId } from '../../domain/ids.ts';
+import { demoFormId, KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { toMillisecond } from '../database/columns.ts';
 import type { Transaction } from '../database/queries.ts';
 import { insertEvents, type NewEvent } from '../events.ts';
 import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
-import { type FreePlaces, LEASE_SECONDS, placesIn, shareOf } from './delivery-queue-table.ts';
+import { capacityIn, type FreeCapacity, LEASE_SECONDS, tenantOf } from './delivery-queue-table.ts';
 
 /**
  * Stores events of one type, which cause no mails, and queues their deliveries to the webhooks that listen:
@@ -28,7 +28,7 @@ export async function insertAnnouncedEvents(
        select id, project_id, form_id, type, created_at from events where id = any($1::text[])
      ), ${queueing('$2', type === 'submission.deleted')}
      select count(*) from queued`,
-    [events.map(({ id }) => id), queueingInput(type, { ...NO_PLACES, ...timesOf(schedule) })],
+    [events.map(({ id }) => id), queueingInput(type, { ...NO_CAPACITY, ...timesOf(schedule) })],
   );
 }
 
@@ -37,42 +37,42 @@ export async function insertAnnouncedEvents(
  * `project_id`, `form_id`, `type` and `created_at`). Which webhooks listen is read in the same snapshot as
  * what is stored with it, so that none is missed.
  *
- * What fits into the places that the process has free is leased to it from the beginning; the rest is due,
+ * What fits into the capacity that the process has free is leased to it from the beginning; the rest is due,
  * or postponed while the circuit breaker of its webhook is open.
  * With `ofRemoval` those listen, too, that went with their forms. `queued` holds what was queued. `input` names the
  * parameter with `queueingInput`.
  */
 export function queueing(input: string, ofRemoval = false): string {
-  return `${placesIn(input)}, listening as materialized (
+  return `${capacityIn(input)}, listening as materialized (
   select w.id, w.form_id as key, w.url, w.keyless, w.open_until from webhooks w
   where w.form_id = any(array(select distinct form_id from announced)) and w.deleted_at is null and w.active
-    and (select "event" from places) = any(w.events)
+    and (select "event" from capacity) = any(w.events)
   union all
   select w.id, w.project_id, w.url, w.keyless, w.open_until from webhooks w
   where w.form_id is null and w.project_id = any(array(select distinct project_id from announced))
-    and w.deleted_at is null and w.active and (select "event" from places) = any(w.events)
+    and w.deleted_at is null and w.active and (select "event" from capacity) = any(w.events)
   ${ofRemoval ? closingOfAnnounced : ''}
 ), owed as (
-  select e.*, w.id as webhook_id, w.url, ${shareOf('e.project_id', isStrangers)} as share,
+  select e.*, w.id as webhook_id, w.url, ${tenantOf('e.project_id', isStrangers)} as share,
     w.open_until,
     coalesce(w.open_until between now() and now() + p."totalSeconds" * interval '1 second', false) as postponed,
     row_number() over (partition by w.id, ${isStrangers} order by e.id) as receiver_place
   from announced e cross join lateral (values (e.form_id), (e.project_id)) as k(key)
-    join listening w on w.key = k.key cross join places p left join forms f on f.id = e.form_id
+    join listening w on w.key = k.key cross join capacity p left join forms f on f.id = e.form_id
   where e.form_id <> '${demoFormId}' and e.type in (${EMITTED})
 ), placed as (
   select owed.*,
     not owed.postponed
       and owed.receiver_place <= coalesce(r.free, p."perReceiver")
-      and row_number() over (partition by owed.share order by owed.receiver_place) <= coalesce(s.free, p."perShare")
+      and row_number() over (partition by owed.share order by owed.receiver_place) <= coalesce(s.free, p."perTenant")
       and (r.receiver is not null
         or row_number() over (partition by owed.share, r.receiver is null order by owed.receiver_place)
-          <= coalesce(s.unknown, p."perShareUnknown"))
+          <= coalesce(s.unknown, p."perTenantUnknown"))
       and row_number() over (order by owed.receiver_place) <= p."total" as fits,
     p."delaySeconds"
-  from owed cross join places p
-    left join free_receivers r on r.share = owed.share and r.receiver = owed.webhook_id
-    left join free_shares s on s.share = owed.share
+  from owed cross join capacity p
+    left join free_receivers r on r.tenant = owed.share and r.receiver = owed.webhook_id
+    left join free_tenants s on s.tenant = owed.share
 ), queued as (
   insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, url,
     due_at, first_lease_until, created_at, queued_at, postponed, error)
@@ -87,7 +87,7 @@ export function queueing(input: string, ofRemoval = false): string {
 }
 
 /** Of a form `f` made without a key, also to webhooks of its project. */
-const isStrangers = `f.created_by = 'public'`;
+const isStrangers = `f.created_by = '${KEYLESS_CREATOR}'`;
 
 const closingOfAnnounced = `union all
   select w.* from (select distinct form_id, project_id from announced) as a, lateral (${closingWebhooks('a')}) as w`;
@@ -106,30 +106,31 @@ export function closingWebhooks(of: string): string {
 const EMITTED = emittedEvents.map((type) => `'${type}'`).join();
 
 /** The parameter of `queueing`. */
-export function queueingInput(event: RegistrableEvent, places: LeasePlaces): string {
-  return JSON.stringify({ event, ...places });
+export function queueingInput(event: RegistrableEvent, capacity: Capacity): string {
+  return JSON.stringify({ event, ...capacity });
 }
 
-/** The part of `LeasePlaces` that is the same for all processes with this retry schedule. */
-export function timesOf(schedule: readonly number[]): Pick<LeasePlaces, 'delaySeconds' | 'totalSeconds'> {
+/** The part of `Capacity` that is the same for all processes with this retry schedule. */
+export function timesOf(schedule: readonly number[]): Pick<Capacity, 'delaySeconds' | 'totalSeconds'> {
   return { delaySeconds: schedule[0] ?? 0, totalSeconds: longestTotal(schedule) };
 }
 
 /** For processes that attempt nothing, and for events that can wait. */
-export const NO_PLACES: LeasePlaces = {
+export const NO_CAPACITY: Capacity = {
   delaySeconds: 0,
   totalSeconds: 0,
   total: 0,
   bytes: 0,
+  mails: 0,
   perReceiver: 0,
-  perShare: 0,
-  perShareUnknown: 0,
+  perTenant: 0,
+  perTenantUnknown: 0,
   receivers: [],
-  shares: [],
+  tenants: [],
 };
 
 /** How many deliveries of what it stores a process can attempt at once. */
-export type LeasePlaces = FreePlaces & {
+export type Capacity = FreeCapacity & {
   /** Seconds until the first attempt; if there are any, nothing is leased. */
   delaySeconds: number;
   /** The longest that the retry schedule lasts, and so for how long a delivery is postponed. */

@@ -4,6 +4,7 @@ import { deleteSome } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
 import { type Announcement, removeSubmissionsBefore } from '../submissions/submission-removal.ts';
+import { removeUploads } from '../uploads.ts';
 import { closeWebhooks, notClosing } from '../webhooks/webhooks.ts';
 import { FormEntity } from './forms.ts';
 
@@ -41,7 +42,7 @@ export async function listDeletedForms(db: Queries, limit: number): Promise<stri
 
 /**
  * Removes up to `limit` rows of each kind that belong to a deleted form. `more` says whether something may be
- * left; `uploadIds` are the uploads whose bytes are to be removed next.
+ * left.
  *
  * The form's own row goes last, when nothing refers to it any more (rows that another transaction holds are passed
  * over), and a minute after the deletion: until then a process that has not noticed the deletion could still store
@@ -51,14 +52,14 @@ export async function removeRowsOfForm(
   database: Database,
   { formId, limit }: { formId: string; limit: number },
   announcement: Announcement,
-): Promise<{ more: boolean; uploadIds: string[] }> {
+): Promise<boolean> {
   const deliveries = await removeDeliveries(database, ownDeliveries, [formId], limit);
   const beforeId = smallestIdAt('sub', Number.POSITIVE_INFINITY);
   const submissions = await database.transaction((tx) =>
     removeSubmissionsBefore(tx, { formId, beforeId, limit }, announcement),
   );
-  const uploadIds = submissions.uploadIds;
-  let most = Math.max(deliveries, submissions.removed);
+  const uploads = await removeUploads(database, { where: ownUploads, params: [formId], limit });
+  let most = Math.max(deliveries, submissions, uploads);
   for (const { table, key = 'id', where = 'true' } of ownTables) {
     const rows = await deleteSome(database, table, {
       key,
@@ -66,12 +67,11 @@ export async function removeRowsOfForm(
       params: [formId],
       limit,
     });
-    if (table === 'uploads') uploadIds.push(...rows.map((row) => String(row.id)));
     most = Math.max(most, rows.length);
   }
   const more = most >= limit;
   if (!more) await removeFormRow(database, formId);
-  return { more, uploadIds };
+  return more;
 }
 
 async function removeFormRow(db: Queries, formId: string): Promise<void> {
@@ -79,6 +79,7 @@ async function removeFormRow(db: Queries, formId: string): Promise<void> {
     pendingWhere(ownDeliveries),
     `select id from deliveries where ${ownDeliveries}`,
     'select id from submissions where form_id = $1',
+    `select id from uploads where ${ownUploads}`,
     ...ownTables.map(
       ({ table, where = 'true' }) => `select form_id from ${table} where form_id = $1 and ${where}`,
     ),
@@ -97,11 +98,12 @@ async function removeFormRow(db: Queries, formId: string): Promise<void> {
 /** Those of `submission.deleted` go to webhooks of the project, and outlive the form. */
 const ownDeliveries = "form_id = $1 and kind <> 'submission.deleted'";
 
-/** Tables whose rows belong to a form, beside deliveries and submissions. */
+/** Those with a submission go with it. */
+const ownUploads = 'form_id = $1 and submission_id is null';
+
+/** Tables whose rows belong to a form, beside deliveries, submissions and uploads. */
 const ownTables: { table: string; key?: string; where?: string }[] = [
   { table: 'sessions' },
-  // Those with a submission go with it.
-  { table: 'uploads', where: 'submission_id is null' },
   { table: 'events', where: "submission_id is null and type <> 'submission.deleted'" },
   { table: 'webhooks', where: notClosing },
   { table: 'mail_recipients', key: 'form_id, address' },

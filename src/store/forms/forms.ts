@@ -1,7 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { id, json, text, textOrNull, time, timeOrNull } from '../database/columns.ts';
-import { deleteSome, type Page, type PageRequest, pageOf, type Queries } from '../database/queries.ts';
+import { KEYLESS_CREATOR } from '../../domain/ids.ts';
+import { id, json, rowsOf, text, time } from '../database/columns.ts';
+import { deleteSome, findPage, type Page, type PageRequest, type Queries } from '../database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
@@ -50,7 +51,7 @@ export const FormEntity = defineEntity({
     {
       name: 'forms_unactivated',
       properties: ['activationExpiresAt'],
-      where: "status = 'draft' and created_by = 'public'",
+      where: `status = 'draft' and created_by = '${KEYLESS_CREATOR}'`,
     },
     { name: 'forms_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
     {
@@ -87,19 +88,10 @@ export async function listForms(
   projectId: string,
   page: PageRequest,
 ): Promise<Page<FormSummary>> {
-  const where = {
-    projectId,
-    deletedAt: null,
-    ...(page.cursor !== undefined && { id: { $lt: page.cursor } }),
-  };
-  const rows = await db.read((em) =>
-    em.find(FormEntity, where, {
-      exclude: ['draftDefinition', 'draftSecret'],
-      orderBy: { id: 'desc' },
-      limit: page.limit + 1,
-    }),
-  );
-  return pageOf<FormSummary>(rows, page.limit);
+  return findPage<FormSummary>(db, page, (em, before, range) => {
+    const where = { projectId, deletedAt: null, ...before };
+    return em.find(FormEntity, where, { ...range, exclude: ['draftDefinition', 'draftSecret'] });
+  });
 }
 
 /** The forms with these ids. */
@@ -112,27 +104,25 @@ export async function listFormsById(db: Queries, formIds: string[]): Promise<For
  */
 export async function findFormState(db: Queries, formId: string): Promise<FormState | null> {
   const [row] = await db.select(
-    `select f.project_id, f.status, f.created_by, f.current_version_id, f.closed_at, c.accepted, c.spam
-       from forms f
-      cross join lateral (
-        select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
-          from form_counters where form_id = f.id
-      ) c
-      where f.id = $1 and f.deleted_at is null`,
+    `select ${states.columns}, c.accepted, c.spam from forms f ${withCounts}
+     where f.id = $1 and f.deleted_at is null`,
     [formId],
   );
-  if (row === undefined) return null;
-  return {
-    id: formId,
-    projectId: String(row.project_id),
-    status: statusOf(row.status),
-    createdBy: String(row.created_by),
-    currentVersionId: textOrNull(row.current_version_id),
-    closedAt: timeOrNull(row.closed_at),
-    accepted: Number(row.accepted),
-    spam: Number(row.spam),
-  };
+  // The counts are as the type has them.
+  return row === undefined ? null : (states.map(row) as FormState);
 }
+
+const states = rowsOf(
+  FormEntity,
+  ['id', 'projectId', 'status', 'createdBy', 'currentVersionId', 'closedAt'],
+  'f',
+);
+
+/** Joins the counts `c` of forms `f`. */
+export const withCounts = `cross join lateral (
+    select greatest(0, sum(accepted))::float8 as accepted, greatest(0, sum(spam))::float8 as spam
+    from form_counters where form_id = f.id
+  ) c`;
 
 /** Archives a form for good; repeating it changes nothing. False if there is no such form. */
 export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
@@ -160,7 +150,7 @@ export async function removeUnactivatedForms(
   limit: number,
 ): Promise<{ id: string; projectId: string }[]> {
   const removed = await deleteSome(db, 'forms', {
-    where: "status = 'draft' and created_by = 'public' and activation_expires_at < now()",
+    where: `status = 'draft' and created_by = '${KEYLESS_CREATOR}' and activation_expires_at < now()`,
     orderBy: 'activation_expires_at',
     limit,
     key: 'id, project_id',
@@ -170,33 +160,7 @@ export async function removeUnactivatedForms(
   return removed.map((row) => ({ id: String(row.id), projectId: String(row.project_id) }));
 }
 
-/** Lists the forms with a retention time, in the order of their ids. Reads no others. */
-export async function listRetentions(db: Queries, page: PageRequest): Promise<Page<Retention>> {
-  const rows = await db.select(
-    'select id, project_id, retention_days from forms where retention_days is not null and id > $1 order by id limit $2',
-    [page.cursor ?? '', page.limit + 1],
-  );
-  const retentions = rows.map((row) => ({
-    id: String(row.id),
-    projectId: String(row.project_id),
-    retentionDays: Number(row.retention_days),
-  }));
-  return pageOf(retentions, page.limit);
-}
+export type FormState = ReturnType<typeof states.map> & FormCounts;
 
-function statusOf(value: unknown): Form['status'] {
-  if (value === 'draft' || value === 'published' || value === 'archived') return value;
-  throw new TypeError(`Not the status of a form: ${String(value)}`);
-}
-
-export type FormState = Pick<
-  Form,
-  'id' | 'projectId' | 'status' | 'createdBy' | 'currentVersionId' | 'closedAt'
-> & {
-  /** How many accepted submissions the form holds, and how many are marked as spam. */
-  accepted: number;
-  spam: number;
-};
-
-/** A form, and for how many days it keeps submissions. */
-export type Retention = { id: string; projectId: string; retentionDays: number };
+/** How many accepted submissions a form holds, and how many are marked as spam. */
+export type FormCounts = { accepted: number; spam: number };

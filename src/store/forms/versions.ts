@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { id, json, text, time } from '../database/columns.ts';
@@ -85,7 +85,23 @@ export async function listAskedFields(db: Queries, formId: string): Promise<Aske
     if (rows.length < DEFINITIONS_AT_ONCE) return [...types].map(([id, type]) => ({ id, type }));
     before = rows.at(-1)?.number;
     // The embedded database answers within the turn: without this, nothing else would run until the end.
-    await nextTurn();
+    await yieldToEventLoop();
+  }
+}
+
+/** Every version of every form that asks for a text with a pattern, read a few at a time. */
+export async function* versionsWithPatterns(db: Queries): AsyncGenerator<Version> {
+  for (let after = ''; ; ) {
+    const rows = await db.read((em) =>
+      em.find(
+        VersionEntity,
+        { id: { $gt: after }, [raw('definition::text')]: { $like: '%"pattern":%' } },
+        { orderBy: { id: 'asc' }, limit: DEFINITIONS_AT_ONCE },
+      ),
+    );
+    yield* rows;
+    if (rows.length < DEFINITIONS_AT_ONCE) return;
+    after = rows.at(-1)?.id ?? '';
   }
 }
 

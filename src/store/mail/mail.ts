@@ -1,7 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
-import { addressKey } from '../../domain/addresses/email-address.ts';
-import { mailboxOf } from '../../domain/addresses/mailbox.ts';
-import { SIGN_IN_MAILS } from '../../domain/links/mail-link.ts';
+import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
+import { SIGN_IN_MAILS } from '../../domain/links.ts';
 import { id, text, time } from '../database/columns.ts';
 import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
 

@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Forms can be deleted; what belongs to them is removed in the background and found by these indexes. */
+/**
+ * Forms can be deleted; what belongs to them is removed in the background and found by these indexes.
+ *
+ * Runs beside versions from 2026-11-21-first-tables on.
+ */
 export class DeletedForms extends Migration {
   override up(): void {
     this.addSql(`alter table "forms" add column "deleted_at" timestamptz(3) null`);

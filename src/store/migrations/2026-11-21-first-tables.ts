@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** The tables of the service. */
+/**
+ * The tables of the service.
+ *
+ * Runs beside versions from 2026-11-21-first-tables on.
+ */
 export class FirstTables extends Migration {
   override up(): void {
     for (const statement of statements) this.addSql(statement);

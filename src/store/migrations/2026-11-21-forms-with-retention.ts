@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Keeps the retention time of a form's current version on the form, where an index finds the few that have one. */
+/**
+ * Keeps the retention time of a form's current version on the form, where an index finds the few that have one.
+ *
+ * Runs beside versions from 2026-11-21-first-tables on.
+ */
 export class FormsWithRetention extends Migration {
   override up(): void {
     this.addSql(`alter table "forms" add column "retention_days" int null`);

@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Lets a form's sessions be made once for each idempotency key. */
+/**
+ * Lets a form's sessions be made once for each idempotency key.
+ *
+ * Runs beside versions from 2026-11-21-first-tables on.
+ */
 export class SessionIdempotency extends Migration {
   override up(): void {
     this.addSql(

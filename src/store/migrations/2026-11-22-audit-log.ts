@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Who did what: a chain of entries for each project. */
+/**
+ * Who did what: a chain of entries for each project.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
+ */
 export class AuditLog extends Migration {
   override up(): void {
     this.addSql(

@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Sessions can be cancelled, send the person back to where they came from, and are listed by form. */
+/**
+ * Sessions can be cancelled, send the person back to where they came from, and are listed by form.
+ *
+ * Runs beside versions from 2026-11-21-first-tables on.
+ */
 export class CancelledSessions extends Migration {
   override up(): void {
     this.addSql(

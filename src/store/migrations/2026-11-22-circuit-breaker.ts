@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Lets the deliveries of a webhook that keeps failing wait together. */
+/**
+ * Lets the deliveries of a webhook that keeps failing wait together.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
+ */
 export class CircuitBreaker extends Migration {
   override up(): void {
     this.addSql(

@@ -4,6 +4,8 @@ import { Migration } from '@mikro-orm/migrations';
  * Splits what is pending from what is finished: a narrow queue, and a log whose rows never change. Events
  * that wait get the deliveries to webhooks that are made with each event from now on; their mails are made
  * afterwards, as before.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
  */
 export class DeliveryQueue extends Migration {
   override up(): void {

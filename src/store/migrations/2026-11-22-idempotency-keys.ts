@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** What requests with an idempotency key made, and what their replies show once. */
+/**
+ * What requests with an idempotency key made, and what their replies show once.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
+ */
 export class IdempotencyKeys extends Migration {
   override up(): void {
     this.addSql(`create table "idempotency_keys" (

@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Counts the bytes of what came without a key by form, so that a project holds no more of it than it may. */
+/**
+ * Counts the bytes of what came without a key by form, so that a project holds no more of it than it may.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
+ */
 export class KeylessStorage extends Migration {
   override up(): void {
     this.addSql(`alter table "form_counters" add column "project_id" text collate "C" null`);

@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Mails are counted by delivery, and against the network that a form was made from; counts last a day. */
+/**
+ * Mails are counted by delivery, and against the network that a form was made from; counts last a day.
+ *
+ * Runs beside versions from 2026-11-22-mail-allowances on.
+ */
 export class MailAllowances extends Migration {
   override up(): void {
     this.addSql(`alter table "forms" add column "created_from" text null`);

@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Owners of forms sign in by mail and find their forms by their address. */
+/**
+ * Owners of forms sign in by mail and find their forms by their address.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
+ */
 export class OwnerSessions extends Migration {
   override up(): void {
     this.addSql(

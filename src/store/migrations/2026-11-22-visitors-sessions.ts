@@ -1,6 +1,10 @@
 import { Migration } from '@mikro-orm/migrations';
 
-/** Visitors of a form's own page have sessions, too, which count as stored without a key and are removed after their end. */
+/**
+ * Visitors of a form's own page have sessions, too, which count as stored without a key and are removed after their end.
+ *
+ * Runs beside versions from 2026-11-22-delivery-queue on.
+ */
 export class VisitorsSessions extends Migration {
   override up(): void {
     this.addSql(`alter table "sessions" add column "keyless_bytes" int null`);

@@ -17,6 +17,9 @@ import { ProvenanceOfAnswers } from './2026-11-22-provenance.ts';
 import { RevokedKeys } from './2026-11-22-revoked-keys.ts';
 import { Traces } from './2026-11-22-traces.ts';
 import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
+import { PlainAudit } from './2026-11-23-plain-audit.ts';
+import { RefusedWriters } from './2026-11-23-refused-writers.ts';
+import { Removals } from './2026-11-23-removals.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
@@ -39,4 +42,7 @@ export const migrations = [
   { name: '2026-11-22-closed-forms', class: ClosedForms },
   { name: '2026-11-22-added-recipients', class: AddedRecipients },
   { name: '2026-11-22-audit-log', class: AuditLog },
+  { name: '2026-11-23-removals', class: Removals },
+  { name: '2026-11-23-refused-writers', class: RefusedWriters },
+  { name: '2026-11-23-plain-audit', class: PlainAudit },
 ];

@@ -1,5 +1,6 @@
 import { raw } from '@mikro-orm/core';
-import { textOrNull, timeOf, timeOrNull } from '../database/columns.ts';
+import { KEYLESS_CREATOR } from '../../domain/ids.ts';
+import { rowsOf } from '../database/columns.ts';
 import {
   type Page,
   type PageRequest,
@@ -8,7 +9,7 @@ import {
   type Row,
   type Transaction,
 } from '../database/queries.ts';
-import { type Form, FormEntity } from '../forms/forms.ts';
+import { type FormCounts, FormEntity, withCounts } from '../forms/forms.ts';
 
 /**
  * Notes who shall own the form once the address confirms, and says whether there is such a form. With `owner`, the
@@ -56,19 +57,15 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
 export async function listOwners(
   db: Queries,
   { projectId, formId, limit }: { projectId: string; formId: string | null; limit: number },
-): Promise<{ formId: string; formName: string; address: string }[]> {
+): Promise<{ formId: string; address: string }[]> {
   const rows = await db.select(
-    `select distinct on (owner_email) id, name, owner_email from forms
-     where project_id = $1 and ($2::text is null or id = $2) and created_by <> 'public'
+    `select distinct on (owner_email) id, owner_email from forms
+     where project_id = $1 and ($2::text is null or id = $2) and created_by <> '${KEYLESS_CREATOR}'
        and owner_confirmed_at is not null and owner_email is not null and deleted_at is null
      order by owner_email, id limit $3`,
     [projectId, formId, limit],
   );
-  return rows.map((row) => ({
-    formId: String(row.id),
-    formName: String(row.name),
-    address: String(row.owner_email),
-  }));
+  return rows.map((row) => ({ formId: String(row.id), address: String(row.owner_email) }));
 }
 
 /** Lists the activated forms that an address owns, newest first. `address` is as `addressKey` gives it. */
@@ -117,51 +114,37 @@ export async function findOwnerStanding(
   return Number(row?.confirmed) > 0 ? 'confirmed' : 'unconfirmed';
 }
 
-const ownedForms = `forms f
-  cross join lateral (
-    select coalesce(sum(accepted), 0)::float8 as accepted, coalesce(sum(spam), 0)::float8 as spam
-    from form_counters where form_id = f.id
-  ) c
+const ownedForms = `forms f ${withCounts}
   where lower(f.owner_email) = $1 and f.activated_at is not null and f.deleted_at is null`;
 
-const ownedColumns = `f.id, f.project_id, f.name, f.status, f.created_by, f.current_version_id, f.owner_email,
-  f.owner_confirmed_at, f.pending_owner_email, f.closed_at, f.created_at, c.accepted, c.spam`;
+const owned = rowsOf(
+  FormEntity,
+  [
+    'id',
+    'projectId',
+    'name',
+    'status',
+    'createdBy',
+    'currentVersionId',
+    'ownerEmail',
+    'ownerConfirmedAt',
+    'pendingOwnerEmail',
+    'closedAt',
+    'createdAt',
+  ],
+  'f',
+);
 
-function toOwnedForm(row: Row): OwnedForm {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    name: String(row.name),
-    status: row.status === 'archived' ? 'archived' : 'published',
-    createdBy: String(row.created_by),
-    currentVersionId: String(row.current_version_id),
-    ownerEmail: String(row.owner_email),
-    ownerConfirmedAt: timeOrNull(row.owner_confirmed_at),
-    pendingOwnerEmail: textOrNull(row.pending_owner_email),
-    closedAt: timeOrNull(row.closed_at),
-    createdAt: timeOf(row.created_at),
-    accepted: Math.max(0, Number(row.accepted)),
-    spam: Math.max(0, Number(row.spam)),
-  };
-}
+const ownedColumns = `${owned.columns}, c.accepted, c.spam`;
+
+/** The row of an activated form has what the form of the type has. */
+const toOwnedForm = (row: Row) => owned.map(row) as OwnedForm;
 
 /** What the owner of a form sees of it; it was activated. */
-export type OwnedForm = Pick<
-  Form,
-  | 'id'
-  | 'projectId'
-  | 'name'
-  | 'createdBy'
-  | 'ownerConfirmedAt'
-  | 'pendingOwnerEmail'
-  | 'closedAt'
-  | 'createdAt'
-> & {
-  status: 'published' | 'archived';
-  currentVersionId: string;
-  /** As it was given, for mails. */
-  ownerEmail: string;
-  /** How many accepted submissions it holds, and how many are marked as spam. */
-  accepted: number;
-  spam: number;
-};
+export type OwnedForm = ReturnType<typeof owned.map> &
+  FormCounts & {
+    status: 'published' | 'archived';
+    currentVersionId: string;
+    /** As it was given, for mails. */
+    ownerEmail: string;
+  };

@@ -1,38 +1,46 @@
-import type { Queries } from '../database/queries.ts';
+import type { Queries, Row } from '../database/queries.ts';
 
 /**
- * Rows of a project in a table as lines of JSON, by the names of the columns. A call looks at up to `WINDOW` rows of
- * all projects from the one after `after` on, so that none takes long. `next` is the last that was looked at; null
- * at the end. Without `lines` they are only counted, more at a time.
+ * Rows of a project in a table as lines of JSON, by the names of the columns, form by form: a call looks at up to
+ * `WINDOW` rows, and at none of other projects. It goes on after the place `after`, empty at first; `next` is that of
+ * the call that goes on, or null at the end. Without `lines` they are only counted, more at a time.
  */
 export async function exportRows(
   db: Queries,
   name: ExportName,
   { projectId, after, lines: isWanted }: { projectId: string; after: string; lines: boolean },
 ): Promise<ExportedRows> {
-  const { table, columns, own } = exportTables[name];
+  const table: ExportTable = exportTables[name];
   const window = isWanted ? WINDOW : COUNTED;
-  const line = isWanted ? `(select row_to_json(r)::text from (select ${prefixed(columns)}) r)` : `''`;
-  const rows = await db.select(
-    `select t.id, ${own} as own, case when ${own} then ${line} end as line
-     from (select * from ${table} where id > $2 order by id limit ${window}) t order by t.id`,
-    [projectId, after],
-  );
+  const [formId, ...keys] = after === '' ? ['', ...table.keys.map((key) => FIRST[key])] : placeOf(after);
+  const rows: Row[] = [];
+  if (formId !== '' || table.withoutForm === true || table.keysOf === 'project') {
+    rows.push(...(await db.select(ofOneForm(table, isWanted, window), [projectId, formId, ...keys])));
+  }
+  const left = window - rows.length;
+  if (left > 0 && table.keysOf !== 'project') {
+    rows.push(...(await db.select(ofFollowingForms(table, isWanted, left), [projectId, formId])));
+  }
+
   const found: string[] = [];
   let bytes = 0;
   let count = 0;
-  let next: string | null = null;
-  for (const row of rows) {
-    if (bytes > MAX_BYTES) return { lines: found, count, next };
-    next = String(row.id);
-    if (row.own !== true) continue;
-    count += 1;
-    if (!isWanted) continue;
-    const text = String(row.line);
-    bytes += text.length;
-    found.push(text);
+  for (const [index, row] of rows.entries()) {
+    const lines: unknown[] = Array.isArray(row.lines) ? row.lines : [];
+    count += isWanted ? lines.length : Number(row.count);
+    for (const line of lines) {
+      found.push(String(line));
+      bytes += String(line).length;
+    }
+    const isLast = index === rows.length - 1;
+    if (bytes > MAX_BYTES && !isLast) return { lines: found, count, next: tokenOf(table, row) };
   }
-  return { lines: found, count, next: rows.length < window ? null : next };
+  const last = rows.at(-1);
+  return {
+    lines: found,
+    count,
+    next: rows.length < window || last === undefined ? null : tokenOf(table, last),
+  };
 }
 
 /** Rows of one statement: some milliseconds. */
@@ -44,16 +52,77 @@ const COUNTED = 5_000;
 /** Far below what a process and a socket bear at once. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-function prefixed(columns: string): string {
-  return columns
-    .split(/\s+/)
-    .map((column) => `t.${column}`)
-    .join(', ');
+/** What is left of a form, or of the project's rows of no form; of tables without forms, of the project. */
+function ofOneForm(table: ExportTable, isWanted: boolean, limit: number): string {
+  const { rows, keys, keysOf = 'form' } = table;
+  const placeholders = keys.map((key, index) => `$${index + 3}::${TYPES[key]}`).join(', ');
+  const where =
+    keysOf === 'project'
+      ? `r.project_id = $1 and r.deleted_at is null and $2 = ''`
+      : `r.form_id = $2 and case when $2 = '' then ${table.withoutForm === true ? 'r.project_id = $1' : 'false'}
+           else exists (select from forms f where f.id = $2 and f.project_id = $1 and f.deleted_at is null) end`;
+  const sorted = prefixed('r', keys);
+  return linesOf(
+    table,
+    isWanted,
+    `select r.* from ${rows} r where ${where} and (${sorted}) > (${placeholders}) order by ${sorted} limit ${limit}`,
+  );
 }
 
-/** A deleted form is not there any more, though its rows are removed a little later. */
-const ofForm = `(t.form_id = '' or exists (select from forms f where f.id = t.form_id and f.deleted_at is null))`;
-const ofProject = `t.project_id = $1 and ${ofForm}`;
+/** The forms that follow one, from their first rows on. A deleted form is not there any more, though its rows are. */
+function ofFollowingForms(table: ExportTable, isWanted: boolean, limit: number): string {
+  const sorted = prefixed('r', table.keys);
+  return linesOf(
+    table,
+    isWanted,
+    `select r.* from forms f cross join lateral (
+       select r.* from ${table.rows} r where r.form_id = f.id order by ${sorted} limit ${limit}
+     ) r where f.project_id = $1 and f.deleted_at is null and f.id > $2 order by f.id, ${sorted} limit ${limit}`,
+  );
+}
+
+/** The place of each row of a page, and the lines that belong to it: its own, or those of rows that refer to it. */
+function linesOf(
+  { table, columns, keys, keysOf, refersBy }: ExportTable,
+  isWanted: boolean,
+  page: string,
+): string {
+  const lines = isWanted
+    ? `array(select (select row_to_json(r)::text from (select ${prefixed('t', columns.split(/\s+/))}) r)`
+    : 'cardinality(array(select 1';
+  const from =
+    refersBy === undefined
+      ? `from (select p.*) t`
+      : `from ${table} t where t.${refersBy} = p.id order by t.id`;
+  const sorted = prefixed('p', keysOf === 'project' ? keys : ['form_id', ...keys]);
+  const place = [keysOf === 'project' ? `''` : 'p.form_id', ...keys.map((key) => `p.${key}`)];
+  return `select ${place.map((column, index) => `${column}::text as place_${index}`).join(', ')},
+      ${isWanted ? `${lines} ${from}) as lines` : `${lines} ${from})) as count`}
+    from (${page}) p order by ${sorted}`;
+}
+
+function tokenOf({ keys }: ExportTable, row: Row): string {
+  return JSON.stringify(Array.from({ length: keys.length + 1 }, (_, index) => String(row[`place_${index}`])));
+}
+
+function placeOf(token: string): string[] {
+  const place: unknown = JSON.parse(token);
+  if (!Array.isArray(place)) throw new TypeError('Not a place of an export');
+  return place.map(String);
+}
+
+function prefixed(alias: string, columns: readonly string[]): string {
+  return columns.map((column) => `${alias}.${column}`).join(', ');
+}
+
+const FIRST = { id: '', status: '', created_at: '-infinity', number: '0' };
+const TYPES = { id: 'text', status: 'text', created_at: 'timestamptz', number: 'int' };
+
+/** By indexes: those with a first lease are in no other one. */
+const queue =
+  '(select * from delivery_queue where first_lease_until is null union all select * from delivery_queue where first_lease_until is not null)';
+const anyDeliveries = `(select id, form_id, project_id from deliveries union all
+  select id, form_id, project_id from ${queue} q)`;
 const delivery = `id form_id event_id webhook_id channel kind receiver url attempt_count created_at last_attempt_at
   response_status error`;
 
@@ -67,26 +136,31 @@ export const exportTables = {
     columns: `id name slug status created_by draft_definition current_version_id activated_at owner_email
       owner_confirmed_at pending_owner_email retention_days closed_at archived_at created_at updated_at`,
     omitted: 'project_id draft_secret activation_hash activation_expires_at created_from deleted_at',
-    own: 't.project_id = $1 and t.deleted_at is null',
+    rows: 'forms',
+    keys: ['id'],
+    keysOf: 'project',
   },
   versions: {
     table: 'form_versions',
     columns: 'id form_id number definition checksum created_at',
     omitted: '',
-    own: 'exists (select from forms f where f.id = t.form_id and f.project_id = $1 and f.deleted_at is null)',
+    rows: 'form_versions',
+    keys: ['number'],
   },
   submissions: {
     table: 'submissions',
     columns: 'id form_id version_id session_id source status answers metadata provenance created_at',
     omitted: 'project_id idempotency_key request_fingerprint',
-    own: ofProject,
+    rows: 'submissions',
+    keys: ['status', 'id'],
   },
   sessions: {
     table: 'sessions',
     columns: `id form_id version_id prefill metadata partial_answers provenance return_url created_at expires_at
       opened_at submitted_at cancelled_at submission_id`,
     omitted: 'project_id expiry_announced_at idempotency_key request_fingerprint keyless_bytes',
-    own: ofProject,
+    rows: 'sessions',
+    keys: ['created_at', 'id'],
   },
   webhooks: {
     table: 'webhooks',
@@ -94,34 +168,44 @@ export const exportTables = {
       last_success_at created_at`,
     omitted: `project_id secret next_secret next_secret_at previous_secret previous_secret_until keyless failing_since
       failures_before_success deleted_at failures_in_row open_until`,
-    own: 't.project_id = $1 and t.deleted_at is null',
+    rows: 'webhooks',
+    keys: ['id'],
+    keysOf: 'project',
   },
   deliveries: {
     table: 'deliveries',
     columns: `${delivery} status delivered_at duration_ms response_body`,
     omitted: 'project_id attempt_id',
-    own: ofProject,
+    rows: 'deliveries',
+    keys: ['id'],
+    withoutForm: true,
   },
   waiting_deliveries: {
     table: 'delivery_queue',
     columns: `${delivery} due_at mail`,
     omitted: 'project_id share step first_lease_until leased_until queued_at postponed',
-    own: ofProject,
+    rows: queue,
+    keys: ['id'],
+    withoutForm: true,
   },
   attempts: {
     table: 'attempts',
     columns: 'id delivery_id number status response_status error response_body duration_ms started_at',
     omitted: '',
-    own: `(exists (select from deliveries d where d.id = t.delivery_id and d.project_id = $1)
-      or exists (select from delivery_queue q where q.id = t.delivery_id and q.project_id = $1))`,
+    rows: anyDeliveries,
+    keys: ['id'],
+    withoutForm: true,
+    refersBy: 'delivery_id',
   },
   uploads: {
     table: 'uploads',
     columns: 'id form_id field_id submission_id filename content_type size sha256 created_at',
     omitted: 'project_id keyless',
-    own: `${ofProject} and t.submission_id is not null`,
+    rows: 'submissions',
+    keys: ['status', 'id'],
+    refersBy: 'submission_id',
   },
-} as const;
+} as const satisfies Record<string, ExportTable>;
 
 /** What is exported, in the order of its files. */
 export const exportNames = Object.keys(exportTables).filter(isExportName);
@@ -129,6 +213,21 @@ export const exportNames = Object.keys(exportTables).filter(isExportName);
 function isExportName(name: string): name is ExportName {
   return Object.hasOwn(exportTables, name);
 }
+
+type ExportTable = {
+  table: string;
+  columns: string;
+  omitted: string;
+  /** Where the places are: the table itself, or those whose ids `refersBy` names. */
+  rows: string;
+  /** What rows are sorted by within their form, as an index has them. */
+  keys: readonly (keyof typeof FIRST)[];
+  /** `project`: rows are sorted within the project, and a deleted one is not there any more. Absent: `form`. */
+  keysOf?: 'project';
+  /** Whether some belong to no form. */
+  withoutForm?: boolean;
+  refersBy?: string;
+};
 
 export type ExportName = keyof typeof exportTables;
 

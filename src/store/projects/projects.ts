@@ -1,6 +1,16 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, text, time, timeOf } from '../database/columns.ts';
-import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from '../database/queries.ts';
+import { demoFormId } from '../../domain/ids.ts';
+import { id, rowsOf, text, time } from '../database/columns.ts';
+import {
+  deleteSome,
+  type Page,
+  type PageRequest,
+  pageOf,
+  type Queries,
+  type Transaction,
+} from '../database/queries.ts';
+import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { closeWebhooks, notClosing } from '../webhooks/webhooks.ts';
 
 /** A project: what an API key sees. Everything but versions belongs to exactly one. */
 export const ProjectEntity = defineEntity({
@@ -42,24 +52,75 @@ export async function projectNames(db: Queries, projectIds: string[]): Promise<M
 /** Lists all projects, oldest first, each with the number of its keys and forms. */
 export async function listProjects(db: Queries, page: PageRequest): Promise<Page<CountedProject>> {
   const rows = await db.select(
-    `select id, name, created_at, (select count(*) from api_keys k where k.project_id = p.id) as keys,
+    `select ${projectRows.columns}, (select count(*) from api_keys k where k.project_id = p.id) as keys,
        (select count(*) from forms f where f.project_id = p.id and f.deleted_at is null) as forms
      from projects p where id > $1 order by id limit $2`,
     [page.cursor ?? '', page.limit + 1],
   );
   const projects = rows.map((row) => ({
-    id: String(row.id),
-    name: String(row.name),
-    createdAt: timeOf(row.created_at),
+    ...projectRows.map(row),
     keys: Number(row.keys),
     forms: Number(row.forms),
   }));
   return pageOf(projects, page.limit);
 }
 
-export type CountedProject = Project & { keys: number; forms: number };
+const projectRows = rowsOf(ProjectEntity);
 
 /** Makes other transactions that lock the project wait until this one ends. */
 export async function lockProject(tx: Transaction, projectId: string): Promise<void> {
   await tx.select('select id from projects where id = $1 for update', [projectId]);
 }
+
+/**
+ * Ends everything of a project at once: its keys are revoked, its forms and webhooks deleted for every reader. Rows are
+ * removed by `removeRowsOfForm` of each form and `removeRowsOfProject`. Doing so again changes nothing.
+ */
+export async function closeProject(
+  tx: Transaction,
+  projectId: string,
+): Promise<{ keys: number; forms: number }> {
+  await closeWebhooks(tx, { projectId });
+  const [row] = await tx.execute(
+    `with keys as (delete from api_keys where project_id = $1 returning secret_hash),
+       revoked as (insert into revoked_keys (secret_hash, revoked_at)
+         select secret_hash, now() from keys on conflict do nothing),
+       ended as (update forms set status = 'archived', archived_at = coalesce(archived_at, now()), deleted_at = now(),
+           updated_at = now()
+         where project_id = $1 and deleted_at is null and id <> '${demoFormId}' returning id)
+     select (select count(*) from keys) as keys, (select count(*) from ended) as forms`,
+    [projectId],
+  );
+  return { keys: Number(row?.keys), forms: Number(row?.forms) };
+}
+
+/**
+ * Removes up to `limit` rows of each kind that belong to a closed project and no form, but for what tells of deleted
+ * submissions, which a sweep removes. True if there may be more.
+ */
+export async function removeRowsOfProject(db: Queries, projectId: string, limit: number): Promise<boolean> {
+  const events = await db.select(
+    "select id from events where project_id = $1 and type <> 'submission.deleted' order by id limit $2",
+    [projectId, limit],
+  );
+  await removeDeliveries(db, 'event_id = any($1)', [events.map(({ id }) => id)]);
+  await db.execute('delete from events where id = any($1)', [events.map(({ id }) => id)]);
+  const webhooks = await deleteSome(db, 'webhooks', {
+    where: `project_id = $1 and ${notClosing}`,
+    params: [projectId],
+    limit,
+  });
+  return events.length === limit || webhooks.length === limit;
+}
+
+/** How many submissions a project has, spam too. */
+export async function countSubmissionsOfProject(db: Queries, projectId: string): Promise<number> {
+  const [row] = await db.select(
+    `select coalesce(sum(accepted + spam), 0) as count from form_counters
+     where form_id in (select id from forms where project_id = $1)`,
+    [projectId],
+  );
+  return Number(row?.count);
+}
+
+export type CountedProject = Project & { keys: number; forms: number };

@@ -1,18 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { SessionOrigins } from '../../domain/answers/provenance.ts';
-import {
-  id,
-  type JsonObject,
-  json,
-  listOrNull,
-  objectOf,
-  objectOrNull,
-  text,
-  textOrNull,
-  time,
-  timeOf,
-  timeOrNull,
-} from '../database/columns.ts';
+import { id, type JsonObject, json, rowsOf, text, time, timeOf } from '../database/columns.ts';
 import type { Row } from '../database/queries.ts';
 
 /** A one-off fillable instance of a form. Its id is a secret: whoever has it may fill the form. */
@@ -77,37 +65,14 @@ export const SessionEntity = defineEntity({
 export const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'
     when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
 
-export const sessionColumns = `id, project_id, form_id, version_id, prefill, metadata, partial_answers, provenance, created_at, expires_at,
-  opened_at, submitted_at, submission_id, request_fingerprint, return_url, cancelled_at, keyless_bytes,
-  clock_timestamp() as read_at, ${statusNow} as status`;
+const stored = rowsOf(SessionEntity);
+
+export const sessionColumns = `${stored.columns}, clock_timestamp() as "readAt", ${statusNow} as status`;
 
 export function toSession(row: Row): Session {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    versionId: String(row.version_id),
-    status: sessionStatuses.find((status) => status === row.status) ?? 'open',
-    prefill: objectOf(row.prefill),
-    metadata: objectOf(row.metadata),
-    partialAnswers: objectOrNull(row.partial_answers),
-    provenance: originsOrNull(row.provenance),
-    createdAt: timeOf(row.created_at),
-    expiresAt: timeOf(row.expires_at),
-    openedAt: timeOrNull(row.opened_at),
-    submittedAt: timeOrNull(row.submitted_at),
-    submissionId: textOrNull(row.submission_id),
-    requestFingerprint: textOrNull(row.request_fingerprint),
-    returnUrl: textOrNull(row.return_url),
-    cancelledAt: timeOrNull(row.cancelled_at),
-    keylessBytes: row.keyless_bytes === null ? null : Number(row.keyless_bytes),
-    readAt: timeOf(row.read_at),
-  };
-}
-
-function originsOrNull(value: unknown): SessionOrigins | null {
-  const stored = objectOrNull(value);
-  return stored && { prefill: listOrNull(stored.prefill) ?? [], partial: listOrNull(stored.partial) ?? [] };
+  const readAt = timeOf(row.readAt);
+  const status = sessionStatuses.find((each) => each === row.status) ?? 'open';
+  return { ...stored.map(row), readAt, status };
 }
 
 export const sessionStatuses = ['open', 'submitted', 'expired', 'cancelled'] as const;

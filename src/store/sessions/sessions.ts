@@ -3,10 +3,11 @@ import type { SessionOrigins } from '../../domain/answers/provenance.ts';
 import type { JsonObject } from '../database/columns.ts';
 import { DatabaseUnavailable } from '../database/faults.ts';
 import { createLoader } from '../database/loader.ts';
-import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
+import { MAX_PAGE_BYTES, type Page, type Queries, type Transaction } from '../database/queries.ts';
 import { MAX_CONFLICTS } from '../database/retry.ts';
 import { subtractKeylessBytes } from '../keyless-storage.ts';
-import { type Session, SessionEntity, sessionColumns, toSession } from './session-table.ts';
+import { countByForm, type RemovedOfForm } from '../submissions/submission-removal.ts';
+import { type Session, SessionEntity, sessionColumns, statusNow, toSession } from './session-table.ts';
 
 /**
  * Stores a session that lasts `expiresIn` seconds from now, by the database's clock. If the form has a
@@ -89,6 +90,44 @@ export async function findSession(
   return session?.projectId === projectId ? session : null;
 }
 
+/**
+ * Lists up to `limit` of a form's sessions, newest first, from the one after `after` on, as many as the bytes of
+ * a page allow, but at least one.
+ *
+ * The form is one the caller may read: nothing here asks for its project.
+ */
+export async function listSessions(
+  db: Queries,
+  formId: string,
+  { status, after, limit }: { status?: Session['status']; after?: Session; limit: number },
+): Promise<Page<Session>> {
+  const items: Session[] = [];
+  for (let bytes = 0, last = after; ; last = items.at(-1)) {
+    const count = Math.min(limit + 1 - items.length, MAX_READ_AT_ONCE);
+    const rows = await db.select(
+      `select ${sessionColumns} from sessions
+       where form_id = $1 and (created_at, id) < ($2::timestamptz, $3) and ($4::text is null or ${statusNow} = $4)
+       order by created_at desc, id desc limit $5`,
+      [formId, last?.createdAt.toISOString() ?? 'infinity', last?.id ?? '', status, count],
+    );
+    for (const session of rows.map(toSession)) {
+      bytes += bytesOf(session);
+      const full = items.length === limit || (bytes > MAX_PAGE_BYTES && items.length > 0);
+      if (full) return { items, nextCursor: items.at(-1)?.id ?? null };
+      items.push(session);
+    }
+    if (rows.length < count) return { items, nextCursor: null };
+  }
+}
+
+/** About what a session takes in a message. Metadata may be numbers throughout: `1,` takes 11 bytes there. */
+function bytesOf({ prefill, metadata, partialAnswers }: Session): number {
+  return Buffer.byteLength(JSON.stringify([prefill, partialAnswers])) + 6 * JSON.stringify(metadata).length;
+}
+
+/** A session holds up to half a megabyte, which should not be read in vain by the hundred. */
+const MAX_READ_AT_ONCE = 8;
+
 /** Finds a session and keeps others from changing it until the transaction ends. */
 export async function lockSession(tx: Transaction, sessionId: string): Promise<Session | null> {
   const [row] = await tx.select(`select ${sessionColumns} from sessions where id = $1 for update`, [
@@ -158,21 +197,23 @@ export async function takeExpiredSessions(tx: Transaction, limit: number): Promi
   return rows.map(toSession);
 }
 
-/** Removes up to `limit` of a form's sessions that ended before a time, but for visitors'; returns how many. */
-export async function removeSessionsBefore(
-  db: Queries,
-  formId: string,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const removed = await deleteSome(db, 'sessions', {
-    where: `form_id = $1 and expires_at < $2 and keyless_bytes is null
-      and (submitted_at is not null or expiry_announced_at is not null)`,
-    params: [formId, before.toISOString()],
-    orderBy: 'expires_at',
-    limit,
-  });
-  return removed.length;
+/**
+ * Removes up to `limit` of the sessions that ended longer ago than their forms keep submissions, but for visitors', by the
+ * time of the database. Returns how many, by their forms. One statement finds them over all forms, by an index.
+ */
+export async function removeExpiredSessions(db: Queries, limit: number): Promise<RemovedOfForm[]> {
+  const rows = await db.execute(
+    `delete from sessions where id in (
+       select s.id from forms f cross join lateral (
+         select id from sessions
+         where form_id = f.id and expires_at < now() - f.retention_days * interval '24 hours' and keyless_bytes is null
+           and (submitted_at is not null or expiry_announced_at is not null)
+         order by expires_at limit $1 for update skip locked
+       ) s where f.retention_days is not null limit $1
+     ) returning form_id, project_id`,
+    [limit],
+  );
+  return countByForm(rows);
 }
 
 /**
@@ -192,6 +233,18 @@ export async function removeVisitorsSessions(db: Queries, limit: number): Promis
     [limit],
   );
   return rows.length;
+}
+
+/** Deletes a session that a visitor has begun, and what it counts for. One that was submitted stays. */
+export async function deleteVisitorsSession(db: Queries, sessionId: string): Promise<void> {
+  await db.execute(
+    `with removed as (
+       delete from sessions where id = $1 and keyless_bytes is not null and submitted_at is null
+       returning form_id, project_id, keyless_bytes
+     ), counted as (${subtractKeylessBytes})
+     select 1 as one from removed`,
+    [sessionId],
+  );
 }
 
 function jsonOrNull(value: object | undefined): string | null {

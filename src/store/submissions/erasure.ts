@@ -1,7 +1,9 @@
+import type { SoughtValue } from '../../domain/answers/form-inputs.ts';
 import { textOrNull, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
 import { subtractKeylessBytes } from '../keyless-storage.ts';
+import { removeUploads } from '../uploads.ts';
 import { type Announcement, removeRows } from './submission-removal.ts';
 
 /** The forms of a project, deleted ones too, up to `limit` in the order of their ids from the one after `after` on. */
@@ -25,8 +27,9 @@ export async function isFormOf(db: Queries, projectId: string, formId: string): 
 
 /**
  * Looks at up to `limit` of a form's submissions of a status, from the one after `after` on, and removes those of
- * which an answer, or a text of the session's metadata, is `value`, whatever its case; with them their sessions.
- * `last` is the last that was looked at; null if that were all.
+ * which an answer, a text of the session's metadata, the source, the idempotency key or the name of a file (with or
+ * without its ending) is the value; with them their sessions. `last` is the last that was looked at; null if that
+ * were all.
  */
 export async function eraseSubmissionsWith(
   tx: Transaction,
@@ -34,21 +37,29 @@ export async function eraseSubmissionsWith(
   announcement: Announcement,
 ): Promise<Erased> {
   const rows = await tx.select(
-    `select id, session_id, ${holds('answers')} or ${holds('metadata')} as found from submissions
-     where form_id = $1 and status = $2 and id > $3 order by id limit $5`,
-    [formId, status, after, value, limit],
+    `select id, session_id, ${holds('answers')} or ${holds('metadata')}
+       or (${isValue('source')} and source not in (${ownSources}))
+       or coalesce(${isValue('idempotency_key')}, false)
+       or exists (select from uploads where submission_id = s.id and ${isFileName}) as found
+     from submissions s
+     where form_id = $1 and status = $5 and id > $6 order by id limit $7`,
+    [...soughtParams(formId, value), status, after, limit],
   );
   const found = rows.filter((row) => row.found === true);
   const ids = found.map(({ id }) => String(id));
-  const { uploadIds } = ids.length === 0 ? { uploadIds: [] } : await removeRows(tx, ids, announcement);
+  if (ids.length > 0) await removeRows(tx, ids, announcement);
   const sessionIds = found.flatMap(({ session_id }) => textOrNull(session_id) ?? []);
   await removeSessions(tx, formId, sessionIds);
-  return { removed: ids.length, uploadIds, last: rows.length < limit ? null : String(rows.at(-1)?.id) };
+  return {
+    searched: rows.length,
+    removed: ids.length,
+    last: rows.length < limit ? null : String(rows.at(-1)?.id),
+  };
 }
 
 /**
- * Does the same with the sessions of a form, of which a text of the prefill, the partial answers or the metadata is
- * `value`. `after` and `last` are times and ids of them.
+ * Does the same with the sessions of a form, of which a text of the prefill, the partial answers or the metadata, or the
+ * idempotency key, is the value. `after` and `last` are times and ids of them.
  */
 export async function eraseSessionsWith(
   tx: Transaction,
@@ -57,19 +68,53 @@ export async function eraseSessionsWith(
   const [createdAt = '', id = ''] = after === '' ? ['-infinity', ''] : after.split(' ');
   const rows = await tx.select(
     `select id, created_at, ${holds('prefill')} or ${holds('metadata')}
-       or coalesce(${holds('partial_answers')}, false) as found from sessions
-     where form_id = $1 and (created_at, id) > ($2::timestamptz, $3) order by created_at, id limit $5`,
-    [formId, createdAt, id, value, limit],
+       or coalesce(${holds('partial_answers')}, false) or coalesce(${isValue('idempotency_key')}, false) as found
+     from sessions
+     where form_id = $1 and (created_at, id) > ($5::timestamptz, $6) order by created_at, id limit $7`,
+    [...soughtParams(formId, value), createdAt, id, limit],
   );
   const ids = rows.filter((row) => row.found === true).map((row) => String(row.id));
   await removeSessions(tx, formId, ids);
   const last = rows.at(-1);
   const isEnd = rows.length < limit || last === undefined;
   return {
+    searched: rows.length,
     removed: ids.length,
-    uploadIds: [],
     last: isEnd ? null : `${timeOf(last.created_at).toISOString()} ${String(last.id)}`,
   };
+}
+
+/**
+ * Does the same with the events of sessions that have ended, some of which are gone by now: their bodies hold what the
+ * sessions held. `after` and `last` are ids of them.
+ */
+export async function eraseEventsWith(
+  tx: Transaction,
+  { formId, after, value, limit }: ErasureStep,
+): Promise<Erased> {
+  const rows = await tx.select(
+    `select id, ${holds('body')} as found from events
+     where form_id = $1 and submission_id is null and type like 'session.%' and id > $5
+     order by id limit $6`,
+    [...soughtParams(formId, value), after, limit],
+  );
+  const ids = rows.filter((row) => row.found === true).map((row) => String(row.id));
+  await removeEvents(tx, ids);
+  return {
+    searched: rows.length,
+    removed: ids.length,
+    last: rows.length < limit ? null : String(rows.at(-1)?.id),
+  };
+}
+
+/** Removes the uploads of a form with such a name that no submission has claimed. */
+export async function eraseUnclaimedUploadsWith(
+  tx: Transaction,
+  formId: string,
+  value: SoughtValue,
+): Promise<void> {
+  const where = `form_id = $1 and submission_id is null and ${isFileName}`;
+  await removeUploads(tx, { where, params: soughtParams(formId, value).slice(0, 3) });
 }
 
 /** Forgets that a form has answered to a mailbox, which it does once a day. */
@@ -84,9 +129,10 @@ async function removeSessions(tx: Transaction, formId: string, ids: string[]): P
     `select id from events where form_id = $1 and submission_id is null and session_id = any($2)`,
     [formId, ids],
   );
-  const eventIds = events.map(({ id }) => id);
-  await removeDeliveries(tx, 'event_id = any($1)', [eventIds]);
-  await tx.execute('delete from events where id = any($1)', [eventIds]);
+  await removeEvents(
+    tx,
+    events.map((event) => String(event.id)),
+  );
   await tx.execute(
     `with removed as (
        delete from sessions where id = any($1) returning form_id, project_id, keyless_bytes
@@ -95,13 +141,39 @@ async function removeSessions(tx: Transaction, formId: string, ids: string[]): P
   );
 }
 
-/** Whether a text anywhere in a column of JSON is the parameter $4. */
-function holds(column: string): string {
-  return `exists (select from jsonb_path_query(${column}::jsonb, 'strict $.**') as part
-    where jsonb_typeof(part) = 'string' and lower(part #>> '{}') = lower($4))`;
+async function removeEvents(tx: Transaction, ids: string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await removeDeliveries(tx, 'event_id = any($1)', [ids]);
+  await tx.execute('delete from events where id = any($1)', [ids]);
 }
 
-export type ErasureStep = { formId: string; after: string; value: string; limit: number };
+/** The first parameters of every statement here. */
+function soughtParams(formId: string, { texts, number }: SoughtValue): unknown[] {
+  return [formId, texts, SPACES, number === undefined ? null : JSON.stringify(number)];
+}
 
-/** `uploadIds` are the uploads whose bytes are to be removed next. */
-export type Erased = { removed: number; uploadIds: string[]; last: string | null };
+/** Whether a text is the value. */
+function isValue(text: string): string {
+  return `lower(btrim(${text}, $3)) = any(array(select lower(sought) from unnest($2::text[]) as sought))`;
+}
+
+/** Whether a text or a number anywhere in a column of JSON is the value. */
+function holds(column: string): string {
+  return `exists (select from jsonb_path_query(${column}::jsonb, 'strict $.**') as part
+    where (jsonb_typeof(part) = 'string' and ${isValue(`part #>> '{}'`)}) or part = $4::jsonb)`;
+}
+
+/** Whether the column filename is the value. */
+const isFileName = `(${isValue('filename')} or ${isValue(`regexp_replace(filename, '[.][^.]*$', '')`)})`;
+
+/** What the service itself says: who looks for `api` does not mean every call. */
+const ownSources = `'api', 'hosted', 'demo'`;
+
+/** What `trim` of JavaScript takes off: PostgreSQL alone takes off spaces. */
+const SPACES =
+  ' \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff';
+
+export type ErasureStep = { formId: string; after: string; value: SoughtValue; limit: number };
+
+/** `searched` is how many rows were looked at. */
+export type Erased = { searched: number; removed: number; last: string | null };

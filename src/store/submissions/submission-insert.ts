@@ -1,10 +1,10 @@
 import { sentWithAnswers } from '../../domain/events/bodies.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
-import { isDataError } from '../database/faults.ts';
 import type { Queries, Row } from '../database/queries.ts';
+import { splitBatch } from '../database/retry.ts';
 import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claim.ts';
-import { type LeasePlaces, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
+import { type Capacity, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
 import type { Submission } from './submissions.ts';
 import { findOutcomes, STORED, type WriteOutcome } from './write-outcomes.ts';
 
@@ -13,7 +13,7 @@ import { findOutcomes, STORED, type WriteOutcome } from './write-outcomes.ts';
  * statement and one commit, and returns the result of each row, in the order given. No two rows may be of the
  * same session or hold the same upload.
  *
- * What fits into `places` is leased to this process: each commit that makes deliveries, or events that mails
+ * What fits into `capacity` is leased to this process: each commit that makes deliveries, or events that mails
  * are to be made of, is reported to `onCommitted` with the claims.
  *
  * A row that fails for its own data fails alone: the group is split until the failing row is by itself.
@@ -25,24 +25,24 @@ export async function insertSubmissions(
   group: PreparedRow[],
   options: InsertOptions,
 ): Promise<InsertResult[]> {
-  try {
-    const stored = await insertGroup(db, group, options);
-    const missed = group.filter(({ row }) => !stored.has(row.id));
-    const found =
-      missed.length === 0
-        ? new Map<string, WriteOutcome>()
-        : await findOutcomes(
-            db,
-            missed.map(({ row }) => row),
-          );
-    return group.map(({ row }) => (stored.has(row.id) ? STORED : (found.get(row.id) ?? UNDECIDED)));
-  } catch (error) {
-    if (!isDataError(error)) throw error;
-    if (group.length === 1) return [{ outcome: 'refused', error }];
-    const middle = Math.ceil(group.length / 2);
-    const first = await insertSubmissions(db, group.slice(0, middle), options);
-    return [...first, ...(await insertSubmissions(db, group.slice(middle), options))];
-  }
+  return splitBatch(
+    group,
+    (part) => insertPart(db, part, options),
+    (_row, error): InsertResult[] => [{ outcome: 'refused', error }],
+  );
+}
+
+async function insertPart(db: Queries, part: PreparedRow[], options: InsertOptions): Promise<InsertResult[]> {
+  const stored = await insertGroup(db, part, options);
+  const missed = part.filter(({ row }) => !stored.has(row.id));
+  const found =
+    missed.length === 0
+      ? new Map<string, WriteOutcome>()
+      : await findOutcomes(
+          db,
+          missed.map(({ row }) => row),
+        );
+  return part.map(({ row }) => (stored.has(row.id) ? STORED : (found.get(row.id) ?? UNDECIDED)));
 }
 
 /** Writes a row as JSON once, for the statement and for its size. What is null is left out. */
@@ -63,11 +63,12 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     requestFingerprint: row.requestFingerprint ?? undefined,
     createdAt: row.createdAt.toISOString(),
     uploadIds: row.uploadIds?.length === 0 ? undefined : row.uploadIds,
+    maxAccepted: row.maxAccepted,
     eventId: event?.id,
     eventType: event?.type,
     bodyStart: event?.body?.start,
     bodyEnd: event?.body?.end,
-    noMailsBy: event?.noMailsBy,
+    skipMailsForVersion: event?.skipMailsForVersion,
     traceparent,
   };
   return { row, traceparent, json: JSON.stringify(input) };
@@ -80,19 +81,41 @@ const UNDECIDED = { outcome: 'undecided' } as const;
  *
  * Sessions and uploads are locked before they are judged: of two groups with the same one, the second sees
  * what the first did. Most groups claim neither, and go without these parts.
+ *
+ * Forms that take a limited number count in one row, which is locked before it is read. Their other slots hold what
+ * came before they had a limit.
  */
-function insertStatement({ claims, traces }: { claims: boolean; traces: boolean }): string {
+function insertStatement({
+  claims,
+  traces,
+  limits,
+}: Record<'claims' | 'traces' | 'limits', boolean>): string {
   const only = (part: string) => (claims ? part : '');
+  const limited = (part: string) => (limits ? part : '');
   const traced = (part: string) => (traces ? part : '');
   return `
 with input as materialized (
   select * from json_to_recordset($1::json) as r(
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
-    "uploadIds" text[], "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "noMailsBy" text${traced(', "traceparent" text')}
+    "uploadIds" text[], "maxAccepted" int, "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
+    "skipMailsForVersion" text${traced(', "traceparent" text')}
   )
-),${only(`
+),${limited(`
+locked as materialized (
+  select form_id, accepted from form_counters
+  where form_id in (select "formId" from input where "maxAccepted" is not null) and slot = ${LIMITED_SLOT}
+  order by form_id for update
+), fitting as materialized (
+  select i."id" from (
+    select "id", "formId", "maxAccepted", row_number() over (partition by "formId" order by "id") as place
+    from input where "maxAccepted" is not null
+  ) i join locked on locked.form_id = i."formId"
+  where i."maxAccepted" >= i.place + locked.accepted + (
+    select coalesce(sum(c.accepted), 0) from form_counters c
+    where c.form_id = i."formId" and c.slot <> ${LIMITED_SLOT}
+  )
+),`)}${only(`
 open_sessions as materialized (
   select id from sessions
   where id in (select "sessionId" from input) and submitted_at is null and cancelled_at is null
@@ -107,9 +130,10 @@ open_sessions as materialized (
     status, idempotency_key, request_fingerprint, created_at)
   select i."id", i."projectId", i."formId", i."versionId", i."sessionId", i."source", i."answers", i."provenance",
     i."metadata", i."status", i."idempotencyKey", i."requestFingerprint", i."createdAt"
-  from input i${only(` left join open_sessions s on s.id = i."sessionId"
-  where (i."sessionId" is null or s.id is not null)
-    and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}
+  from input i${only(` left join open_sessions s on s.id = i."sessionId"`)}
+  where true${only(` and (i."sessionId" is null or s.id is not null)
+    and not exists (select from unnest(i."uploadIds") as u where u not in (select id from free_uploads))`)}${limited(`
+    and (i."maxAccepted" is null or i."id" in (select id from fitting))`)}
   order by i."formId", i."idempotencyKey", i."id"
   on conflict do nothing
   returning id, form_id, session_id, status
@@ -119,7 +143,7 @@ open_sessions as materialized (
     coalesce(i."bodyStart" || i."answers"::text || i."bodyEnd", '{}'), i."createdAt",
     case when f.id is not null or i."bodyStart" is null then now() end${traced(', i."traceparent"')}
   from input i join stored on stored.id = i."id"
-    left join forms f on f.id = i."formId" and f.current_version_id = i."noMailsBy"
+    left join forms f on f.id = i."formId" and f.current_version_id = i."skipMailsForVersion"
   where i."eventId" is not null
   order by i."eventId"
   returning id, project_id, form_id, type, created_at, fanned_out_at
@@ -133,12 +157,13 @@ claimed as (
   where uploads.id = any(i."uploadIds")
 ),`)} counted as (
   insert into form_counters as c (form_id, slot, accepted, spam)
-  select form_id, $2::smallint, count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
+  select form_id, ${limits ? `case when form_id in (select form_id from locked) then ${LIMITED_SLOT} else $2::smallint end` : '$2::smallint'},
+    count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
   from stored group by form_id order by form_id
   on conflict (form_id, slot) do update
     set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam
 )
-select id as stored, null as delivery, null as event, null as webhook, null as share, null::json as commit from stored
+select id as stored, null as delivery, null as event, null as webhook, null as tenant, null::json as commit from stored
 union all
 select null, id, event_id, webhook_id, share, null from queued where first_lease_until is not null
 union all
@@ -155,19 +180,36 @@ select null, null, null, null, null, json_build_object(
 )`;
 }
 
-/** By whether rows claim something, and whether they belong to recorded traces. */
-const inserts = [false, true].map((claims) =>
-  [false, true].map((traces) => insertStatement({ claims, traces })),
-);
+/** The slot in which forms count that take a limited number. */
+const LIMITED_SLOT = 0;
+
+const statements = new Map<string, string>();
+
+/** The statement for rows of which some claim something, belong to recorded traces, or are of limited forms. */
+function statementFor(group: PreparedRow[], limits: boolean): string {
+  const claims = group.some(({ row }) => claimsOf(row).length > 0);
+  const traces = group.some(({ traceparent }) => traceparent !== undefined);
+  const key = [claims, traces, limits].join();
+  const statement = statements.get(key) ?? insertStatement({ claims, traces, limits });
+  statements.set(key, statement);
+  return statement;
+}
 
 async function insertGroup(db: Queries, group: PreparedRow[], options: InsertOptions): Promise<Set<string>> {
   const rows = `[${group.map(({ json }) => json).join(',')}]`;
-  const claims = group.some(({ row }) => claimsOf(row).length > 0);
-  const traces = group.some(({ traceparent }) => traceparent !== undefined);
-  const statement = inserts[Number(claims)]?.[Number(traces)] ?? '';
+  const limited = new Set(group.flatMap(({ row }) => (row.maxAccepted === undefined ? [] : row.formId)));
+  if (limited.size > 0) {
+    // What isn't there can't be locked.
+    await db.execute(
+      `insert into form_counters (form_id, slot) select unnest($1::text[]), ${LIMITED_SLOT} on conflict do nothing`,
+      [[...limited].sort()],
+      { repeatable: true, prepared: true },
+    );
+  }
+  const statement = statementFor(group, limited.size > 0);
   // Repeating is safe: ids that are stored already conflict with themselves, and are found by `findOutcomes`.
-  const places = queueingInput('submission.created', options.places());
-  const result = await db.execute(statement, [rows, options.slot, places], {
+  const capacity = queueingInput('submission.created', options.capacity());
+  const result = await db.execute(statement, [rows, options.slot, capacity], {
     repeatable: true,
     prepared: true,
   });
@@ -185,7 +227,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
   const lease = textOrNull(commit.lease) ?? '';
   const byId = new Map(webhooks.map((webhook) => [webhook.found_webhook, webhook]));
   const events = new Map(group.map((prepared) => [prepared.row.event?.id, prepared]));
-  const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId, share }): Claim[] => {
+  const claims = rows.flatMap(({ delivery, event: eventId, webhook: webhookId, tenant }): Claim[] => {
     const { row, traceparent = null } = (typeof eventId === 'string' && events.get(eventId)) || {};
     const webhook = byId.get(webhookId);
     if (!row?.event?.body || webhook === undefined) return [];
@@ -195,7 +237,7 @@ function commitOf(rows: Row[], group: PreparedRow[]): Commit {
         id: String(delivery),
         lease,
         projectId: row.projectId,
-        share: String(share),
+        tenant: String(tenant),
         formId: row.formId,
         kind: type,
         receiver: String(webhookId),
@@ -229,10 +271,12 @@ export type NewSubmission = Submission & {
     /** Has the JSON of the answers inside. Null if it is neither mailed nor sent, as of spam. */
     body: { start: string; end: string } | null;
     /** The version of the form by which it causes no mails, as long as that is the current one. */
-    noMailsBy?: string | undefined;
+    skipMailsForVersion?: string | undefined;
   } | null;
   /** Uploads that become this submission's; without all of them it is not stored. */
   uploadIds?: string[];
+  /** How many accepted submissions the form may hold with this one; with more it is not stored. Absent: any number. */
+  maxAccepted?: number | undefined;
 };
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };
@@ -245,7 +289,7 @@ export type Commit = { claims: Claim[]; eventsWait: boolean; deliveriesWait: boo
 export type InsertOptions = {
   /** The counters' slot of this process. */
   slot: number;
-  places: () => LeasePlaces;
+  capacity: () => Capacity;
   /** Must not throw. */
   onCommitted: (commit: Commit) => void;
 };

@@ -1,4 +1,5 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { rowsOf } from '../database/columns.ts';
 import {
   MAX_PAGE_BYTES,
   type Page,
@@ -7,7 +8,7 @@ import {
   type Queries,
   type Row,
 } from '../database/queries.ts';
-import { type Submission, toSubmission } from './submissions.ts';
+import { type Submission, SubmissionEntity, submissionRows } from './submissions.ts';
 
 /**
  * Lists a form's submissions, newest first, as many as `page.bytes` allows, but at least one. The cost grows with
@@ -76,7 +77,7 @@ async function withinBytes(
       const fitting = Math.floor(Math.min(limit - bytes, GROUP_BYTES) / average);
       const following = page.items.slice(index).flatMap((row) => (row.small === undefined ? row.id : []));
       const ids = following.slice(0, Math.min(MAX_GROUP, Math.max(1, fitting)));
-      for (const large of await inTurn(() => readLarge(db, ids))) read.set(large.submission.id, large);
+      for (const large of await beginApart(() => readLarge(db, ids))) read.set(large.submission.id, large);
     }
     const large = read.get(id);
     const submission = small ?? large?.submission;
@@ -95,24 +96,24 @@ function endedAfter(items: Submission[]): Page<Submission> {
 
 async function readLarge(db: Queries, ids: string[]): Promise<Large[]> {
   const rows = await db.select(
-    `select ${otherColumns}, answers, octet_length(answers::text) as bytes from submissions where id = any($1)`,
+    `select ${submissionRows.columns}, octet_length(answers::text) as bytes from submissions where id = any($1)`,
     [ids],
     { prepared: true },
   );
-  return rows.map((row) => ({ submission: toSubmission(row), bytes: Number(row.bytes) }));
+  return rows.map((row) => ({ submission: submissionRows.map(row), bytes: Number(row.bytes) }));
 }
 
 /**
- * Runs one read of large answers after the other, each in a turn of the event loop of its own: the embedded
- * database answers within the turn, so that many readers at once would hold up everybody else.
+ * Begins each read of large answers in a turn of the event loop of its own: the embedded database answers within the
+ * turn, so that many readers at once would hold up everybody else. None waits for the answer of another, which a server
+ * may be slow to give.
  */
-function inTurn<T>(read: () => Promise<T>): Promise<T> {
-  const reading = lastRead.then(() => nextTurn()).then(read);
-  lastRead = reading.catch(() => undefined);
-  return reading;
+function beginApart<T>(read: () => Promise<T>): Promise<T> {
+  lastBegun = lastBegun.then(() => yieldToEventLoop());
+  return lastBegun.then(read);
 }
 
-let lastRead: Promise<unknown> = Promise.resolve();
+let lastBegun: Promise<unknown> = Promise.resolve();
 
 /** What metadata takes in a message. Most have none; it may be numbers throughout: `1,` takes 11 bytes. */
 function bytesOfMetadata({ metadata }: Submission): number {
@@ -141,14 +142,26 @@ const GROUP_BYTES = 512 * 1024;
 /** Bounds what is read at once if they are larger: 6 MiB. */
 const MAX_GROUP = 24;
 
-const otherColumns = `id, project_id, form_id, version_id, session_id, source, metadata, status,
-  idempotency_key, request_fingerprint, created_at, provenance`;
+const others = rowsOf(SubmissionEntity, [
+  'id',
+  'projectId',
+  'formId',
+  'versionId',
+  'sessionId',
+  'source',
+  'metadata',
+  'status',
+  'idempotencyKey',
+  'requestFingerprint',
+  'createdAt',
+  'provenance',
+]);
 
 /** Where PostgreSQL begins to compress values, or to store them outside of the row. */
 const SMALL_BYTES = 2048;
 
 /** Large answers, which few submissions have, are null. To tell which are does not read them. */
-const columns = `${otherColumns}, case when pg_column_size(answers) <= ${SMALL_BYTES}
+const columns = `${others.columns}, case when pg_column_size(answers) <= ${SMALL_BYTES}
   and pg_column_compression(answers) is null then answers end as answers`;
 
 /** Each combination begins with an index: by session, by source or by form, all in the order of the ids. */
@@ -163,7 +176,7 @@ function conditionsOf(formId: string, filter: SubmissionFilter): { conditions: s
 }
 
 function toListed(row: Row): Listed {
-  return { id: String(row.id), small: row.answers === null ? undefined : toSubmission(row) };
+  return { id: String(row.id), small: row.answers === null ? undefined : submissionRows.map(row) };
 }
 
 type Large = { submission: Submission; bytes: number };

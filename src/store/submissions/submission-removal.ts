@@ -1,8 +1,9 @@
-import { mailboxOf } from '../../domain/addresses/mailbox.ts';
+import { mailboxOf } from '../../domain/addresses/email-address.ts';
 import { eventTypes } from '../../domain/events/index.ts';
-import { newId } from '../../domain/ids.ts';
+import { ALPHABET, instantOf, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import { textOrNull } from '../database/columns.ts';
-import type { Transaction } from '../database/queries.ts';
+import type { Queries, Row, Transaction } from '../database/queries.ts';
 import { pendingWhere } from '../deliveries/delivery-queue-table.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
 import { closingWebhooks, insertAnnouncedEvents } from '../deliveries/webhook-deliveries.ts';
@@ -12,46 +13,111 @@ import { removeUploads } from '../uploads.ts';
 /**
  * Removes a submission of a project with all that holds its answers: its events, deliveries, attempts, uploads, and
  * what its session began with. Deliveries that are pending are never sent; webhooks that registered
- * `submission.deleted` get that. Notify the workers after the commit.
- *
- * Returns the uploads whose bytes are to be removed next, or null if there is no such submission.
+ * `submission.deleted` get that. Notify the workers after the commit. False if there is no such submission.
  */
 export async function removeSubmission(
   tx: Transaction,
   { projectId, id: submissionId }: { projectId: string; id: string },
   announcement: Announcement,
-): Promise<{ uploadIds: string[] } | null> {
+): Promise<boolean> {
   const rows = await tx.select('select id from submissions where id = $1 and project_id = $2 for update', [
     submissionId,
     projectId,
   ]);
-  return rows.length === 0 ? null : removeRows(tx, [submissionId], announcement);
+  if (rows.length === 0) return false;
+  await removeRows(tx, [submissionId], announcement);
+  return true;
 }
 
 /**
  * Removes up to `limit` of a form's submissions with ids below `beforeId`, which is a bound of time, in
- * the same way. Returns how many, and the uploads whose bytes are to be removed next.
+ * the same way. Returns how many.
  */
 export async function removeSubmissionsBefore(
   tx: Transaction,
   { formId, beforeId, limit }: { formId: string; beforeId: string; limit: number },
   announcement: Announcement,
-): Promise<{ removed: number; uploadIds: string[] }> {
+): Promise<number> {
   const rows = await tx.select(
     `select id from submissions where form_id = $1 and status in ('accepted', 'spam') and id < $2
      limit $3 for update skip locked`,
     [formId, beforeId, limit],
   );
   const ids = rows.map((row) => String(row.id));
-  return { removed: ids.length, ...(await removeRows(tx, ids, announcement)) };
+  await removeRows(tx, ids, announcement);
+  return ids.length;
 }
 
-/** Removes submissions as `removeSubmission` does. */
-export async function removeRows(
+/**
+ * Finds up to `limit` of the submissions that are older than their forms keep them, by the time of the database, with
+ * how long, in milliseconds, the first of them should have been gone. One statement finds them over all forms, by an
+ * index.
+ */
+export async function findExpiredSubmissions(db: Queries, limit: number): Promise<ExpiredSubmissions> {
+  const rows = await db.select(FIND_EXPIRED, [limit]);
+  const lateMs = rows.map(({ id, before_ms }) => Number(before_ms) - instantOf(String(id)));
+  return { ids: rows.map(({ id }) => String(id)), lateMs: Math.max(0, ...lateMs) };
+}
+
+export type ExpiredSubmissions = { ids: string[]; lateMs: number };
+
+/** Removes submissions as `removeSubmission` does, but those that somebody else removes now. Returns them by their forms. */
+export async function removeFoundSubmissions(
   tx: Transaction,
-  ids: string[],
+  found: readonly string[],
   announcement: Announcement,
-): Promise<{ uploadIds: string[] }> {
+): Promise<RemovedOfForm[]> {
+  const rows = await tx.select(
+    `select s.id, s.form_id, f.project_id from submissions s join forms f on f.id = s.form_id
+     where s.id = any($1) order by s.id for update of s skip locked`,
+    [found],
+  );
+  await removeRows(
+    tx,
+    rows.map(({ id }) => String(id)),
+    announcement,
+  );
+  return countByForm(rows);
+}
+
+/** Ids hold the time, in characters that each stand for 5 bits; the bound of each retention time is made once. */
+const FIND_EXPIRED = `
+with bounds as materialized (
+  select days, before_ms, 'sub_' || (
+    select string_agg(substr('${ALPHABET}', ((before_ms >> (45 - 5 * n)) & 31)::int + 1, 1), '' order by n)
+    from generate_series(0, 9) n
+  ) as before
+  from (
+    select days, floor(extract(epoch from now()) * 1000)::bigint - days * ${DAY_MS}::bigint as before_ms
+    from (select distinct retention_days as days from forms where retention_days is not null) d
+  ) b
+)
+select s.id, f.id as form_id, f.project_id, b.before_ms
+from forms f join bounds b on b.days = f.retention_days
+  cross join (values ('accepted'), ('spam')) as of(status)
+  cross join lateral (
+    select id from submissions
+    where form_id = f.id and status = of.status and id < b.before
+    order by id limit $1
+  ) s
+where f.retention_days is not null
+limit $1`;
+
+/** How many of each form, out of rows with its `form_id` and `project_id`. */
+export function countByForm(rows: Row[]): RemovedOfForm[] {
+  const forms = new Map<string, RemovedOfForm>();
+  for (const { form_id, project_id } of rows) {
+    const formId = String(form_id);
+    const form = forms.get(formId) ?? { formId, projectId: String(project_id), count: 0 };
+    forms.set(formId, { ...form, count: form.count + 1 });
+  }
+  return [...forms.values()];
+}
+
+export type RemovedOfForm = { formId: string; projectId: string; count: number };
+
+/** Removes submissions as `removeSubmission` does. */
+export async function removeRows(tx: Transaction, ids: string[], announcement: Announcement): Promise<void> {
   await announceRemoval(tx, ids, announcement);
   // Locked, so that mails of them are either made by now or never.
   const events = await tx.select(
@@ -67,7 +133,7 @@ export async function removeRows(
      where id in (select session_id from submissions where id = any($1))`,
     [ids],
   );
-  const uploadIds = await removeUploads(tx, { where: 'submission_id = any($1)', params: [ids] });
+  await removeUploads(tx, { where: 'submission_id = any($1)', params: [ids] });
   await tx.execute(
     `with removed as (
        delete from submissions where id = any($1)
@@ -76,7 +142,7 @@ export async function removeRows(
      insert into form_counters as c (form_id, slot, accepted, spam, project_id, keyless_bytes)
      select form_id, 0, -count(*) filter (where removed.status = 'accepted'),
        -count(*) filter (where removed.status = 'spam'), removed.project_id,
-       -coalesce(sum(bytes) filter (where created_by = 'public'), 0)
+       -coalesce(sum(bytes) filter (where created_by = '${KEYLESS_CREATOR}'), 0)
      from removed left join forms on forms.id = form_id
      group by form_id, removed.project_id order by form_id
      on conflict (form_id, slot) do update
@@ -85,7 +151,6 @@ export async function removeRows(
          project_id = coalesce(c.project_id, excluded.project_id)`,
     [ids],
   );
-  return { uploadIds };
 }
 
 /** Forgets which mailboxes were answered to for these events. */

@@ -1,11 +1,11 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
 import { DatabaseUnavailable, Overloaded } from '../database/faults.ts';
 import type { Queries } from '../database/queries.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from '../database/retry.ts';
-import { type LeasePlaces, NO_PLACES } from '../deliveries/webhook-deliveries.ts';
+import { type Capacity, NO_CAPACITY } from '../deliveries/webhook-deliveries.ts';
 import {
   type Commit,
   claimsOf,
@@ -29,7 +29,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics, tracing } = options;
   const insertOptions = {
     slot: Math.floor(Math.random() * SLOTS),
-    places: options.places ?? (() => NO_PLACES),
+    capacity: options.capacity ?? (() => NO_CAPACITY),
     onCommitted: options.onCommitted ?? (() => undefined),
   };
   const queue: Waiting[] = [];
@@ -40,7 +40,7 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
 
   async function run(): Promise<void> {
     while (queue.length > 0) {
-      await nextTurn();
+      await yieldToEventLoop();
       refuseLate();
       const group = takeGroup(queue);
       if (group.length > 0) await store(group);
@@ -204,7 +204,7 @@ export type SubmissionWriter = {
 
 export type WriterOptions = {
   /** How many deliveries this process can attempt at once beside those that it has; by default none. */
-  places?: () => LeasePlaces;
+  capacity?: () => Capacity;
   /** Called after each commit, before its callers are answered. Must not throw. */
   onCommitted?: (commit: Commit) => void;
   maxWaiting?: number;

@@ -1,18 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { StoredOrigin } from '../../domain/answers/provenance.ts';
-import {
-  id,
-  type JsonObject,
-  json,
-  listOrNull,
-  objectOf,
-  text,
-  textOrNull,
-  time,
-  timeOf,
-} from '../database/columns.ts';
+import { id, type JsonObject, json, rowsOf, text, time } from '../database/columns.ts';
 import { createLoader } from '../database/loader.ts';
-import type { Queries, Row } from '../database/queries.ts';
+import type { Queries } from '../database/queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({
@@ -56,6 +46,9 @@ export const SubmissionEntity = defineEntity({
 
 export type Submission = InferEntity<typeof SubmissionEntity>;
 
+/** How submissions are read. */
+export const submissionRows = rowsOf(SubmissionEntity);
+
 /**
  * How many submissions a form holds, spread over slots: each group insert adds to one slot, so that
  * processes seldom wait for each other's row lock. The count is the sum over the slots.
@@ -89,10 +82,12 @@ export async function findSubmission(
 
 /** Finds a submission of any project. */
 export const findAnySubmission = createLoader(async (db, ids) => {
-  const rows = await db.select(`select ${columns} from submissions where id = any($1)`, [ids], {
-    prepared: true,
-  });
-  return rows.map(toSubmission);
+  const rows = await db.select(
+    `select ${submissionRows.columns} from submissions where id = any($1)`,
+    [ids],
+    { prepared: true },
+  );
+  return rows.map(submissionRows.map);
 });
 
 /**
@@ -108,33 +103,11 @@ export async function findRepeatedSubmission(
 ): Promise<{ id: string; requestFingerprint: string | null } | null> {
   const [row] = await db.execute(
     `update submissions set request_fingerprint = request_fingerprint
-     where form_id = $1 and idempotency_key = $2 returning id, request_fingerprint`,
+     where form_id = $1 and idempotency_key = $2 returning ${repeatedRows.columns}`,
     [formId, idempotencyKey],
     { repeatable: true },
   );
-  return row === undefined
-    ? null
-    : { id: String(row.id), requestFingerprint: textOrNull(row.request_fingerprint) };
+  return row === undefined ? null : repeatedRows.map(row);
 }
 
-const columns = `id, project_id, form_id, version_id, session_id, source, answers, metadata, status,
-  idempotency_key, request_fingerprint, created_at, provenance`;
-
-/** A submission out of a statement's row. */
-export function toSubmission(row: Row): Submission {
-  return {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    versionId: String(row.version_id),
-    sessionId: textOrNull(row.session_id),
-    source: String(row.source),
-    answers: objectOf(row.answers),
-    provenance: listOrNull<StoredOrigin>(row.provenance),
-    metadata: objectOf(row.metadata),
-    status: row.status === 'spam' ? 'spam' : 'accepted',
-    idempotencyKey: textOrNull(row.idempotency_key),
-    requestFingerprint: textOrNull(row.request_fingerprint),
-    createdAt: timeOf(row.created_at),
-  };
-}
+const repeatedRows = rowsOf(SubmissionEntity, ['id', 'requestFingerprint']);

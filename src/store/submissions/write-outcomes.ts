@@ -4,7 +4,7 @@ import type { Submission } from './submissions.ts';
 
 /**
  * Finds out, by their ids, why rows were not stored: they are from an earlier try whose answer was lost, the first
- * submission with their idempotency key, their session's end, or an upload that is another's.
+ * submission with their idempotency key, their session's end, an upload that is another's, or a form that is full.
  *
  * The submissions found are written to: the answer to a caller must be as durable as a commit of ours,
  * also where it was read ahead of a synchronous standby.
@@ -19,6 +19,7 @@ export async function findOutcomes(
     row.idempotencyKey,
     row.sessionId,
     row.uploadIds ?? [],
+    row.maxAccepted,
   ]);
   const rows = await db.execute(FIND_OUTCOMES, [JSON.stringify(asked)], { repeatable: true });
   return new Map(
@@ -31,7 +32,7 @@ export async function findOutcomes(
 
 const FIND_OUTCOMES = `
 with asked as materialized (
-  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids
+  select a->>0 as id, a->>1 as form_id, a->>2 as key, a->>3 as session_id, a->4 as upload_ids, (a->>5)::int as max_accepted
   from json_array_elements($1::json) a
 ), found as materialized (
   select asked.id as asked_id, s.id from asked join submissions s on s.id = asked.id
@@ -47,7 +48,8 @@ select asked.id, written.id as first_id, written.request_fingerprint as fingerpr
   exists (
     select from json_array_elements_text(asked.upload_ids) as u
     where not exists (select from uploads where uploads.id = u and uploads.submission_id is null)
-  ) as upload_taken
+  ) as upload_taken,
+  asked.max_accepted <= (select sum(accepted) from form_counters c where c.form_id = asked.form_id) as form_full
 from asked
 left join found on found.asked_id = asked.id
 left join written on written.id = found.id
@@ -62,7 +64,8 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
   }
   if (row.cancelled === true) return { outcome: 'session_cancelled' };
   if (row.session_id === null || row.open === true) {
-    return row.upload_taken === true ? { outcome: 'upload_taken' } : undefined;
+    if (row.upload_taken === true) return { outcome: 'upload_taken' };
+    return row.form_full === true ? { outcome: 'form_full' } : undefined;
   }
   const submissionId = textOrNull(row.submission_id);
   if (submissionId === null) return { outcome: 'session_expired' };
@@ -82,7 +85,11 @@ export type WriteOutcome =
   | { outcome: 'session_submitted'; submissionId: string }
   | { outcome: 'session_expired' }
   | { outcome: 'session_cancelled' }
-  | { outcome: 'upload_taken' };
+  | { outcome: 'upload_taken' }
+  | { outcome: 'form_full' };
 
 /** What a row is found by, and what may stand in its way. */
-type Missed = Pick<Submission, 'id' | 'formId' | 'idempotencyKey' | 'sessionId'> & { uploadIds?: string[] };
+type Missed = Pick<Submission, 'id' | 'formId' | 'idempotencyKey' | 'sessionId'> & {
+  uploadIds?: string[];
+  maxAccepted?: number | undefined;
+};

@@ -1,5 +1,5 @@
 import { LockMode } from '@mikro-orm/core';
-import { DAY_MS } from '../../domain/durations.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
 import type { Transaction } from '../database/queries.ts';
 import { updateWebhook, type Webhook, WebhookEntity } from './webhooks.ts';
 

@@ -2,9 +2,9 @@ import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { id, text, textOrNull, time } from '../database/columns.ts';
 import {
   deleteSome,
+  findPage,
   type Page,
   type PageRequest,
-  pageOf,
   type Queries,
   type Transaction,
 } from '../database/queries.ts';
@@ -119,12 +119,9 @@ export async function listWebhooks(
   projectId: string,
   page: PageRequest,
 ): Promise<Page<Webhook>> {
-  const before = page.cursor !== undefined && { id: { $lt: page.cursor } };
-  const where = { projectId, deletedAt: null, ...before };
-  const rows = await db.read((em) =>
-    em.find(WebhookEntity, where, { orderBy: { id: 'desc' }, limit: page.limit + 1 }),
+  return findPage(db, page, (em, before, range) =>
+    em.find(WebhookEntity, { projectId, deletedAt: null, ...before }, range),
   );
-  return pageOf(rows, page.limit);
 }
 
 /** Changes a webhook of a project, and returns it as it is now; null if there is none. What is not named stays. */

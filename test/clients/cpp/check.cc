@@ -20,10 +20,10 @@
 #include <google/protobuf/util/json_util.h>
 #include <grpcpp/grpcpp.h>
 
-#include "forms/v1/submissions.grpc.pb.h"
-#include "forms/v1/uploads.grpc.pb.h"
+#include "headlessforms/v1/submissions.grpc.pb.h"
+#include "headlessforms/v1/uploads.grpc.pb.h"
 
-namespace v1 = forms::v1;
+namespace v1 = headlessforms::v1;
 namespace pb = google::protobuf;
 
 std::string Env(const char* name) {
@@ -182,7 +182,7 @@ Reply Post(const std::string& method, const std::string& headers, const std::str
   const int connection = socket(address->ai_family, address->ai_socktype, 0);
   if (connect(connection, address->ai_addr, address->ai_addrlen) != 0) throw std::runtime_error("no service");
   freeaddrinfo(address);
-  const std::string request = "POST /forms.v1." + method + " HTTP/1.0\r\nhost: " + target +
+  const std::string request = "POST /headlessforms.v1." + method + " HTTP/1.0\r\nhost: " + target +
                               "\r\nauthorization: " + kAuthorization + "\r\nconnect-protocol-version: 1\r\n" +
                               headers + "content-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   for (size_t sent = 0; sent < request.size();) {
@@ -270,11 +270,11 @@ std::string Object(const std::map<std::string, std::string>& members) {
 void CheckConnect() {
   const auto [created, made] = Call("FormsService/CreateForm", R"({"definition": {
     "name": "Contact", "slug": "contact", "delivery": {"email": {}},
-    "fields": [{"id": "email", "type": "FIELD_TYPE_EMAIL", "required": true}]
+    "fields": [{"id": "email", "type": "FORM_FIELD_TYPE_EMAIL", "required": true}]
   }})");
   const std::string form = Text(In(made, "form"), "id");
   const auto activated = Call("FormsService/ActivateForm", Object({{"formId", form},
-      {"token", Text(made, "activationToken")}, {"email", "owner@example.com"}}));
+      {"activationToken", Text(made, "activationToken")}, {"email", "owner@example.com"}}));
   std::cout << "connect activated " << activated.first << "\n";
 
   const std::string submit = "SubmissionsService/CreateSubmission";
@@ -283,7 +283,7 @@ void CheckConnect() {
   const auto [status, error] =
       Call(submit, Object({{"formId", form}, {"answers", R"({"email": "ada", "phone": "1"})"}}));
   for (const auto& detail : At(error, "details").list_value().values()) {
-    if (Text(detail.struct_value(), "type") != "forms.v1.Failure") continue;
+    if (Text(detail.struct_value(), "type") != "headlessforms.v1.Failure") continue;
     for (const auto& violation : At(In(detail.struct_value(), "debug"), "violations").list_value().values()) {
       std::cout << "connect refused " << status << " " << Text(error, "code") << " "
                 << Text(violation.struct_value(), "path") << " " << Text(violation.struct_value(), "code") << "\n";

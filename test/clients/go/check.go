@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	formsv1 "headless-form-service/gen/go/forms/v1"
+	headlessformsv1 "example.com/client/gen/headlessforms/v1"
 )
 
 const deadline = 400 * time.Millisecond
@@ -47,22 +47,22 @@ func checkGRPC() {
 	connection, err := grpc.Dial(os.Getenv("GRPC_TARGET"), grpc.WithInsecure())
 	must(err)
 	defer connection.Close()
-	submissions := formsv1.NewSubmissionsServiceClient(connection)
-	uploads := formsv1.NewUploadsServiceClient(connection)
+	submissions := headlessformsv1.NewSubmissionsServiceClient(connection)
+	uploads := headlessformsv1.NewUploadsServiceClient(connection)
 	owner := metadata.AppendToOutgoingContext(context.Background(), "authorization", authorization)
 
 	answers, err := structpb.NewStruct(map[string]interface{}{"email": "ada@example.com", "note": note})
 	must(err)
 	made, err := submissions.CreateSubmission(owner,
-		&formsv1.CreateSubmissionRequest{FormId: formID, Answers: answers}, grpc.UseCompressor(grpcgzip.Name))
+		&headlessformsv1.CreateSubmissionRequest{FormId: formID, Answers: answers}, grpc.UseCompressor(grpcgzip.Name))
 	must(err)
-	read, err := submissions.GetSubmission(owner, &formsv1.GetSubmissionRequest{SubmissionId: made.SubmissionId})
+	read, err := submissions.GetSubmission(owner, &headlessformsv1.GetSubmissionRequest{SubmissionId: made.SubmissionId})
 	must(err)
 	fmt.Println("grpc gzip", len(read.Submission.Answers.Fields["note"].GetStringValue()))
 
 	soon, cancel := context.WithTimeout(owner, deadline)
 	defer cancel()
-	watch, err := submissions.WatchSubmissions(soon, &formsv1.WatchSubmissionsRequest{FormId: largeFormID})
+	watch, err := submissions.WatchSubmissions(soon, &headlessformsv1.WatchSubmissionsRequest{FormId: largeFormID})
 	for err == nil {
 		_, err = watch.Recv()
 	}
@@ -72,7 +72,7 @@ func checkGRPC() {
 
 	count, token := 0, ""
 	for count == 0 || token != "" {
-		page, err := submissions.ListSubmissions(owner, &formsv1.ListSubmissionsRequest{
+		page, err := submissions.ListSubmissions(owner, &headlessformsv1.ListSubmissionsRequest{
 			FormId: largeFormID, PageSize: 100, PageToken: token,
 		})
 		must(err)
@@ -80,8 +80,8 @@ func checkGRPC() {
 	}
 	fmt.Println("grpc listed", count)
 
-	export, err := submissions.ExportSubmissions(owner, &formsv1.ExportSubmissionsRequest{
-		FormId: largeFormID, Format: formsv1.ExportFormat_EXPORT_FORMAT_NDJSON,
+	export, err := submissions.ExportSubmissions(owner, &headlessformsv1.ExportSubmissionsRequest{
+		FormId: largeFormID, Format: headlessformsv1.ExportFormat_EXPORT_FORMAT_NDJSON,
 	})
 	must(err)
 	lines := 0
@@ -98,14 +98,14 @@ func checkGRPC() {
 	upload, err := uploads.UploadFile(owner)
 	must(err)
 	for range make([]struct{}, pieces) {
-		must(upload.Send(&formsv1.UploadFileRequest{
-			Target: &formsv1.UploadFileRequest_FormId{FormId: largeFormID}, FieldId: "cv", Content: piece,
+		must(upload.Send(&headlessformsv1.UploadFileRequest{
+			Target: &headlessformsv1.UploadFileRequest_FormId{FormId: largeFormID}, FieldId: "cv", Content: piece,
 		}))
 	}
 	stored, err := upload.CloseAndRecv()
 	must(err)
 	fmt.Println("grpc uploaded", stored.Upload.Size)
-	download, err := uploads.GetUpload(owner, &formsv1.GetUploadRequest{UploadId: uploadID})
+	download, err := uploads.GetUpload(owner, &headlessformsv1.GetUploadRequest{UploadId: uploadID})
 	must(err)
 	size := 0
 	for {
@@ -120,14 +120,14 @@ func checkGRPC() {
 }
 
 func checkConnect() {
-	email := object{"id": "email", "type": "FIELD_TYPE_EMAIL", "required": true}
+	email := object{"id": "email", "type": "FORM_FIELD_TYPE_EMAIL", "required": true}
 	definition := object{
 		"name": "Contact", "slug": "contact", "fields": []object{email}, "delivery": object{"email": object{}},
 	}
 	_, made := call("FormsService/CreateForm", object{"definition": definition}, false)
 	ownID := made.Form.ID
 	activated, _ := call("FormsService/ActivateForm",
-		object{"formId": ownID, "token": made.ActivationToken, "email": "owner@example.com"}, false)
+		object{"formId": ownID, "activationToken": made.ActivationToken, "email": "owner@example.com"}, false)
 	fmt.Println("connect activated", activated)
 
 	submitted, _ := call("SubmissionsService/CreateSubmission",
@@ -136,7 +136,7 @@ func checkConnect() {
 	refused, problem := call("SubmissionsService/CreateSubmission",
 		object{"formId": ownID, "answers": object{"email": "ada", "phone": "1"}}, false)
 	for _, detail := range problem.Details {
-		if detail.Type == "forms.v1.Failure" {
+		if detail.Type == "headlessforms.v1.Failure" {
 			for _, violation := range detail.Debug.Violations {
 				fmt.Println("connect refused", refused, problem.Code, violation.Path, violation.Code)
 			}
@@ -238,7 +238,7 @@ func stream(method string, messages []object, timeout time.Duration) ([]reply, r
 }
 
 func post(method, contentType string, body []byte, headers map[string]string) (int, []byte) {
-	url := "http://" + os.Getenv("HTTP_TARGET") + "/forms.v1." + method
+	url := "http://" + os.Getenv("HTTP_TARGET") + "/headlessforms.v1." + method
 	request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 	must(err)
 	request.Header.Set("Authorization", authorization)

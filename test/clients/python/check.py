@@ -12,8 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[3] / "examples/python/gen"))
 
 import grpc
-from forms.v1 import submissions_pb2, submissions_pb2_grpc
-from forms.v1 import uploads_pb2, uploads_pb2_grpc
+from headlessforms.v1 import submissions_pb2, submissions_pb2_grpc
+from headlessforms.v1 import uploads_pb2, uploads_pb2_grpc
 from google.protobuf.struct_pb2 import Struct
 
 FORM_ID, LARGE_FORM_ID, UPLOAD_ID = (os.environ[name] for name in ("FORM_ID", "LARGE_FORM_ID", "UPLOAD_ID"))
@@ -69,11 +69,11 @@ def check_grpc():
 
 
 def check_connect():
-    field = {"id": "email", "type": "FIELD_TYPE_EMAIL", "required": True}
+    field = {"id": "email", "type": "FORM_FIELD_TYPE_EMAIL", "required": True}
     definition = {"name": "Contact", "slug": "contact", "fields": [field], "delivery": {"email": {}}}
     _, made = call("FormsService/CreateForm", {"definition": definition})
     form_id = made["form"]["id"]
-    activation = {"formId": form_id, "token": made["activationToken"], "email": "owner@example.com"}
+    activation = {"formId": form_id, "activationToken": made["activationToken"], "email": "owner@example.com"}
     print("connect activated", call("FormsService/ActivateForm", activation)[0])
 
     good = {"formId": form_id, "answers": {"email": "ada@example.com"}}
@@ -150,7 +150,7 @@ def stream(method, messages, headers={}):
 def post(method, content_type, body, headers):
     connection = HTTPConnection(os.environ["HTTP_TARGET"])
     fixed = {"authorization": AUTHORIZATION, "content-type": content_type, "connect-protocol-version": "1"}
-    connection.request("POST", f"/forms.v1.{method}", body, {**fixed, **headers})
+    connection.request("POST", f"/headlessforms.v1.{method}", body, {**fixed, **headers})
     response = connection.getresponse()
     reply = response.read()
     connection.close()
@@ -161,7 +161,7 @@ def post(method, content_type, body, headers):
 
 def failure_in(error):
     """The typed detail of a refused call, which Connect repeats in JSON."""
-    return next(detail["debug"] for detail in error["details"] if detail["type"] == "forms.v1.Failure")
+    return next(detail["debug"] for detail in error["details"] if detail["type"] == "headlessforms.v1.Failure")
 
 
 check_grpc()

@@ -5,8 +5,8 @@ $LOAD_PATH.unshift File.join(__dir__, '../../../examples/ruby/gen')
 require 'json'
 require 'net/http'
 require 'zlib'
-require 'forms/v1/submissions_services_pb'
-require 'forms/v1/uploads_services_pb'
+require 'headlessforms/v1/submissions_services_pb'
+require 'headlessforms/v1/uploads_services_pb'
 
 include HeadlessForms::V1
 
@@ -62,11 +62,11 @@ def check_grpc
 end
 
 def check_connect
-  field = { id: 'email', type: 'FIELD_TYPE_EMAIL', required: true }
+  field = { id: 'email', type: 'FORM_FIELD_TYPE_EMAIL', required: true }
   definition = { name: 'Contact', slug: 'contact', fields: [field], delivery: { email: {} } }
   _, made = call('FormsService/CreateForm', { definition: definition })
   form_id = made['form']['id']
-  activation = { formId: form_id, token: made['activationToken'], email: 'owner@example.com' }
+  activation = { formId: form_id, activationToken: made['activationToken'], email: 'owner@example.com' }
   puts "connect activated #{call('FormsService/ActivateForm', activation)[0]}"
 
   good = { formId: form_id, answers: { email: 'ada@example.com' } }
@@ -144,13 +144,13 @@ end
 
 def post(method, type, body, headers)
   fixed = { 'authorization' => AUTHORIZATION, 'content-type' => type, 'connect-protocol-version' => '1' }
-  uri = URI("http://#{ENV.fetch('HTTP_TARGET')}/forms.v1.#{method}")
+  uri = URI("http://#{ENV.fetch('HTTP_TARGET')}/headlessforms.v1.#{method}")
   Net::HTTP.post(uri, body, fixed.merge(headers))
 end
 
 # The typed detail of a refused call, which Connect repeats in JSON.
 def failure_in(error)
-  error['details'].find { |detail| detail['type'] == 'forms.v1.Failure' }['debug']
+  error['details'].find { |detail| detail['type'] == 'headlessforms.v1.Failure' }['debug']
 end
 
 check_grpc

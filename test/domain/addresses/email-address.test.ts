@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { addressKey, emailPattern, isEmailAddress } from '../../../src/domain/addresses/email-address.ts';
+import {
+  addressKey,
+  emailPattern,
+  isEmailAddress,
+  mailboxOf,
+} from '../../../src/domain/addresses/email-address.ts';
 import { phonePattern, urlPattern } from '../../../src/domain/fields/text.ts';
 
 describe('isEmailAddress', () => {
@@ -79,4 +84,22 @@ describe('the patterns', () => {
     expect(() => new RegExp(pattern, 'u')).not.toThrow();
     expect(() => new RegExp(pattern, 'v')).not.toThrow();
   });
+});
+
+it.each([
+  ['ada@example.com', 'ada@example.com'],
+  ['Ada@Example.COM', 'ada@example.com'],
+  ['ada+1@example.com', 'ada@example.com'],
+  ['ada+a+b@example.com', 'ada@example.com'],
+  ['ada+@example.com', 'ada@example.com'],
+  ['+ada@example.com', '+ada@example.com'],
+  ['a.da@example.com', 'a.da@example.com'],
+  ['A.d.a+1.2@gmail.com', 'ada@gmail.com'],
+  ['a.da@GoogleMail.com', 'ada@gmail.com'],
+  ['a.da@protonmail.com', 'ada@proton.me'],
+  ['ada@pm.me', 'ada@proton.me'],
+  ['a.da@mail.gmail.com.example.com', 'a.da@mail.gmail.com.example.com'],
+])('counts %s as %s', (address, mailbox) => {
+  expect(mailboxOf(address)).toBe(mailbox);
+  expect(mailboxOf(mailbox)).toBe(mailbox);
 });

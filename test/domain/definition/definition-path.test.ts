@@ -1,7 +1,7 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
+import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { definitionSchema } from '../../../src/domain/definition/definition.ts';
 import { fieldPathOf, jsonPathOf } from '../../../src/domain/definition/definition-path.ts';
 

@@ -1,7 +1,11 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { checkDefinition, definitionSchema } from '../../../src/domain/definition/definition.ts';
+import {
+  checkDefinition,
+  definitionSchema,
+  withoutDefaults,
+} from '../../../src/domain/definition/definition.ts';
 import { fieldTypes } from '../../../src/domain/fields/field.ts';
 import { givenDefinition, leastField, options, refusals, sent, withKey } from '../given.ts';
 
@@ -468,5 +472,29 @@ describe('hostile definitions', () => {
     expect(violations.length).toBeGreaterThan(0);
     expect(JSON.stringify(violations).length).toBeLessThan(100_000);
     expect(violations.every(({ path, message }) => path.isWellFormed() && message.isWellFormed())).toBe(true);
+  });
+});
+
+describe('withoutDefaults', () => {
+  it('leaves what was sent of a definition', () => {
+    const sent = {
+      fields: [
+        { id: 'first_name', type: 'text', maxLength: 20 },
+        { id: 'cv', type: 'file' },
+      ],
+      settings: { review: true, theme: { accentColor: '#112233' } },
+    };
+    const definition = givenDefinition(sent);
+    const [first, second] = definition.fields;
+
+    expect(withoutDefaults(definition, { keyless: false })).toEqual({ ...definition, ...sent });
+    expect([first?.label, second?.maxFiles]).toEqual(['First name', 1]);
+    expect(definition.settings.theme).toEqual({ accentColor: '#112233', mode: 'auto' });
+  });
+
+  it.each(fieldTypes)('leaves no default of the type %s', (type) => {
+    const fields = [{ id: 'a', ...leastField(type) }];
+
+    expect(withoutDefaults(givenDefinition({ fields }), { keyless: false })).toHaveProperty('fields', fields);
   });
 });

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { checkDefinition, type FormDefinition } from '../../../src/domain/definition/definition.ts';
+import { fieldPathOf, jsonPathOf } from '../../../src/domain/definition/definition-path.ts';
 import {
   definitionFromMessage,
   definitionToMessage,
-} from '../../../src/domain/definition/definition-message.ts';
-import { fieldPathOf, jsonPathOf } from '../../../src/domain/definition/definition-path.ts';
-import { missingTranslations } from '../../../src/domain/definition/missing-translations.ts';
-import { languagesOf, translate } from '../../../src/domain/definition/translate.ts';
+} from '../../../src/domain/definition/definition-proto.ts';
+import { languagesOf, missingTranslations, translate } from '../../../src/domain/definition/translate.ts';
 
 const options = { keyless: false, allowPrivateUrls: false };
 

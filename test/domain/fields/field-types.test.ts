@@ -1,18 +1,17 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
-import { FormDefinitionSchema } from '../../../gen/forms/v1/definition_pb.js';
+import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { agentSchema } from '../../../src/domain/answers/agent-schema.ts';
 import { compileForm } from '../../../src/domain/answers/answers.ts';
 import { answersInWords } from '../../../src/domain/answers/answers-in-words.ts';
 import { readInputs } from '../../../src/domain/answers/form-inputs.ts';
-import { answersSchema } from '../../../src/domain/answers/json-schema.ts';
-import { sampleAnswers } from '../../../src/domain/answers/sample-answers.ts';
+import { answersSchema, sampleAnswers } from '../../../src/domain/answers/json-schema.ts';
 import { checkDefinition } from '../../../src/domain/definition/definition.ts';
 import {
   definitionFromMessage,
   definitionToMessage,
-} from '../../../src/domain/definition/definition-message.ts';
+} from '../../../src/domain/definition/definition-proto.ts';
 import { fieldCases, refusedFields } from '../../support/field-cases.ts';
 import { givenDefinition, refusals, sent, withKey } from '../given.ts';
 
@@ -57,7 +56,7 @@ describe.each(fieldCases)('$name', ({ field, normal, good, bad, inputs, read, wo
   });
 
   it('is a question to an agent, with an example that fits', async () => {
-    const samples = await sampleAnswers(definition, form.checkAnswers);
+    const samples = sampleAnswers(definition);
     const { questions, jsonSchema, example } = agentSchema(definition, {}, samples);
 
     expect(questions.map(({ text }) => text)).toEqual(question === undefined ? [] : [question]);

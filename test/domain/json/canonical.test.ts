@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { canonicalJson, checksum, fingerprint } from '../../../src/domain/json/canonical.ts';
+import { canonicalJson, fingerprint } from '../../../src/domain/json/canonical.ts';
 import { givenDefinition } from '../given.ts';
 
 describe('canonicalJson', () => {
@@ -16,15 +16,15 @@ describe('canonicalJson', () => {
   });
 });
 
-describe('checksum', () => {
+describe('a fingerprint of a definition', () => {
   it('is a SHA-256 that tells definitions apart by what they say', () => {
     const said = givenDefinition({ settings: { allowPartial: false } });
     const unsaid = givenDefinition();
     const other = givenDefinition({ name: 'Other' });
 
-    expect(checksum(unsaid)).toMatch(/^[0-9a-f]{64}$/);
-    expect(checksum(said)).toBe(checksum(unsaid));
-    expect(checksum(other)).not.toBe(checksum(unsaid));
+    expect(fingerprint(unsaid)).toMatch(/^[0-9a-f]{64}$/);
+    expect(fingerprint(said)).toBe(fingerprint(unsaid));
+    expect(fingerprint(other)).not.toBe(fingerprint(unsaid));
   });
 });
 

@@ -1,22 +1,29 @@
 import { RE2JS } from 're2js';
 import { describe, expect, it } from 'vitest';
-import { costOf, createMatcher, matchOnce } from '../../../src/domain/patterns/matcher.ts';
+import {
+  lengthWithin,
+  MAX_MATCH_STEPS,
+  startMatching,
+  stepsFor,
+} from '../../../src/domain/patterns/matcher.ts';
 import { readPattern } from '../../../src/domain/patterns/pattern.ts';
 import { generatedPatterns, generatedTexts } from './given.ts';
+
+const large = readPattern('(?:[ab]*a[ab]{200}|.*b[ab]{200})c');
 
 describe('matching', () => {
   it('finds what re2js finds over the whole text', () => {
     const texts = generatedTexts(40);
-    const matcher = createMatcher(1_000_000);
     let matched = 0;
 
     const wrong = generatedPatterns(1_000).flatMap((source) => {
       const compiled = RE2JS.compile(source);
       const pattern = readPattern(source);
+      const match = startMatching();
       const mistaken = texts.filter((text) => {
-        const matches = matcher.matches(pattern, text);
-        if (matches) matched += 1;
-        return matches !== compiled.testExact(text);
+        const outcome = match(pattern, text);
+        if (outcome === 'matches') matched += 1;
+        return outcome !== (compiled.testExact(text) ? 'matches' : 'differs');
       });
       return mistaken.map((text) => ({ source, text }));
     });
@@ -26,21 +33,42 @@ describe('matching', () => {
   });
 
   it('finds in large programs what it finds in small ones', () => {
-    const large = readPattern('(?:[ab]*a[ab]{200}|.*b[ab]{200})c');
-
-    expect(matchOnce(large, `${'b'.repeat(300)}c`)).toBe(true);
-    expect(matchOnce(large, 'b'.repeat(300))).toBe(false);
+    expect(startMatching()(large, `${'b'.repeat(300)}c`)).toBe('matches');
+    expect(startMatching()(large, 'b'.repeat(300))).toBe('differs');
   });
 
-  it('counts compiling a pattern once, and again when there was no room to keep it', () => {
-    const [one, other] = [readPattern('[a-z]{1,100}'), readPattern('[0-9]{1,100}')];
-    const matcher = createMatcher(200_000);
+  it('ends where the steps of a check do, with the same outcome each time', () => {
+    const text = 'b'.repeat(lengthWithin(large, MAX_MATCH_STEPS / 2));
 
-    expect(matcher.costOf(one, 'x')).toBe(one.setup + costOf(one, 'x'));
-    matcher.matches(one, 'x');
-    expect(matcher.costOf(one, 'x')).toBe(costOf(one, 'x'));
-    matcher.matches(other, 'x');
-    expect(matcher.costOf(other, 'x')).toBe(costOf(other, 'x'));
-    expect(matcher.costOf(one, 'x')).toBe(one.setup + costOf(one, 'x'));
+    const outcomes = [1, 2].map(() => {
+      const match = startMatching();
+      return [match(large, text), match(large, text), match(large, text), match(readPattern('b'), 'b')];
+    });
+
+    expect(outcomes[0]).toEqual(['differs', 'differs', 'too_long', 'matches']);
+    expect(outcomes[1]).toEqual(outcomes[0]);
   });
+
+  it('takes no steps for a text that is longer than any match', () => {
+    const match = startMatching();
+    const pattern = readPattern('[0-9]{5}(-[0-9]{4})?');
+
+    const outcomes = [match(pattern, '1'.repeat(MAX_MATCH_STEPS)), match(pattern, '12345-6789')];
+
+    expect(outcomes).toEqual(['differs', 'matches']);
+  });
+
+  it.each(['[a-z]+', large.source, 'a{1,30}'])(
+    'of %s fits into steps up to a length, and no further',
+    (source) => {
+      const pattern = readPattern(source);
+
+      const wrong = [1, 7, 70, 71, 500, 10_000].filter((length) => {
+        const steps = stepsFor(pattern, length);
+        return lengthWithin(pattern, steps) !== length || lengthWithin(pattern, steps - 1) !== length - 1;
+      });
+
+      expect(wrong).toEqual([]);
+    },
+  );
 });

@@ -1,7 +1,7 @@
 import { RE2JS } from 're2js';
 import { describe, expect, it } from 'vitest';
 import { readPattern } from '../../../src/domain/patterns/pattern.ts';
-import { generatedPatterns } from './given.ts';
+import { generatedPatterns, generatedTexts } from './given.ts';
 
 describe('the size of a pattern', () => {
   it.each([
@@ -13,6 +13,8 @@ describe('the size of a pattern', () => {
     '(?:[ab]*a[ab]{200}|.*b[ab]{200})c',
     '[[:alpha:])]{20}',
     '[]a]{20}|[^]a]{20}',
+    '(?:[ab]{100})(?s){10}',
+    '(?:[ab]{30}(?i){3})(?s)+(?-s){10}',
     '(?P<year>\\x{41}{20})(?i:\\pL{20})',
   ])('of %s is that of its program, or a little more', (source) => {
     const compiled = RE2JS.compile(source).programSize();
@@ -31,6 +33,29 @@ describe('the size of a pattern', () => {
     );
 
     expect(tooSmall).toEqual([]);
+  });
+
+  it.each([
+    ['[0-9]{5}(-[0-9]{4})?', 10],
+    ['(a|bcd|){2,3}', 9],
+    ['^a$|\\Qab\\E', 3],
+    ['a{3,}', Infinity],
+    ['ab(?s){2,5}', 6],
+    ['^*a', Infinity],
+  ])('of %s tells the longest text that matches', (source, longest) => {
+    expect(readPattern(source).longest).toBe(longest);
+  });
+
+  it('never tells a shorter one than a text that matches', () => {
+    const texts = generatedTexts(200);
+
+    const wrong = generatedPatterns(2_000).filter((source) => {
+      const compiled = RE2JS.compile(source);
+      const { longest } = readPattern(source);
+      return texts.some((text) => [...text].length > longest && compiled.testExact(text));
+    });
+
+    expect(wrong).toEqual([]);
   });
 
   it.each(['(', ')', '[', '[[:', '\\', '\\p', '\\p{', '\\x{', 'a{', 'a{1,', '*', '(?', '(?P<', '\\Q', '|'])(

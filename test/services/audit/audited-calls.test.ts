@@ -1,21 +1,20 @@
 import { createClient, type Transport } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { AuditService } from '../../../gen/forms/v1/audit_pb.js';
-import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../../gen/forms/v1/keys_pb.js';
-import { MailService } from '../../../gen/forms/v1/mail_pb.js';
-import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { SessionsService } from '../../../gen/forms/v1/sessions_pb.js';
-import { ExportFormat, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
-import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
-import { WebhookEvent, WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
-import { fileLink } from '../../../src/domain/links/file-link.ts';
-import { mailLinkToken } from '../../../src/domain/links/mail-link.ts';
-import { signInToken } from '../../../src/domain/links/sign-in-link.ts';
+import { AuditService } from '../../../gen/headlessforms/v1/audit_pb.js';
+import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
+import { MailService } from '../../../gen/headlessforms/v1/mail_pb.js';
+import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { ExportFormat, SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { WebhookEvent, WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { newId } from '../../../src/domain/ids.ts';
+import { fileLink, mailLinkToken, signInToken } from '../../../src/domain/links.ts';
+import { policies } from '../../../src/domain/methods.ts';
 import { hashSecret } from '../../../src/domain/secrets/new-secrets.ts';
-import { pseudonymOf } from '../../../src/domain/secrets/pseudonym.ts';
-import { auditedByMethod } from '../../../src/services/audit/audited-methods.ts';
+import { pseudonymOf } from '../../../src/domain/secrets/secret-key.ts';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -30,7 +29,7 @@ const calls: Record<string, Example> = {
   },
   'FormsService.activateForm': async ({ to, rpc }) => {
     const { id, token } = await rpc.givenDraft(rpc.key);
-    await createClient(FormsService, to).activateForm({ formId: id, token, email: ADDRESS });
+    await createClient(FormsService, to).activateForm({ formId: id, activationToken: token, email: ADDRESS });
     return byKey('form.activated', id);
   },
   'FormsService.publishFormVersion': async ({ to, formId }) => {
@@ -80,7 +79,9 @@ const calls: Record<string, Example> = {
     ];
   },
   'SessionsService.createSession': async ({ to, formId }) => {
-    const { session } = await createClient(SessionsService, to).createSession({ formId });
+    const { session } = await createClient(SessionsService, to).createSession({
+      subject: { case: 'formId', value: formId },
+    });
     return byKey('session.created', nameOf(session?.id), formId);
   },
   'SessionsService.getSession': async ({ to, formId, sessionId }) => {
@@ -238,6 +239,11 @@ const calls: Record<string, Example> = {
     await owner.getOwnedSubmission({ submissionId });
     return byOwner('submission.read', submissionId, formId);
   },
+  'OwnersService.replayOwnedDelivery': async ({ rpc, owner, formId, submissionId }) => {
+    const deliveryId = await givenFailedMail(rpc, submissionId);
+    await owner.replayOwnedDelivery({ submissionId, deliveryId });
+    return byOwner('delivery.replayed', deliveryId, formId);
+  },
   'OwnersService.deleteOwnedSubmission': async ({ owner, formId, submissionId }) => {
     await owner.deleteOwnedSubmission({ submissionId });
     return byOwner('submission.deleted', submissionId, formId);
@@ -253,7 +259,7 @@ const calls: Record<string, Example> = {
 };
 
 it('names every RPC of which the log has something, and gives a reason for all others', () => {
-  const audited = [...auditedByMethod].filter(([, { stored }]) => stored !== 'never');
+  const audited = [...policies].filter(([, { audit }]) => audit.stored !== 'never');
 
   expect(Object.keys(calls).toSorted()).toEqual(
     audited.map(([{ parent, localName }]) => `${parent.name}.${localName}`).toSorted(),
@@ -285,7 +291,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     await rpc.auditWriter.flush();
     const rows = await rpc.database.select(
       `select actor, action, resource, form_id, detail, count, client_address, request_id from audit_entries
-       where request_id = $1 order by sequence`,
+       where request_id = $1 order by id`,
       [requestId],
     );
     const actors = {
@@ -313,7 +319,7 @@ function isRead(name: string): boolean {
 /** A form of every kind of things, whose owner is signed in. */
 async function givenThings(rpc: TestServices) {
   const { id: formId, token } = await rpc.givenDraft(rpc.key, definitionOfForm);
-  await rpc.forms.activateForm({ formId, token, email: ADDRESS });
+  await rpc.forms.activateForm({ formId, activationToken: token, email: ADDRESS });
   const { upload } = await rpc.uploads.createUpload({
     target: { case: 'formId', value: formId },
     fieldId: 'cv',
@@ -323,7 +329,10 @@ async function givenThings(rpc: TestServices) {
   const uploadId = upload?.id ?? '';
   const answers = { email: 'eve@example.com', cv: { upload_id: uploadId } };
   const { submissionId } = await rpc.submissions.createSubmission({ formId, answers });
-  const { session } = await rpc.sessions.createSession({ formId }, rpc.owner);
+  const { session } = await rpc.sessions.createSession(
+    { subject: { case: 'formId', value: formId } },
+    rpc.owner,
+  );
   const { webhook } = await rpc.webhooks.createWebhook({ ...hook, formId }, rpc.owner);
   const { sessionToken } = await createClient(OwnersService, rpc.as()).signIn({ token: linkFor(rpc) });
   await createClient(OwnersService, rpc.as(sessionToken)).confirmOwnedForm({ formId });
@@ -348,6 +357,18 @@ async function givenFailedDelivery({ webhooks, owner, database }: TestServices, 
      select id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, 'failed', 1, created_at
      from gone`,
     [id],
+  );
+  return id;
+}
+
+/** To the owner of the submission's form. */
+async function givenFailedMail({ database }: TestServices, submissionId: string): Promise<string> {
+  const id = newId('dlv', Date.now());
+  await database.execute(
+    `insert into deliveries (id, project_id, form_id, event_id, channel, kind, receiver, status, attempt_count, created_at)
+     select $1, e.project_id, e.form_id, e.id, 'mail', 'owner', lower(f.owner_email), 'failed', 1, now()
+     from events e join forms f on f.id = e.form_id where e.submission_id = $2 limit 1`,
+    [id, submissionId],
   );
   return id;
 }
@@ -381,8 +402,8 @@ async function first(messages: AsyncIterable<unknown>): Promise<void> {
 
 const definitionOfForm = definitionMessage({
   fields: [
-    { id: 'email', type: FieldType.EMAIL, required: true },
-    { id: 'cv', type: FieldType.FILE },
+    { id: 'email', type: FormFieldType.EMAIL, required: true },
+    { id: 'cv', type: FormFieldType.FILE },
   ],
 });
 

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { startServices } from '../../support/services.ts';
 
@@ -10,7 +10,7 @@ it('says that it goes on, where there is nothing to send, also when the clock is
   const first = await messages.next();
 
   const next = messages.next();
-  await nextTurn();
+  await yieldToEventLoop();
   services.clock.ms -= 3_600_000;
   const second = await next;
   gone.abort();

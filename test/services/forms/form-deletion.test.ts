@@ -1,10 +1,10 @@
 import { createClient } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { WebhookEvent, WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
-import { removeOld, type SweepOptions } from '../../../src/delivery/sweeps/sweeps.ts';
+import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { WebhookEvent, WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
+import { removeFiles, removeOld, type SweepOptions } from '../../../src/delivery/sweeps/sweeps.ts';
 import { demoFormId } from '../../../src/domain/ids.ts';
 import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
 import { engines } from '../../support/database.ts';
@@ -26,8 +26,8 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
   /** A form with something of everything that a form can have. */
   async function givenFullForm() {
     const fields = [
-      { id: 'email', type: FieldType.EMAIL },
-      { id: 'cv', type: FieldType.FILE },
+      { id: 'email', type: FormFieldType.EMAIL },
+      { id: 'cv', type: FormFieldType.FILE },
     ];
     const { id: formId } = await services.givenForm(services.key, { fields });
     const upload = async () => {
@@ -39,7 +39,10 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
     const [claimed, unclaimed] = [await upload(), await upload()];
     const answers = { email: 'ann@example.com', cv: { upload_id: claimed } };
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
-    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const { session } = await services.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      services.owner,
+    );
     const { webhook } = await webhooks().createWebhook({
       formId,
       url: 'https://example.com/hook',
@@ -70,7 +73,7 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
       services.submissions.getSubmission({ submissionId }, owner),
       services.submissions.listSubmissions({ formId }, owner),
       services.sessions.getSession({ sessionId }, owner),
-      services.hosted.getHostedSession({ sessionId }),
+      services.hosted.getHosted({ sessionId }),
       fileOf(services.uploads.getUpload({ uploadId: claimed }, owner)),
       webhooks().getWebhook({ webhookId }),
       webhooks().listFormDeliveries({ formId }),
@@ -82,6 +85,8 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
 
     await letAMinutePass(formId);
     await removeOld(sweepOptions());
+    const removeUpload = (id: string) => localUploadStore(services.folder).remove(id);
+    await removeFiles({ ...sweepOptions(), removeUpload });
 
     expect(await tablesNaming(formId)).toEqual([]);
     const stored = localUploadStore(services.folder);
@@ -187,18 +192,18 @@ describe.each(engines)('DeleteForm on %s', (engine) => {
       auditWriter: services.auditWriter,
       settings: {
         schedule: [0],
-        workers: 1,
+        concurrency: 1,
         allowPrivate: false,
         baseUrl: 'https://api.test',
         hostedUrl: 'https://forms.test',
         mailFrom: 'forms@api.test',
+        ownerConfirmation: true,
         mailDir: services.folder,
         retentionDays: 90,
         auditRetentionDays: 365,
       },
       now: Date.now,
       log: pino({ level: 'silent' }),
-      removeUpload: (id) => localUploadStore(services.folder).remove(id),
     };
   }
 

@@ -1,6 +1,6 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';

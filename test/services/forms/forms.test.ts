@@ -1,8 +1,8 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
-import { CreatorType, FormStatus, FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { WebhooksService } from '../../../gen/forms/v1/webhooks_pb.js';
+import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { CreatorType, FormStatus, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
@@ -38,7 +38,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
     });
 
     it('names every problem at once', async () => {
-      const definition = definitionMessage({ name: '', fields: [{ id: '1st', type: FieldType.SELECT }] });
+      const definition = definitionMessage({ name: '', fields: [{ id: '1st', type: FormFieldType.SELECT }] });
 
       const failure = await failureOf(forms(services.key).validateForm({ definition }));
 
@@ -133,7 +133,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
 
     it('mails nobody but the owner, and takes no files, without a key', async () => {
       const definition = definitionMessage({
-        fields: [{ id: 'cv', type: FieldType.FILE }],
+        fields: [{ id: 'cv', type: FormFieldType.FILE }],
         delivery: { channel: { case: 'email', value: { to: ['someone@example.com'] } } },
       });
 
@@ -165,8 +165,12 @@ describe.each(engines)('FormsService on %s', (engine) => {
     it('publishes the draft as its first version, once', async () => {
       const { id, token } = await services.givenDraft(services.key);
 
-      const { form, webhookSecret } = await forms().activateForm({ formId: id, token, email });
-      const again = await failureOf(forms().activateForm({ formId: id, token, email }));
+      const { form, webhookSecret } = await forms().activateForm({
+        formId: id,
+        activationToken: token,
+        email,
+      });
+      const again = await failureOf(forms().activateForm({ formId: id, activationToken: token, email }));
 
       expect(form).toMatchObject({ id, status: FormStatus.PUBLISHED, ownerEmail: email });
       expect(form?.currentVersionId).toMatch(/^ver_/);
@@ -179,7 +183,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
       const { id, token } = await services.givenDraft(services.key);
 
       const calls = ['a', 'b', 'c', 'd'].map((who) =>
-        forms().activateForm({ formId: id, token, email: `${who}@example.com` }),
+        forms().activateForm({ formId: id, activationToken: token, email: `${who}@example.com` }),
       );
       const outcomes = await Promise.allSettled(calls);
 
@@ -190,19 +194,19 @@ describe.each(engines)('FormsService on %s', (engine) => {
     it('tells a wrong, a missing and a used token, an unknown form and a bad address apart', async () => {
       const { id, token } = await services.givenDraft(services.key);
       const activate = (formId: string, given: string, address = email) =>
-        failureOf(forms().activateForm({ formId, token: given, email: address }));
+        failureOf(forms().activateForm({ formId, activationToken: given, email: address }));
 
       expect(await activate(unknownForm, token)).toMatchObject({ reason: 'NOT_FOUND' });
       expect(await activate('slug', token)).toMatchObject({ reason: 'NOT_FOUND' });
       expect(await activate(id, '')).toMatchObject({
         reason: 'BAD_REQUEST',
-        violations: [['token', 'invalid_type']],
+        violations: [['activation_token', 'invalid_type']],
       });
       expect(await activate(id, 'wrong')).toMatchObject({ reason: 'INVALID_TOKEN' });
       expect(await activate(id, token, '')).toMatchObject({ violations: [['email', 'invalid_type']] });
       expect(await activate(id, token, 'a@b@c')).toMatchObject({ violations: [['email', 'invalid_string']] });
       expect(await eventsOf(id)).toEqual([]);
-      await forms().activateForm({ formId: id, token, email });
+      await forms().activateForm({ formId: id, activationToken: token, email });
     });
 
     it('refuses a token after seven days', async () => {
@@ -211,10 +215,12 @@ describe.each(engines)('FormsService on %s', (engine) => {
       const { id, token } = await services.givenDraft(services.key);
       now = before;
 
-      expect(await failureOf(forms().activateForm({ formId: id, token, email }))).toMatchObject({
+      expect(
+        await failureOf(forms().activateForm({ formId: id, activationToken: token, email })),
+      ).toMatchObject({
         reason: 'INVALID_TOKEN',
       });
-      expect(await failureOf(forms().getActivation({ formId: id, token }))).toMatchObject({
+      expect(await failureOf(forms().getActivation({ formId: id, activationToken: token }))).toMatchObject({
         reason: 'INVALID_TOKEN',
       });
     });
@@ -224,7 +230,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
       const delivery = { channel: { case: 'email', value: { to } } } as const;
       const { id, token } = await services.givenDraft(services.key, { delivery });
 
-      await forms().activateForm({ formId: id, token, email });
+      await forms().activateForm({ formId: id, activationToken: token, email });
 
       expect(await eventsOf(id)).toContainEqual(['recipients.added', { addresses: to }]);
     });
@@ -261,11 +267,11 @@ describe.each(engines)('FormsService on %s', (engine) => {
     it('names the draft to whoever has its token, and changes nothing', async () => {
       const { id, token } = await services.givenDraft(services.key);
 
-      await forms().getActivation({ formId: id, token });
-      const { formName } = await forms().getActivation({ formId: id, token });
+      await forms().getActivation({ formId: id, activationToken: token });
+      const { formName } = await forms().getActivation({ formId: id, activationToken: token });
 
       expect(formName).toBe('Contact');
-      expect(await failureOf(forms().getActivation({ formId: id, token: 'wrong' }))).toMatchObject({
+      expect(await failureOf(forms().getActivation({ formId: id, activationToken: 'wrong' }))).toMatchObject({
         reason: 'INVALID_TOKEN',
       });
     });
@@ -372,7 +378,7 @@ describe.each(engines)('FormsService on %s', (engine) => {
 
     it('keeps a form made without a key to its limits', async () => {
       const form = await services.givenForm(undefined);
-      const definition = definitionMessage({ fields: [{ id: 'cv', type: FieldType.FILE }] });
+      const definition = definitionMessage({ fields: [{ id: 'cv', type: FormFieldType.FILE }] });
 
       const failure = await failureOf(
         forms(services.key).publishFormVersion({ formId: form.id, definition }),

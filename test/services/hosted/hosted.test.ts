@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { HostedGoal, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason, ViolationCode } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { newSessionId } from '../../../src/domain/ids.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
+import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
@@ -16,7 +17,10 @@ const fields = [
 
 async function givenSession(services: TestServices, settings: object = {}, request: object = {}) {
   const formId = await services.givenFormOf(fields, settings);
-  const { session } = await services.sessions.createSession({ formId, ...request }, services.owner);
+  const { session } = await services.sessions.createSession(
+    { subject: { case: 'formId', value: formId }, ...request },
+    services.owner,
+  );
   return { formId, sessionId: session?.id ?? '' };
 }
 
@@ -28,7 +32,7 @@ async function stored({ database }: TestServices) {
   return { submissions, events };
 }
 
-describe.each(engines)('GetHostedSession on %s', (engine) => {
+describe.each(engines)('GetHosted of a session on %s', (engine) => {
   it('shows only what a person may see', async () => {
     await using services = await startServices(engine);
     const request = {
@@ -37,7 +41,7 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     };
     const { sessionId } = await givenSession(services, { embedOrigins: ['https://shop.example'] }, request);
 
-    const { session } = await services.hosted.getHostedSession({ sessionId });
+    const { session } = await services.hosted.getHosted({ sessionId });
 
     expect(session).toMatchObject({
       state: HostedState.OPEN,
@@ -59,11 +63,11 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);
 
-    await services.hosted.getHostedSession({ sessionId, preview: true });
+    await services.hosted.getHosted({ sessionId, preview: true });
     const before = await services.sessions.getSession({ sessionId }, services.owner);
-    await services.hosted.getHostedSession({ sessionId });
+    await services.hosted.getHosted({ sessionId });
     const first = await services.sessions.getSession({ sessionId }, services.owner);
-    await services.hosted.getHostedSession({ sessionId });
+    await services.hosted.getHosted({ sessionId });
     const second = await services.sessions.getSession({ sessionId }, services.owner);
 
     expect(before.session?.openTime).toBeUndefined();
@@ -89,9 +93,9 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
 
     const states = [];
     for (const { sessionId } of [submitted, expired, archived, closed]) {
-      const { session } = await services.hosted.getHostedSession({ sessionId });
+      const { session } = await services.hosted.getHosted({ sessionId });
       states.push([session?.state, session?.fields.length, session?.answers]);
-      await expect(services.hosted.submitHostedSession({ sessionId })).rejects.toThrow();
+      await expect(postsOf(services.hosted).submit({ sessionId })).rejects.toThrow();
     }
 
     expect(states).toEqual([
@@ -100,30 +104,32 @@ describe.each(engines)('GetHostedSession on %s', (engine) => {
       [HostedState.ARCHIVED, 0, undefined],
       [HostedState.CLOSED, 0, undefined],
     ]);
-    await expectFailure(services.hosted.getHostedSession({ sessionId: newSessionId() }), Reason.NOT_FOUND);
-    await expectFailure(services.hosted.getHostedSession({ sessionId: '\0' }), Reason.NOT_FOUND);
+    await expectFailure(services.hosted.getHosted({ sessionId: newSessionId() }), Reason.NOT_FOUND);
+    await expectFailure(services.hosted.getHosted({ sessionId: '\0' }), Reason.NOT_FOUND);
   });
 });
 
-describe.each(engines)('SaveHostedAnswers on %s', (engine) => {
+describe.each(engines)('PostHosted to save on %s', (engine) => {
   it('keeps what fits, names what does not, and what the page still lacks', async () => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services, { allowPartial: true });
 
-    const refused = await services.hosted.saveHostedAnswers({
+    const refused = await postsOf(services.hosted).save({
       sessionId,
       inputs: [input('email', 'x'), input('note', 'kept'), input('plan', 'pro')],
     });
-    const lacking = await services.hosted.saveHostedAnswers({
+    const lacking = await services.hosted.postHosted({
       sessionId,
       inputs: [input('email', '')],
+      goal: HostedGoal.FORWARD,
       page: 1,
+      shown: ['email'],
     });
     const { session } = await services.sessions.getSession({ sessionId }, services.owner);
-    const again = await services.hosted.getHostedSession({ sessionId });
+    const again = await services.hosted.getHosted({ sessionId });
 
     expect(refused).toMatchObject({ saved: true, answers: { note: 'kept' } });
-    expect(refused.violations.map(({ path }) => path)).toEqual(['answers.email']);
+    expect(refused.refused).toEqual(['email']);
     expect(lacking.violations.map(({ path, message }) => [path, message])).toEqual([
       ['answers.email', 'Required'],
     ]);
@@ -135,15 +141,17 @@ describe.each(engines)('SaveHostedAnswers on %s', (engine) => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);
 
-    const reply = await services.hosted.saveHostedAnswers({
+    const reply = await services.hosted.postHosted({
       sessionId,
       inputs: [input('note', 'typed')],
+      goal: HostedGoal.FORWARD,
       page: 1,
+      shown: ['email'],
     });
 
     expect(reply).toMatchObject({ saved: false, answers: { note: 'typed' } });
     expect(reply.violations.map(({ path }) => path)).toEqual(['answers.email']);
-    const again = await services.hosted.getHostedSession({ sessionId });
+    const again = await services.hosted.getHosted({ sessionId });
     expect(again.session?.answers).toEqual({ note: 'none' });
   });
 });
@@ -157,28 +165,31 @@ describe.each(engines)('A session of a form made without a key, on %s', (engine)
       { allowPartial: true },
       { headers: { authorization: 'none' } },
     );
-    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const { session } = await services.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      services.owner,
+    );
     const sessionId = session?.id ?? '';
     const inputs = ids.map((id) => input(id, 'x'.repeat(9_000)));
-    const { saveHostedAnswers, submitHostedSession } = services.hosted;
+    const { save, submit } = postsOf(services.hosted);
 
-    await expectFailure(saveHostedAnswers({ sessionId, inputs }), Reason.TOO_LARGE);
-    await saveHostedAnswers({ sessionId, inputs: inputs.slice(0, 7) });
-    await expectFailure(saveHostedAnswers({ sessionId, inputs: inputs.slice(7) }), Reason.TOO_LARGE);
-    await expectFailure(submitHostedSession({ sessionId, inputs: inputs.slice(7) }), Reason.TOO_LARGE);
+    await expectFailure(save({ sessionId, inputs }), Reason.TOO_LARGE);
+    await save({ sessionId, inputs: inputs.slice(0, 7) });
+    await expectFailure(save({ sessionId, inputs: inputs.slice(7) }), Reason.TOO_LARGE);
+    await expectFailure(submit({ sessionId, inputs: inputs.slice(7) }), Reason.TOO_LARGE);
 
     expect(await stored(services)).toEqual({ submissions: [], events: [] });
   });
 });
 
-describe.each(engines)('SubmitHostedSession on %s', (engine) => {
+describe.each(engines)('PostHosted to submit on %s', (engine) => {
   it('drops posted hidden values, and announces that a human completed it', async () => {
     await using services = await startServices(engine);
     const settings = { redirectUrl: 'https://shop.example/thanks' };
     const { sessionId } = await givenSession(services, settings, { prefill: { plan: 'pro', note: 'x' } });
     const inputs = [input('email', 'a@example.com'), input('plan', 'hacked'), input('team', 'Red')];
 
-    const { submissionId, ending } = await services.hosted.submitHostedSession({ sessionId, inputs });
+    const { submissionId, ending } = await postsOf(services.hosted).submit({ sessionId, inputs });
 
     const { submissions, events } = await stored(services);
     const answers = { plan: 'pro', email: 'a@example.com', team: 'Red', note: 'x' };
@@ -196,16 +207,20 @@ describe.each(engines)('SubmitHostedSession on %s', (engine) => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);
     const submit = (email: string) =>
-      services.hosted.submitHostedSession({ sessionId, inputs: [input('email', email), input('note', '')] });
+      postsOf(services.hosted).submit({ sessionId, inputs: [input('email', email), input('note', '')] });
 
-    const refused = await expectFailure(submit(''), Reason.INVALID);
+    const refused = await submit('');
     const outcomes = await Promise.allSettled([
-      services.hosted.submitHostedSession({ sessionId, inputs: [input('email', 'a@example.com')] }),
-      services.hosted.submitHostedSession({ sessionId, inputs: [input('email', 'a@example.com')] }),
+      postsOf(services.hosted).submit({ sessionId, inputs: [input('email', 'a@example.com')] }),
+      postsOf(services.hosted).submit({ sessionId, inputs: [input('email', 'a@example.com')] }),
     ]);
     await expectFailure(submit('a@example.com'), Reason.CONFLICT);
 
-    expect(refused.violations).toEqual(['answers.email: invalid_type', 'answers.note: invalid_type']);
+    expect(refused.violations.map(({ path, code }) => [path, code])).toEqual([
+      ['answers.email', ViolationCode.INVALID_TYPE],
+      ['answers.note', ViolationCode.INVALID_TYPE],
+    ]);
+    expect([refused.step, refused.ending, refused.submissionId]).toEqual([1, undefined, '']);
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect((await stored(services)).submissions).toHaveLength(1);
   });
@@ -219,10 +234,10 @@ describe.each(engines)('SubmitHostedSession on %s', (engine) => {
   ])('judges %s, and answers all alike', async (_, sent, waited, status) => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services, { spam: { honeypot: true, minSeconds: 5 } });
-    const { session } = await services.hosted.getHostedSession({ sessionId });
+    const { session } = await services.hosted.getHosted({ sessionId });
     services.clock.ms += waited;
 
-    const reply = await services.hosted.submitHostedSession({
+    const reply = await postsOf(services.hosted).submit({
       sessionId,
       inputs: [input('email', 'a@example.com')],
       issueToken: session?.issueToken ?? '',
@@ -244,7 +259,7 @@ describe.each(engines)('SubmitHostedSession on %s', (engine) => {
     await services.forms.publishFormVersion({ formId, definition }, services.owner);
 
     const inputs = [input('email', 'a@example.com')];
-    const { ending } = await services.hosted.submitHostedSession({ sessionId, inputs });
+    const { ending } = await postsOf(services.hosted).submit({ sessionId, inputs });
 
     expect(ending).toMatchObject({ successMessage: 'Old words', redirectUrl: 'https://shop.example/now' });
   });

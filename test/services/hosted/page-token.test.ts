@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { signLink } from '../../../src/domain/links.ts';
 import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secret-key.ts';
 import { issuedAt, issueToken, nonceOf } from '../../../src/services/hosted/page-token.ts';
 
@@ -14,7 +15,7 @@ it('the time at which a page was made is proved for 90 days, by the former key t
   expect(issuedAt([formerKey], { ...visit, pageIds: ['sess_2'], now: 1000 })).toBeUndefined();
 });
 
-it('each page of a form has a nonce that its token alone proves', () => {
+it('each page has a nonce that its token alone proves', () => {
   const key = parseSecretKey(newSecretKey());
   const [first, second] = [issueToken(key, 'form_1', 1000), issueToken(key, 'form_1', 1000)];
   const visit = { pageIds: ['form_1'], now: 1000 };
@@ -26,4 +27,15 @@ it('each page of a form has a nonce that its token alone proves', () => {
   expect(nonceOf([key], { ...visit, pageIds: ['form_2'], token: first })).toBeUndefined();
   expect(nonceOf([key], { ...visit, token: issueToken(key, 'sess_1', 1000) })).toBeUndefined();
   expect(issuedAt([key], { ...visit, token: first })).toBe(1000);
+});
+
+it('a page of a session that was made before pages had nonces is told apart by its time', () => {
+  const key = parseSecretKey(newSecretKey());
+  const token = signLink(key, 'issue', 'sess_1:1000', 1000 + DAY_MS);
+  const older = signLink(key, 'issue', 'form_1:1000', 1000 + DAY_MS);
+  const visit = { pageIds: ['sess_1', 'form_1'], now: 2000 };
+
+  expect(nonceOf([key], { ...visit, token })).toBe('sess_1:1000');
+  expect(issuedAt([key], { ...visit, token })).toBe(1000);
+  expect(nonceOf([key], { ...visit, token: older })).toBeUndefined();
 });

@@ -1,8 +1,8 @@
 import { createClient } from '@connectrpc/connect';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { KeysService } from '../../../gen/forms/v1/keys_pb.js';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
 import { makeFirstKey, registerBootstrapKey } from '../../../src/services/keys/keys.ts';
 import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
 import type { Database } from '../../../src/store/database/database.ts';

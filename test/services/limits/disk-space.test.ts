@@ -1,14 +1,18 @@
-import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { Health } from '../../../gen/grpc/health/v1/health_pb.js';
+import { createClient } from '@connectrpc/connect';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  Health,
+  HealthCheckResponse_ServingStatus as Status,
+} from '../../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../../gen/grpc/reflection/v1/reflection_pb.js';
-import { createAdmission } from '../../../src/rpc/admission.ts';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { refuseWhileLow, watchDiskSpace } from '../../../src/services/limits/disk-space.ts';
 import { isDiskFull } from '../../../src/store/database/faults.ts';
-import { engines } from '../../support/database.ts';
+import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
-import { startService } from '../../support/server.ts';
+import { runOn } from '../../support/postgres.ts';
+import { startService, type TestService } from '../../support/server.ts';
 import { startServices } from '../../support/services.ts';
 
 const answers = { email: 'ada@example.com' };
@@ -40,6 +44,47 @@ describe.each(engines)('A disk that is almost full on %s', (engine) => {
   });
 });
 
+describe.each(engines)('A database that stores nothing on %s', (engine) => {
+  afterEach(() => vi.useRealTimers());
+
+  it.each([
+    ['its disk is full', fullDisk],
+    ['it is read-only', readOnly],
+  ])('makes the service unready while %s, until it stores again', async (_why, begin) => {
+    await using database = await openTestDatabase(engine);
+    await using service = await startService({ database });
+    const form = await service.givenPublishedForm();
+    const submit = () => service.post(`/api/forms/${form.id}/submissions`, { answers });
+    const seen = async () => [(await service.get('/ready')).status, await healthOf(service)];
+
+    const before = await seen();
+    await using fault = await begin(database);
+    const refused = await submit();
+    const unready = await seen();
+    await fault.end();
+    const stored = await submit();
+
+    expect(before).toEqual([200, Status.SERVING]);
+    expect([refused.status, unready]).toEqual([503, [503, Status.NOT_SERVING]]);
+    expect([stored.status, await seen()]).toEqual([201, [200, Status.SERVING]]);
+  });
+
+  it('is ready again ten seconds after the last failure, and not because something was claimed or removed', async () => {
+    await using database = await openTestDatabase(engine);
+    await database.execute("insert into installation (name, value) values ('a', 'a')");
+    await using _ = await fullDisk(database);
+    vi.useFakeTimers({ toFake: ['performance'] });
+
+    const failed = await database.execute(INSERT).catch((error: unknown) => isDiskFull(error));
+    await database.execute("delete from installation where name = 'a' returning name");
+    vi.advanceTimersByTime(9_999);
+    const before = await database.isReady();
+    vi.advanceTimersByTime(1);
+
+    expect([failed, before, await database.isReady()]).toEqual([true, false, true]);
+  });
+});
+
 describe('A full disk', () => {
   it.each([
     OwnersService.method.deleteOwnedSubmission,
@@ -49,14 +94,15 @@ describe('A full disk', () => {
     ServerReflection.method.serverReflectionInfo,
     Health.method.watch,
   ])('does not keep anybody from $name, which stores nothing', async (method) => {
-    const admit = createAdmission([refuseWhileLow({ isLow: () => true }, 'pglite')]);
+    const refuse = refuseWhileLow({ isLow: () => true }, 'pglite');
 
-    await admit(method, {}, {});
-    await expectFailure(admit(OwnersService.method.offerOwnedForm, {}, {}), Reason.UNAVAILABLE);
+    refuse(method);
+    const refused = async () => refuse(OwnersService.method.offerOwnedForm);
+    await expectFailure(refused(), Reason.UNAVAILABLE);
   });
 
   it('makes the service unready, and says so', async () => {
-    await using service = await startService({ env: { MIN_FREE_DISK_MIB: '100000000' } });
+    await using service = await startService({ floorBytes: Number.POSITIVE_INFINITY });
 
     const ready = await service.get('/ready');
     const created = await service.post('/api/forms/create', { name: 'A' }, { key: null });
@@ -96,3 +142,50 @@ describe('A full disk', () => {
     expect([full.isLow(), roomy.isLow(), unseen.isLow()]).toEqual([true, false, false]);
   });
 });
+
+/** Makes every statement that inserts fail as it does on a full disk. */
+async function fullDisk(database: TestDatabase): Promise<Fault> {
+  await database.execute(
+    `create function fail_for_space() returns trigger language plpgsql as $$
+       begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`,
+  );
+  await database.execute(
+    `do $$ declare name text; begin
+       for name in select table_name from information_schema.tables where table_schema = 'public' loop
+         execute format('create trigger full_disk before insert on %I execute function fail_for_space()', name);
+       end loop; end $$`,
+  );
+  return faultUntil(async () => {
+    await database.execute('drop function if exists fail_for_space() cascade');
+  });
+}
+
+/** Makes the database read-only, on a server as an administrator does. */
+async function readOnly(database: TestDatabase): Promise<Fault> {
+  const { databaseUrl } = database;
+  const set = async (value: 'on' | 'off') => {
+    const statement = `set default_transaction_read_only = ${value}`;
+    if (databaseUrl === undefined) return void (await database.select(statement));
+    const own = 'pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()';
+    const name = new URL(databaseUrl).pathname.slice(1);
+    await runOn(databaseUrl, `begin read write; alter database ${name} ${statement}; commit`);
+    await runOn(databaseUrl, `select pg_terminate_backend(pid) from ${own}`);
+  };
+  await set('on');
+  return faultUntil(() => set('off'));
+}
+
+function faultUntil(end: () => Promise<void>): Fault {
+  return { end, [Symbol.asyncDispose]: end };
+}
+
+/** May be ended twice. */
+type Fault = AsyncDisposable & { end: () => Promise<void> };
+
+async function healthOf(service: TestService): Promise<Status> {
+  const { status } = await createClient(Health, service.transport('grpc')).check({});
+  return status;
+}
+
+/** Inserts nothing, which fails all the same where inserting does. */
+const INSERT = 'insert into submissions select * from submissions';

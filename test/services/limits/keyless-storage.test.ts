@@ -1,12 +1,13 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { removeUnactivatedForms } from '../../../src/store/forms/forms.ts';
 import { sumKeylessBytes } from '../../../src/store/keyless-storage.ts';
 import { removeSubmission } from '../../../src/store/submissions/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../../src/store/uploads.ts';
 import { engines } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
+import { postsOf } from '../../support/hosted.ts';
 import { servicesOn, startServices, type TestServices } from '../../support/services.ts';
 
 const KIB = 1024;
@@ -85,7 +86,7 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     const slowly = async function* () {
       yield { target: { case: 'formId' as const, value: formId }, fieldId: 'cv' };
       for (let count = 0; count < 4; count += 1) {
-        await nextTurn();
+        await yieldToEventLoop();
         yield { content: Buffer.alloc(10 * KIB, 'x') };
       }
     };
@@ -103,7 +104,7 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     const formId = await services.givenFormOf(text, {}, from('192.0.2.1'));
     const submit = (idempotencyKey: string) =>
       submissions.createSubmission({ formId, answers: tenKib, idempotencyKey }, from('192.0.2.1'));
-    const { session } = await hosted.getHostedForm({ formId });
+    const { session } = await hosted.getHosted({ formId });
     const open = () =>
       hosted.openHostedSession({ formId, issueToken: session?.issueToken ?? '' }, from('192.0.2.1'));
 
@@ -124,23 +125,29 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     const stranger = from('192.0.2.1');
     const formId = await services.givenFormOf(text);
     const forgetful = await services.givenFormOf(text, { allowPartial: false });
-    const { session } = await sessions.createSession({ formId: forgetful, prefill: {} }, stranger);
+    const { session } = await sessions.createSession(
+      { subject: { case: 'formId', value: forgetful }, prefill: {} },
+      stranger,
+    );
     const sessionId = session?.id ?? '';
     const tooLong = { text: 'x'.repeat(30 * KIB) };
 
     for (let count = 0; count < 3; count += 1) {
-      await expectFailure(sessions.createSession({ formId, prefill: tooLong }, stranger), Reason.INVALID);
-      await expectFailure(sessions.updateSession({ sessionId, prefill: tooLong }, stranger), Reason.INVALID);
-      await hosted.saveHostedAnswers(
-        { sessionId, inputs: [{ name: 'text', values: [tenKib.text] }] },
-        stranger,
+      await expectFailure(
+        sessions.createSession({ subject: { case: 'formId', value: formId }, prefill: tooLong }, stranger),
+        Reason.INVALID,
       );
+      await expectFailure(sessions.updateSession({ sessionId, prefill: tooLong }, stranger), Reason.INVALID);
+      await postsOf(hosted).save({ sessionId, inputs: [{ name: 'text', values: [tenKib.text] }] }, stranger);
     }
 
     for (let count = 0; count < 5; count += 1) {
-      await sessions.createSession({ formId, prefill: tenKib }, stranger);
+      await sessions.createSession({ subject: { case: 'formId', value: formId }, prefill: tenKib }, stranger);
     }
-    await expectFailure(sessions.createSession({ formId, prefill: tenKib }, stranger), Reason.RATE_LIMITED);
+    await expectFailure(
+      sessions.createSession({ subject: { case: 'formId', value: formId }, prefill: tenKib }, stranger),
+      Reason.RATE_LIMITED,
+    );
   });
 
   it('takes nothing off the hour of an address where the project has no room', async () => {

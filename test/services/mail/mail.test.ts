@@ -1,8 +1,8 @@
 import { createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { MailLinkPurpose, MailService, StopScope } from '../../../gen/forms/v1/mail_pb.js';
-import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../../src/domain/links/mail-link.ts';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { MailLinkPurpose, MailService, StopScope } from '../../../gen/headlessforms/v1/mail_pb.js';
+import { type MailLink, mailLinkToken, SIGN_IN_MAILS } from '../../../src/domain/links.ts';
 import { newSecretKey, parseSecretKey } from '../../../src/domain/secrets/secret-key.ts';
 import { isMailStopped, listConfirmedRecipients } from '../../../src/store/mail/mail.ts';
 import { engines } from '../../support/database.ts';

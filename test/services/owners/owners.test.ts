@@ -1,13 +1,17 @@
-import { timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { HostedState } from '../../../gen/forms/internal/v1/hosted_pb.js';
-import { FieldType } from '../../../gen/forms/v1/definition_pb.js';
-import { FormsService } from '../../../gen/forms/v1/forms_pb.js';
-import { OwnersService } from '../../../gen/forms/v1/owners_pb.js';
-import { ExportFormat, SubmissionStatus, SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { FormAvailability, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
+import {
+  ExportFormat,
+  SubmissionStatus,
+  SubmissionsService,
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { signInToken } from '../../../src/domain/links/sign-in-link.ts';
+import { signInToken } from '../../../src/domain/links.ts';
 import {
   confirmRecipient,
   isMailStopped,
@@ -16,8 +20,10 @@ import {
 } from '../../../src/store/mail/mail.ts';
 import { confirmOwner } from '../../../src/store/owners/owners.ts';
 import { engines } from '../../support/database.ts';
+import { definitionOf, emailField } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
 import { forged } from '../../support/forged.ts';
+import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 import { until } from '../../support/until.ts';
 import { awaitWholeDay } from '../../support/utc-day.ts';
@@ -45,13 +51,13 @@ describe.each(engines)('OwnersService on %s', (engine) => {
   async function givenOwner({ address = `${crypto.randomUUID()}@example.com`, confirmed = true } = {}) {
     const { id, token } = await rpc.givenDraft(rpc.key, {
       fields: [
-        { id: 'email', type: FieldType.EMAIL, required: true },
-        { id: 'colour', type: FieldType.SELECT, options: [{ label: 'Deep red', value: 'r' }] },
-        { id: 'note', type: FieldType.TEXTAREA },
-        { id: 'cv', type: FieldType.FILE },
+        { id: 'email', type: FormFieldType.EMAIL, required: true },
+        { id: 'colour', type: FormFieldType.SELECT, options: [{ label: 'Deep red', value: 'r' }] },
+        { id: 'note', type: FormFieldType.TEXTAREA },
+        { id: 'cv', type: FormFieldType.FILE },
       ],
     });
-    await rpc.forms.activateForm({ formId: id, token, email: address });
+    await rpc.forms.activateForm({ formId: id, activationToken: token, email: address });
     const owner = await signedIn(address);
     if (confirmed) await owner.confirmOwnedForm({ formId: id });
     return { formId: id, address, owner };
@@ -295,7 +301,10 @@ describe.each(engines)('OwnersService on %s', (engine) => {
     it('come no more to a form that its owner has closed, by no call, until it is opened again', async () => {
       const { formId, owner } = await givenOwner();
       const answers = { email: 'ada@example.com' };
-      const { session } = await rpc.sessions.createSession({ formId }, rpc.owner);
+      const { session } = await rpc.sessions.createSession(
+        { subject: { case: 'formId', value: formId } },
+        rpc.owner,
+      );
       const sessionId = session?.id ?? '';
       const inputs = [{ name: 'email', values: ['ada@example.com'] }];
       const attempts: [string, () => Promise<unknown>][] = [
@@ -303,11 +312,14 @@ describe.each(engines)('OwnersService on %s', (engine) => {
         ['managed', () => rpc.submissions.createManagedSubmission({ formId, answers }, rpc.owner)],
         ['check', () => rpc.submissions.checkAnswers({ formId, answers })],
         ['post', () => rpc.hosted.submitPostedForm({ formId, inputs })],
-        ['session', () => rpc.sessions.createSession({ formId }, rpc.owner)],
+        [
+          'session',
+          () => rpc.sessions.createSession({ subject: { case: 'formId', value: formId } }, rpc.owner),
+        ],
         ['session’s change', () => rpc.sessions.updateSession({ sessionId, answers }, rpc.owner)],
         ['session’s answers', () => rpc.sessions.submitSession({ sessionId, answers }, rpc.owner)],
-        ['saved', () => rpc.hosted.saveHostedAnswers({ sessionId, inputs })],
-        ['hosted', () => rpc.hosted.submitHostedSession({ sessionId, inputs })],
+        ['saved', () => postsOf(rpc.hosted).save({ sessionId, inputs })],
+        ['hosted', () => postsOf(rpc.hosted).submit({ sessionId, inputs })],
         [
           'upload',
           () => rpc.uploads.createUpload({ target: { case: 'formId', value: formId }, fieldId: 'cv' }),
@@ -321,12 +333,44 @@ describe.each(engines)('OwnersService on %s', (engine) => {
 
       for (const [what, attempt] of attempts)
         expect(await failureOf(attempt()), what).toMatchObject({ reason: 'CLOSED' });
-      expect((await rpc.hosted.getHostedSession({ sessionId })).session?.state).toBe(HostedState.CLOSED);
+      expect((await rpc.hosted.getHosted({ sessionId })).session?.state).toBe(HostedState.CLOSED);
       expect((await owner.getOwnedForm({ formId })).form?.closeTime).toEqual(first);
       expect((await rpc.forms.getForm({ formId }, rpc.owner)).form?.closeTime).toEqual(first);
       await owner.reopenOwnedForm({ formId });
       await givenSubmission(formId);
       expect((await rpc.forms.getForm({ formId }, rpc.owner)).form?.closeTime).toBeUndefined();
+    });
+
+    it('come no more to a form that its settings end or that is full, and its owner is told which', async () => {
+      const { formId, owner } = await givenOwner();
+      const publish = async (settings: object) => {
+        const definition = definitionOf(emailField, settings);
+        await rpc.forms.publishFormVersion({ formId, definition }, rpc.owner);
+      };
+      const seen = async () => {
+        const [listed] = (await owner.listOwnedForms({})).forms;
+        const { form } = await owner.getOwnedForm({ formId });
+        expect(listed?.availability).toBe(form?.availability);
+        return [form?.availability, form?.submissionLimit?.count, form?.submissionLimit?.max];
+      };
+      const { OPEN, CLOSED, ENDED, FULL } = FormAvailability;
+
+      expect(await seen()).toEqual([OPEN, undefined, undefined]);
+      await publish({ maxSubmissions: 1 });
+      expect(await seen()).toEqual([OPEN, 0, 1]);
+      const submissionId = await givenSubmission(formId);
+      await expect.poll(seen).toEqual([FULL, 1, 1]);
+      await owner.deleteOwnedSubmission({ submissionId });
+      expect(await seen()).toEqual([OPEN, 0, 1]);
+      const closesAt = new Date(rpc.clock.ms + 1000);
+      await publish({ maxSubmissions: 1, closesAt: closesAt.toISOString() });
+      expect(await seen()).toEqual([OPEN, 0, 1]);
+      rpc.clock.ms += 1000;
+      expect(await seen()).toEqual([ENDED, 0, 1]);
+      const { form } = await owner.getOwnedForm({ formId });
+      expect(form?.settingsCloseTime).toEqual(timestampFromDate(closesAt));
+      await owner.closeOwnedForm({ formId });
+      expect(await seen()).toEqual([CLOSED, 0, 1]);
     });
 
     it('are mailed to the owner no more, or again, as the owner says', async () => {
@@ -435,7 +479,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       async function givenAsker(key: string | undefined, address: string) {
         const { id: formId, token } = await rpc.givenDraft(key);
         const email = `${crypto.randomUUID()}@example.com`;
-        await rpc.forms.activateForm({ formId, token, email });
+        await rpc.forms.activateForm({ formId, activationToken: token, email });
         const { token: session, confirmOwnedForm } = await signedIn(email);
         await confirmOwnedForm({ formId });
         const client = createClient(OwnersService, rpc.as(session, { 'x-forwarded-for': address }));

@@ -1,8 +1,8 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { SessionStatus } from '../../../gen/forms/v1/sessions_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { type CreateSessionRequest, SessionStatus } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { newSessionId } from '../../../src/domain/ids.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
@@ -18,7 +18,10 @@ const seconds = (count: number) => ({ seconds: BigInt(count), nanos: 0 });
 
 async function givenSession(services: TestServices, settings: object = {}, request: object = {}) {
   const formId = await services.givenFormOf(fields, settings);
-  const { session } = await services.sessions.createSession({ formId, ...request }, services.owner);
+  const { session } = await services.sessions.createSession(
+    { subject: formSubject(formId), ...request },
+    services.owner,
+  );
   return { formId, sessionId: session?.id ?? '' };
 }
 
@@ -38,7 +41,11 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
 
-    const request = { formId, prefill: { note: 'Hi', plan: null }, metadata: { order: [1, { a: null }] } };
+    const request = {
+      subject: formSubject(formId),
+      prefill: { note: 'Hi', plan: null },
+      metadata: { order: [1, { a: null }] },
+    };
     const { session } = await services.sessions.createSession(request, services.owner);
 
     expect(session).toMatchObject({
@@ -58,7 +65,7 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
     const create = (request: object) =>
-      services.sessions.createSession({ formId, ...request }, services.owner);
+      services.sessions.createSession({ subject: formSubject(formId), ...request }, services.owner);
 
     const all = await expectFailure(
       create({ expiresIn: seconds(0), prefill: { email: 'x', age: 1 }, metadata: { a: '\ud800' } }),
@@ -89,17 +96,23 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     const draft = await services.forms.createForm({ definition: definitionOf(fields) }, services.owner);
     const { createSession } = services.sessions;
 
-    await expectFailure(createSession({ formId }), Reason.MISSING_KEY);
+    await expectFailure(createSession({ subject: formSubject(formId) }), Reason.MISSING_KEY);
     await expectFailure(
-      createSession({ formId }, await services.givenCaller(['sessions:read'])),
+      createSession({ subject: formSubject(formId) }, await services.givenCaller(['sessions:read'])),
       Reason.INSUFFICIENT_SCOPE,
     );
     await expectFailure(
-      createSession({ formId }, await services.givenCaller(['*'], 'other')),
+      createSession({ subject: formSubject(formId) }, await services.givenCaller(['*'], 'other')),
       Reason.NOT_FOUND,
     );
-    await expectFailure(createSession({ formId: archived }, services.owner), Reason.NOT_FOUND);
-    await expectFailure(createSession({ formId: draft.form?.id ?? '' }, services.owner), Reason.NOT_FOUND);
+    await expectFailure(
+      createSession({ subject: { case: 'formId', value: archived } }, services.owner),
+      Reason.NOT_FOUND,
+    );
+    await expectFailure(
+      createSession({ subject: { case: 'formId', value: draft.form?.id ?? '' } }, services.owner),
+      Reason.NOT_FOUND,
+    );
 
     expect(await count(services, 'sessions')).toBe(0);
   });
@@ -110,16 +123,22 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     const closing = await services.givenFormOf(fields, { closesAt });
     const full = await services.givenFormOf(fields, { maxSubmissions: 1 });
     const { createSession } = services.sessions;
-    await createSession({ formId: closing }, services.owner);
-    await createSession({ formId: full }, services.owner);
+    await createSession({ subject: { case: 'formId', value: closing } }, services.owner);
+    await createSession({ subject: { case: 'formId', value: full } }, services.owner);
     await services.submissions.createSubmission({ formId: full, answers: { email: 'ann@example.com' } });
 
     services.clock.ms += 60_000;
 
-    await expectFailure(createSession({ formId: closing }, services.owner), Reason.CLOSED);
-    await expectFailure(createSession({ formId: full }, services.owner), Reason.CLOSED);
     await expectFailure(
-      createSession({ formId: full, expiresIn: seconds(0) }, services.owner),
+      createSession({ subject: { case: 'formId', value: closing } }, services.owner),
+      Reason.CLOSED,
+    );
+    await expectFailure(
+      createSession({ subject: { case: 'formId', value: full } }, services.owner),
+      Reason.CLOSED,
+    );
+    await expectFailure(
+      createSession({ subject: { case: 'formId', value: full }, expiresIn: seconds(0) }, services.owner),
       Reason.CLOSED,
     );
     expect(await count(services, 'sessions')).toBe(2);
@@ -128,7 +147,12 @@ describe.each(engines)('CreateSession on %s', (engine) => {
   it('opens one session for any number of calls with one idempotency key', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
-    const request = { formId, prefill: { note: 'Hi' }, metadata: { order: 1 }, idempotencyKey: 'once' };
+    const request = {
+      subject: formSubject(formId),
+      prefill: { note: 'Hi' },
+      metadata: { order: 1 },
+      idempotencyKey: 'once',
+    };
     const create = () => services.sessions.createSession(request, services.owner);
 
     const replies = await Promise.all(Array.from({ length: 20 }, create));
@@ -147,7 +171,7 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     await using services = await startServices(engine);
     const settings = { closesAt: new Date(services.clock.ms + 60_000).toISOString() };
     const formId = await services.givenFormOf(fields, settings);
-    const request = { formId, prefill: { note: 'Hi' }, idempotencyKey: 'once' };
+    const request = { subject: formSubject(formId), prefill: { note: 'Hi' }, idempotencyKey: 'once' };
     const create = async () => (await services.sessions.createSession(request, services.owner)).session?.id;
     const first = await create();
 
@@ -168,10 +192,13 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     const formId = await services.givenFormOf(fields);
     const other = await services.givenFormOf(fields);
     const create = (request: object) =>
-      services.sessions.createSession({ formId, idempotencyKey: 'once', ...request }, services.owner);
+      services.sessions.createSession(
+        { subject: formSubject(formId), idempotencyKey: 'once', ...request },
+        services.owner,
+      );
     await create({ expiresIn: seconds(3600) });
     await create({});
-    await create({ formId: other });
+    await create({ subject: formSubject(other) });
 
     const failures = [
       await expectFailure(create({ expiresIn: seconds(60) }), Reason.CONFLICT),
@@ -182,7 +209,7 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     const long = await expectFailure(create({ idempotencyKey: 'k'.repeat(256) }), Reason.BAD_REQUEST);
     const elsewhere = await services.givenCaller(['*'], 'other');
     await expectFailure(
-      services.sessions.createSession({ formId, idempotencyKey: 'once' }, elsewhere),
+      services.sessions.createSession({ subject: formSubject(formId), idempotencyKey: 'once' }, elsewhere),
       Reason.NOT_FOUND,
     );
 
@@ -195,7 +222,7 @@ describe.each(engines)('CreateSession on %s', (engine) => {
     await using services = await startServices(engine, { settings: { requireApiKey: false } });
     const formId = await services.givenFormOf(fields);
 
-    const { session } = await services.sessions.createSession({ formId });
+    const { session } = await services.sessions.createSession({ subject: formSubject(formId) });
 
     expect(session?.formId).toBe(formId);
   });
@@ -400,3 +427,7 @@ describe.each(engines)('SubmitSession on %s', (engine) => {
     expect(await count(services, 'submissions')).toBe(0);
   });
 });
+
+function formSubject(formId: string): CreateSessionRequest['subject'] {
+  return { case: 'formId', value: formId };
+}

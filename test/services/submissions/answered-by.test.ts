@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { Reason, ViolationCode } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason, ViolationCode } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
 import { engines } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
+import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 
 /** An agent fills `case`, either fills `note`, and a person agrees. */
@@ -23,7 +24,10 @@ const input = (name: string, value: string) => ({ name, values: [value] });
 
 async function givenSession(services: TestServices, prefill: JsonObject, settings: object = {}) {
   const formId = await services.givenFormOf(fields, settings);
-  const { session } = await services.sessions.createSession({ formId, prefill }, services.owner);
+  const { session } = await services.sessions.createSession(
+    { subject: { case: 'formId', value: formId }, prefill },
+    services.owner,
+  );
   return session?.id ?? '';
 }
 
@@ -57,10 +61,16 @@ describe.each(engines)('answeredBy on %s', (engine) => {
     const formId = await services.givenFormOf(fields, { allowPartial: true });
     const prefill = { case: 'refund' };
 
-    const prefilled = sessions.createSession({ formId, prefill: { ...prefill, consent: true } }, owner);
+    const prefilled = sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill: { ...prefill, consent: true } },
+      owner,
+    );
     expect(await refused(prefilled)).toEqual(['prefill.consent: custom']);
 
-    const { session } = await sessions.createSession({ formId, prefill }, owner);
+    const { session } = await sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill },
+      owner,
+    );
     const sessionId = session?.id ?? '';
     const update = (change: object) => refused(sessions.updateSession({ sessionId, ...change }, owner));
     const submit = (answers: JsonObject) => refused(sessions.submitSession({ sessionId, answers }, owner));
@@ -79,7 +89,7 @@ describe.each(engines)('answeredBy on %s', (engine) => {
     const sessionId = await givenSession(services, { case: 'refund' }, { allowPartial: true });
 
     const inputs = [input('consent', 'on'), input('reason', 'Broken'), input('case', 'forged')];
-    await hosted.saveHostedAnswers({ sessionId, inputs });
+    await postsOf(hosted).save({ sessionId, inputs });
     const changed = await refused(sessions.submitSession({ sessionId, answers: { reason: null } }, owner));
     const { submission } = await sessions.submitSession({ sessionId }, owner);
 
@@ -93,10 +103,10 @@ describe.each(engines)('answeredBy on %s', (engine) => {
     const refund = await givenSession(services, { case: 'refund' });
     const other = await givenSession(services, { case: 'other' });
 
-    const page = await hosted.getHostedSession({ sessionId: refund });
-    const shorter = await hosted.getHostedSession({ sessionId: other });
+    const page = await hosted.getHosted({ sessionId: refund });
+    const shorter = await hosted.getHosted({ sessionId: other });
     const inputs = [input('consent', 'on'), input('case', 'refund')];
-    const { ending, submissionId } = await hosted.submitHostedSession({ sessionId: other, inputs });
+    const { ending, submissionId } = await postsOf(hosted).submit({ sessionId: other, inputs });
     const { submission } = await services.submissions.getSubmission({ submissionId }, services.owner);
 
     expect(page.session?.fields.map(({ id, visibleWhen }) => [id, visibleWhen])).toEqual([
@@ -114,9 +124,15 @@ describe.each(engines)('answeredBy on %s', (engine) => {
     await using services = await startServices(engine);
     const { sessions, owner } = services;
     const formId = await services.givenFormOf(fields);
-    const { session } = await sessions.createSession({ formId, prefill: { case: 'x' } }, owner);
+    const { session } = await sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill: { case: 'x' } },
+      owner,
+    );
 
-    const opened = sessions.createSession({ formId, prefill: { note: 'Hi' } }, owner);
+    const opened = sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill: { note: 'Hi' } },
+      owner,
+    );
     expect(await refused(opened)).toEqual(['prefill.case: invalid_type']);
     const emptied = sessions.updateSession({ sessionId: session?.id ?? '', prefill: { case: null } }, owner);
     expect(await refused(emptied)).toEqual(['prefill.case: invalid_type']);

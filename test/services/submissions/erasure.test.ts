@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { engines } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -7,7 +7,86 @@ import { startServices, type TestServices } from '../../support/services.ts';
 const fields = [
   { id: 'email', type: 'email' },
   { id: 'text', type: 'text' },
+  { id: 'member', type: 'number' },
+  { id: 'site', type: 'url' },
+  { id: 'cv', type: 'file' },
 ];
+
+type Give = (services: TestServices, formId: string) => Promise<unknown>;
+
+const answered = (answers: object, more: object = {}): Give => {
+  return ({ submissions }, formId) =>
+    submissions.createSubmission({ formId, answers: { ...answers }, ...more });
+};
+
+const withFile = (filename: string): Give => {
+  return async ({ submissions, uploads }, formId) => {
+    const target = { case: 'formId', value: formId } as const;
+    const content = Buffer.from('A file.');
+    const { upload } = await uploads.createUpload({ target, fieldId: 'cv', filename, content });
+    await submissions.createSubmission({ formId, answers: { cv: { upload_id: upload?.id ?? '' } } });
+  };
+};
+
+const inSession = (idempotencyKey: string): Give => {
+  return ({ sessions, owner }, formId) =>
+    sessions.createSession({ subject: { case: 'formId', value: formId }, idempotencyKey }, owner);
+};
+
+/** Where a value can be, what is looked for, and a neighbour that differs from it. */
+const placesOfValues: [string, string, Give, Give][] = [
+  ['a number', '4711', answered({ member: 4711 }), answered({ member: 47 })],
+  [
+    'a number that is written in another way',
+    ' 4711.0',
+    answered({ member: 4711 }),
+    answered({ member: 4711.5 }),
+  ],
+  [
+    'a text with spaces around it',
+    'ada@example.com',
+    answered({ text: ' ada@example.com\u00a0' }),
+    answered({ text: 'x' }),
+  ],
+  ['a text in another case', 'ärger', answered({ text: 'ÄRGER' }), answered({ text: 'Arger' })],
+  [
+    'a letter with its mark as two characters',
+    'Zo\u00eb',
+    answered({ text: 'Zoe\u0308' }),
+    answered({ text: 'Zoe' }),
+  ],
+  [
+    'a web address without its scheme',
+    'ada.example.com',
+    answered({ site: 'https://ada.example.com' }),
+    answered({ site: 'https://bob.example.com' }),
+  ],
+  [
+    'a source',
+    'Ada',
+    answered({ text: 'x' }, { source: 'ada' }),
+    answered({ text: 'x' }, { source: 'adam' }),
+  ],
+  [
+    'an idempotency key',
+    'ada@example.com',
+    answered({ text: 'x' }, { idempotencyKey: 'ada@example.com' }),
+    answered({ text: 'x' }, { idempotencyKey: 'bob' }),
+  ],
+  ['the idempotency key of a session', 'ada', inSession('ada'), inSession('bob')],
+  ['the name of a file', 'Ada Lovelace.txt', withFile('ada lovelace.txt'), withFile('cv.txt')],
+  [
+    'the name of a file without its ending',
+    'ada@example.com',
+    withFile('ada@example.com.txt'),
+    withFile('ada.txt'),
+  ],
+];
+
+async function rowsOf({ database }: TestServices): Promise<number> {
+  const counting = `select (select count(*) from submissions) + (select count(*) from sessions) as count`;
+  return Number((await database.select(counting))[0]?.count);
+}
 
 describe.each(engines)('EraseSubmissions on %s', (engine) => {
   it('removes all that names a person, in every form of the project, and nothing else', async () => {
@@ -24,22 +103,25 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
       await submit(other, 'ada@example.com'),
     ];
     const { session: named } = await sessions.createSession(
-      { formId: one, prefill: { email: 'ada@example.com' }, metadata: { n: 1 } },
+      { subject: { case: 'formId', value: one }, prefill: { email: 'ada@example.com' }, metadata: { n: 1 } },
       owner,
     );
     const { session: answered } = await sessions.createSession(
-      { formId: two, metadata: { of: ['ada@example.com'] } },
+      { subject: { case: 'formId', value: two }, metadata: { of: ['ada@example.com'] } },
       owner,
     );
     await sessions.submitSession({ sessionId: answered?.id ?? '', answers: { text: 'Mine' } }, owner);
-    const { session: open } = await sessions.createSession({ formId: one }, owner);
+    const { session: open } = await sessions.createSession(
+      { subject: { case: 'formId', value: one } },
+      owner,
+    );
     await sessions.cancelSession({ sessionId: named?.id ?? '' }, owner);
 
     const erased = await eraseAll(services, ' Ada@example.com ');
     const again = await eraseAll(services, 'ada@example.com');
 
-    expect(erased).toEqual({ submissions: 3, sessions: 1 });
-    expect(again).toEqual({ submissions: 0, sessions: 0 });
+    expect(erased).toMatchObject({ submissions: 3, sessions: 1 });
+    expect(again).toMatchObject({ submissions: 0, sessions: 0 });
     const ids = async (table: string) =>
       (await database.select(`select id from ${table} order by id`)).map(({ id }) => id);
     expect(await ids('submissions')).toEqual(kept.toSorted((a, b) => a.localeCompare(b)));
@@ -49,6 +131,62 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
       [kept],
     );
     expect(traces).toEqual([]);
+  });
+
+  it.each(placesOfValues)('finds %s, and leaves what differs', async (_, value, give, giveOther) => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    await give(services, formId);
+    await giveOther(services, formId);
+    const before = await rowsOf(services);
+
+    const erased = await eraseAll(services, value);
+
+    expect(before).toBe(2);
+    expect(await rowsOf(services)).toBe(1);
+    expect(erased.searched).toBeGreaterThan(1);
+    expect((await eraseAll(services, value)).searched).toBeGreaterThan(0);
+  });
+
+  it('finds events of a session that is gone, which a reader of an old cursor would get', async () => {
+    await using services = await startServices(engine);
+    const { sessions, owner, database } = services;
+    const formId = await services.givenFormOf(fields);
+    for (const email of ['ada@example.com', 'bob@example.com']) {
+      const subject = { case: 'formId', value: formId } as const;
+      const { session } = await sessions.createSession({ subject, metadata: { email } }, owner);
+      await sessions.cancelSession({ sessionId: session?.id ?? '' }, owner);
+    }
+    await database.execute('delete from sessions');
+
+    const erased = await eraseAll(services, 'ada@example.com');
+
+    expect(erased).toEqual({ submissions: 0, sessions: 0, searched: 2 });
+    const left = await database.select("select body from events where type = 'session.cancelled'");
+    expect(left).toEqual([{ body: expect.stringContaining('bob@example.com') }]);
+  });
+
+  it('finds the name of a file that no submission has claimed', async () => {
+    await using services = await startServices(engine);
+    const { uploads, database } = services;
+    const formId = await services.givenFormOf(fields);
+    for (const filename of ['ada@example.com.pdf', 'bob.pdf']) {
+      const target = { case: 'formId', value: formId } as const;
+      await uploads.createUpload({ target, fieldId: 'cv', filename, content: Buffer.from('A file.') });
+    }
+
+    await eraseAll(services, 'ada@example.com');
+
+    expect(await database.select('select filename from uploads')).toEqual([{ filename: 'bob.pdf' }]);
+    expect(await database.select('select subject from removals')).toHaveLength(1);
+  });
+
+  it('takes a source of the service itself for no value', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(fields);
+    await services.submissions.createSubmission({ formId, answers: { text: 'Hello' } });
+
+    expect(await eraseAll(services, 'api')).toEqual({ submissions: 0, sessions: 0, searched: 1 });
   });
 
   it('goes on where it stopped, through one form alone if it is named', async () => {
@@ -62,7 +200,11 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
       );
     }
 
-    expect(await eraseAll(services, 'X', one)).toEqual({ submissions: 50, sessions: 0 });
+    expect(await eraseAll(services, 'X', one)).toEqual({
+      submissions: 50,
+      sessions: 0,
+      searched: 450,
+    });
 
     const left = await services.database.select(
       `select form_id, count(*)::int as count from submissions group by form_id order by count`,
@@ -95,12 +237,13 @@ describe.each(engines)('EraseSubmissions on %s', (engine) => {
 });
 
 async function eraseAll({ submissions, owner }: TestServices, value: string, formId = '') {
-  const counts = { submissions: 0, sessions: 0 };
+  const counts = { submissions: 0, sessions: 0, searched: 0 };
   let pageToken = '';
   do {
     const reply = await submissions.eraseSubmissions({ value, formId, pageToken }, owner);
     counts.submissions += reply.erasedSubmissions;
     counts.sessions += reply.erasedSessions;
+    counts.searched += reply.searchedRows;
     pageToken = reply.nextPageToken;
   } while (pageToken !== '');
   return counts;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { newId } from '../../../src/domain/ids.ts';
 import { csvFormat, ndjsonFormat } from '../../../src/services/submissions/export.ts';
-import type { SubmissionRow } from '../../../src/services/submissions/submission-message.ts';
+import type { SubmissionRow } from '../../../src/services/submissions/submission-proto.ts';
 
 const row = (answers: SubmissionRow['answers']): SubmissionRow => ({
   id: 'sub_1',

@@ -1,6 +1,6 @@
 import PostalMime from 'postal-mime';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SubmissionsService } from '../../../gen/forms/v1/submissions_pb.js';
+import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { type FieldCase, fieldCases, refusedFields } from '../../support/field-cases.ts';
 import { startService, type TestService } from '../../support/server.ts';
 import { until } from '../../support/until.ts';

@@ -1,8 +1,13 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { AnswerChannel, type AnswerOrigin, ExportFormat } from '../../../gen/forms/v1/submissions_pb.js';
+import {
+  AnswerChannel,
+  type AnswerOrigin,
+  ExportFormat,
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { sentBody } from '../../../src/domain/events/bodies.ts';
 import { engines } from '../../support/database.ts';
+import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
@@ -84,15 +89,18 @@ describe.each(engines)('the provenance of answers on %s', (engine) => {
     const { hosted, sessions, owner } = services;
     const formId = await services.givenFormOf(fields, { allowPartial: true });
     const prefill = { name: 'Jo', due: '2026-12-01T10:00:00+02:00', tags: ['c', 'a'], notes: 'one\r\ntwo' };
-    const { session } = await sessions.createSession({ formId, prefill }, owner);
+    const { session } = await sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill },
+      owner,
+    );
     const sessionId = session?.id ?? '';
     await sessions.updateSession({ sessionId, prefill: { notes: 'three\r\nfour' } }, owner);
 
     const unchanged = [input('due', '2026-12-01T08:00'), input('tags', 'a', 'c'), input('plan', 'free')];
-    await hosted.saveHostedAnswers({ sessionId, inputs: [input('name', 'Joan'), ...unchanged] });
+    await postsOf(hosted).save({ sessionId, inputs: [input('name', 'Joan'), ...unchanged] });
     const { session: partial } = await sessions.getSession({ sessionId }, owner);
     const inputs = [input('name', 'Joan'), ...unchanged, input('notes', 'three\nfour')];
-    const { submissionId } = await hosted.submitHostedSession({ sessionId, inputs });
+    const { submissionId } = await postsOf(hosted).submit({ sessionId, inputs });
     const submission = await submissionOf(services, submissionId);
 
     const expected = {
@@ -116,10 +124,13 @@ describe.each(engines)('the provenance of answers on %s', (engine) => {
     await using services = await startServices(engine);
     const { hosted, sessions, owner } = services;
     const formId = await services.givenFormOf(fields, { allowPartial: true });
-    const { session } = await sessions.createSession({ formId, prefill: { name: 'Jo' } }, owner);
+    const { session } = await sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill: { name: 'Jo' } },
+      owner,
+    );
     const sessionId = session?.id ?? '';
 
-    await hosted.saveHostedAnswers({ sessionId, inputs: [input('notes', 'Mine'), input('plan', 'pro')] });
+    await postsOf(hosted).save({ sessionId, inputs: [input('notes', 'Mine'), input('plan', 'pro')] });
     await sessions.updateSession({ sessionId, answers: { tags: ['a'], plan: null } }, owner);
     const { submission } = await sessions.submitSession({ sessionId, answers: { name: 'Jo' } }, owner);
 
@@ -135,7 +146,10 @@ describe.each(engines)('the provenance of answers on %s', (engine) => {
     const { hosted, sessions, owner, database } = services;
     const formId = await services.givenFormOf(fields, { allowPartial: true });
     const { submissionId } = await services.submissions.createSubmission({ formId, answers: { name: 'Jo' } });
-    const { session } = await sessions.createSession({ formId, prefill: { name: 'Jo' } }, owner);
+    const { session } = await sessions.createSession(
+      { subject: { case: 'formId', value: formId }, prefill: { name: 'Jo' } },
+      owner,
+    );
     const sessionId = session?.id ?? '';
     await sessions.updateSession({ sessionId, answers: { notes: 'Old' } }, owner);
     await database.execute('update submissions set provenance = null', []);
@@ -148,7 +162,7 @@ describe.each(engines)('the provenance of answers on %s', (engine) => {
       lines.push(new TextDecoder().decode(data));
     }
     const inputs = [input('name', 'Jo'), input('notes', 'Old'), input('plan', 'pro')];
-    const made = await hosted.submitHostedSession({ sessionId, inputs });
+    const made = await postsOf(hosted).submit({ sessionId, inputs });
     const submission = await submissionOf(services, made.submissionId);
 
     expect(old?.provenance).toEqual({});

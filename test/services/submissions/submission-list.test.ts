@@ -1,7 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { ExportFormat, SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { ExportFormat, SubmissionStatus } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { newId } from '../../../src/domain/ids.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
@@ -58,7 +58,10 @@ describe.each(engines)('ListSubmissions on %s', (engine) => {
   it('filters by source, session, status and time', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields);
-    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const { session } = await services.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      services.owner,
+    );
     const sessionId = session?.id ?? '';
     const ofSession = await services.sessions.submitSession({ sessionId }, services.owner);
     services.clock.ms += 1000;

@@ -1,12 +1,12 @@
 import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { Reason, ViolationCode } from '../../../gen/forms/v1/errors_pb.js';
-import { SubmissionStatus } from '../../../gen/forms/v1/submissions_pb.js';
+import { Reason, ViolationCode } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { SubmissionStatus } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { demoFormId, newId } from '../../../src/domain/ids.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
-import { startServices, type TestServices } from '../../support/services.ts';
+import { servicesOn, startServices, type TestServices } from '../../support/services.ts';
 
 const answers = { email: 'ann@example.com' };
 
@@ -99,6 +99,57 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
     await submit();
 
     expect((await stored(services)).submissions).toHaveLength(2);
+  });
+
+  it.each([1, 7])(
+    'takes exactly maxSubmissions of %i from 100 posts at once by two processes',
+    async (max) => {
+      await using services = await startServices(engine);
+      await using opened = new AsyncDisposableStack();
+      const other = opened.adopt(await servicesOn(services.database), (running) => running.close());
+      const formId = await services.givenFormOf(undefined, { maxSubmissions: max });
+
+      const replies = await Promise.allSettled(
+        Array.from({ length: 100 }, (_, n) =>
+          (n % 2 === 0 ? services : other).submissions.createSubmission({ formId, answers }),
+        ),
+      );
+
+      const refused = replies.flatMap((reply) => (reply.status === 'rejected' ? [reply.reason] : []));
+      expect(refused).toHaveLength(100 - max);
+      for (const error of refused) await expectFailure(Promise.reject(error), Reason.CLOSED);
+      expect((await stored(services)).submissions).toHaveLength(max);
+      expect(
+        await services.database.select('select slot, accepted::int from form_counters where form_id = $1', [
+          formId,
+        ]),
+      ).toEqual([{ slot: 0, accepted: max }]);
+    },
+  );
+
+  it('counts what came before a form had maxSubmissions', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(undefined, { maxSubmissions: 3 });
+    await services.database.execute(
+      'insert into form_counters (form_id, slot, accepted) values ($1, 5, 1), ($1, 9, 1)',
+      [formId],
+    );
+
+    const replies = await Promise.allSettled(
+      Array.from({ length: 5 }, () => services.submissions.createSubmission({ formId, answers })),
+    );
+
+    expect(replies.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  });
+
+  it('repeats the reply of the submission that made the form full', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf(undefined, { maxSubmissions: 1 });
+    const submit = () => services.submissions.createSubmission({ formId, answers, idempotencyKey: 'once' });
+
+    const replies = await Promise.all([submit(), submit(), submit()]);
+
+    expect(new Set(replies.map(({ submissionId }) => submissionId)).size).toBe(1);
   });
 
   it('lets no form made without a key grow without end', async () => {

@@ -5,6 +5,7 @@ import { parseS3Url, s3UploadStore } from '../../../src/services/uploads/s3-uplo
 import { contentOf, temporaryFiles } from '../../support/files.ts';
 import { startS3Server } from '../../support/s3-server.ts';
 import { startService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
 
 describe('s3UploadStore', () => {
   it('gives back what was put, byte for byte, and nothing after it is removed', async () => {
@@ -96,7 +97,7 @@ describe('UPLOADS_URL', () => {
     await service.delete(`/v1/submissions/${sent.json.submission_id}`);
 
     expect([sent.status, read.status, read.text]).toEqual([201, 200, 'a short life']);
-    expect(server.objects.size).toBe(0);
+    await until(() => server.objects.size === 0);
   });
 });
 

@@ -2,11 +2,9 @@ import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { UploadsService } from '../../../gen/forms/v1/uploads_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { newId } from '../../../src/domain/ids.ts';
-import { removeLeftFiles } from '../../../src/services/uploads/left-files.ts';
-import { createSpool } from '../../../src/services/uploads/spool.ts';
 import { localUploadStore } from '../../../src/services/uploads/upload-store.ts';
 import { engines } from '../../support/database.ts';
 import { expectFailure } from '../../support/failures.ts';
@@ -75,9 +73,9 @@ describe.each(engines)('A file that comes in parts on %s', (engine) => {
     expect(await services.database.select('select id from uploads')).toEqual([]);
   });
 
-  it('is removed at the next start if its row could not be stored', async () => {
+  it('is removed an hour later if its row could not be stored', async () => {
     await using services = await startServices(engine);
-    const { database, clock, folder } = services;
+    const { database, folder } = services;
     const formId = await services.givenFormOf(fields);
     const uploads = localUploadStore(folder);
     await database.execute('alter table uploads rename to uploads_away');
@@ -85,46 +83,64 @@ describe.each(engines)('A file that comes in parts on %s', (engine) => {
     const failing = services.uploads.createUpload({ target: ofForm(formId), fieldId: 'cv', content: part });
     await expect(failing).rejects.toThrow();
     await database.execute('alter table uploads_away rename to uploads');
-    const left = spooled(services);
+    const planned = await database.select(
+      "select subject from removals where due_at between now() + interval '50 minutes' and now() + interval '1 hour'",
+    );
+    const left = planned.map(({ subject }) => String(subject));
     const stored = await Promise.all(left.map((id) => uploads.get(id).then(contentOf)));
-    const spool = createSpool(join(folder, 'spool'));
-    const log = { debug() {}, info() {}, warn() {}, error() {} };
-    await removeLeftFiles({ database, uploads, spool, now: () => clock.ms + 1e9, log });
+    await removeInAnHour(services);
 
     expect(stored).toEqual([expect.objectContaining({ length: part.length })]);
     expect(spooled(services)).toEqual([]);
     expect(await Promise.all(left.map((id) => uploads.get(id)))).toEqual([undefined]);
+    expect(await database.select('select from removals')).toEqual([]);
   });
 
-  it('is removed at the next start if the process died before its row was stored', async () => {
+  it('is refused if its removal has begun before its row is stored, and stays otherwise', async () => {
     await using services = await startServices(engine);
-    const { database, clock, folder } = services;
+    const { database, folder } = services;
     const formId = await services.givenFormOf(fields);
-    const kept = await services.uploads.createUpload({
-      target: ofForm(formId),
-      fieldId: 'cv',
-      content: part,
-    });
-    const keptId = kept.upload?.id ?? '';
-    const [left, arriving] = [newId('upl', 0), newId('upl', 1)];
-    const spoolFolder = join(folder, 'spool');
+    const file = { target: ofForm(formId), fieldId: 'cv', content: part };
+    const kept = await services.uploads.createUpload(file);
+    // As another process does an hour later.
+    await database.execute(`alter table removals alter column attempts set default 1`);
+
+    try {
+      await expectFailure(services.uploads.createUpload(file), Reason.UNAVAILABLE);
+    } finally {
+      // Other tests use this database again.
+      await database.execute(`alter table removals alter column attempts set default 0`);
+    }
+    await removeInAnHour(services);
+
+    expect(await database.select('select id from uploads')).toEqual([{ id: kept.upload?.id }]);
+    expect(await contentOf(await localUploadStore(folder).get(kept.upload?.id ?? ''))).toHaveLength(
+      part.length,
+    );
+    expect(await database.select('select from removals')).toEqual([]);
+  });
+
+  it('is removed at the next start if the process died while it arrived', async () => {
+    await using services = await startServices(engine);
+    const spoolFolder = join(services.folder, 'spool');
     mkdirSync(spoolFolder, { recursive: true });
-    for (const id of [keptId, left, arriving]) writeFileSync(join(spoolFolder, id), part);
-    const longAgo = clock.ms / 1000 - 7_200;
-    for (const id of [keptId, left]) utimesSync(join(spoolFolder, id), longAgo, longAgo);
-    const uploads = localUploadStore(folder);
-    await uploads.put(left, { path: join(spoolFolder, left), size: part.length, sha256: '' });
+    const [left, arriving] = [newId('upl', 0), newId('upl', 1)];
+    for (const id of [left, arriving]) writeFileSync(join(spoolFolder, id), part);
+    const longAgo = services.clock.ms / 1000 - 7_200;
+    utimesSync(join(spoolFolder, left), longAgo, longAgo);
 
-    const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const now = () => clock.ms;
-    await removeLeftFiles({ database, uploads, spool: createSpool(spoolFolder), now, log });
+    await services.prepare();
 
-    // Another process may be about to receive the third.
+    // Another process may be about to receive the second.
     expect(spooled(services)).toEqual(engine === 'pglite' ? [] : [arriving]);
-    expect(await uploads.get(left)).toBeUndefined();
-    expect(await contentOf(await uploads.get(keptId))).toHaveLength(part.length);
   });
 });
+
+/** Does what the delivery loop does once planned removals are due. */
+async function removeInAnHour(services: TestServices): Promise<void> {
+  await services.database.execute("update removals set due_at = now() - interval '1 second'");
+  await services.removeFiles();
+}
 
 function spooled({ folder }: TestServices): string[] {
   return readdirSync(folder).includes('spool') ? readdirSync(join(folder, 'spool')) : [];

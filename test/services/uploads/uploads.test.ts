@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
+import { HostedGoal } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { newId, newSessionId } from '../../../src/domain/ids.ts';
 import { engines } from '../../support/database.ts';
 import { emailField } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { fileOf } from '../../support/files.ts';
+import { postsOf } from '../../support/hosted.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 
 const fields = [
@@ -49,7 +51,10 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
   it('refuses what the field does not take, and keeps nothing of it', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf([...fields, ...emailField]);
-    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const { session } = await services.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      services.owner,
+    );
     const create = (request: object) =>
       services.uploads.createUpload({ target: ofForm(formId), fieldId: 'cv', content: pdf, ...request });
     const refusals = async (request: object) =>
@@ -75,7 +80,10 @@ describe.each(engines)('CreateUpload on %s', (engine) => {
     await using services = await startServices(engine);
     const closed = await services.givenFormOf(fields, { closesAt: '2020-01-01T00:00:00Z' });
     const formId = await services.givenFormOf(fields, { allowedOrigins: ['https://shop.example'] });
-    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const { session } = await services.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      services.owner,
+    );
     await services.sessions.submitSession({ sessionId: session?.id ?? '' }, services.owner);
     const upload = (target: ReturnType<typeof ofForm> | ReturnType<typeof ofSession>, headers = {}) =>
       services.uploads.createUpload({ target, fieldId: 'cv', content: pdf }, { headers });
@@ -191,7 +199,10 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
   it('come through the hosted page, saved and then submitted', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf(fields, { allowPartial: true });
-    const { session } = await services.sessions.createSession({ formId }, services.owner);
+    const { session } = await services.sessions.createSession(
+      { subject: { case: 'formId', value: formId } },
+      services.owner,
+    );
     const sessionId = session?.id ?? '';
     const made = await services.uploads.createUpload({
       target: ofSession(sessionId),
@@ -201,12 +212,15 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
     });
     const inputs = [{ name: 'cv', values: [made.upload?.id ?? ''] }];
 
-    const saved = await services.hosted.saveHostedAnswers({ sessionId, inputs });
-    const unknown = await services.hosted.saveHostedAnswers({
+    const saved = await postsOf(services.hosted).save({ sessionId, inputs });
+    const unknown = await services.hosted.postHosted({
       sessionId,
       inputs: [{ name: 'photos', values: [newId('upl', 0)] }],
+      goal: HostedGoal.FORWARD,
+      page: 1,
+      shown: ['photos'],
     });
-    const submitted = await services.hosted.submitHostedSession({ sessionId });
+    const submitted = await postsOf(services.hosted).submit({ sessionId });
 
     expect(saved.answers).toMatchObject({ cv: { filename: 'cv.pdf' } });
     expect(unknown.violations.map(({ path }) => path)).toEqual(['answers.photos.0.upload_id']);
@@ -221,6 +235,7 @@ describe.each(engines)('Uploads in answers on %s', (engine) => {
     const { submissionId } = await services.submissions.createSubmission({ formId, answers });
 
     await services.submissions.deleteSubmission({ submissionId }, services.owner);
+    await services.removeFiles();
 
     await expectFailure(fileOf(services.uploads.getUpload({ uploadId }, services.owner)), Reason.NOT_FOUND);
     expect(await files(services)).toEqual([]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Reason } from '../../../gen/forms/v1/errors_pb.js';
-import { WebhookEvent } from '../../../gen/forms/v1/webhooks_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { WebhookEvent } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
@@ -53,7 +53,7 @@ describe.each(engines)('Webhooks of a project on %s', (engine) => {
     const strangers = await services.givenDraft(undefined, { delivery });
     const owners = await services.givenDraft(services.key, { delivery });
     const activate = ({ id, token }: { id: string; token: string }) =>
-      services.forms.activateForm({ formId: id, token, email: 'owner@example.com' });
+      services.forms.activateForm({ formId: id, activationToken: token, email: 'owner@example.com' });
     await activate(strangers);
     await activate(owners);
 

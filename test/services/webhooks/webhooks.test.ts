@@ -6,7 +6,7 @@ import {
   EventType,
   WebhookEvent,
   WebhooksService,
-} from '../../../gen/forms/v1/webhooks_pb.js';
+} from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { newId } from '../../../src/domain/ids.ts';
 import { insertTestDelivery } from '../../../src/store/deliveries/delivery-replay.ts';
 import { engines } from '../../support/database.ts';

@@ -1,16 +1,13 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { removeOld } from '../../../src/delivery/sweeps/sweeps.ts';
-import { firstHashOf, type NewEntry, uncalledEntry } from '../../../src/domain/audit/entry.ts';
-import { checkChain } from '../../../src/services/admin/audit.ts';
+import { type AuditEntry, type NewEntry, systemEntry } from '../../../src/domain/audit.ts';
 import {
-  appendEntries,
+  AuditEntryEntity,
   type EntryFilter,
   type EntryPlace,
-  findNextChain,
+  insertEntries,
   listEntries,
-  readChain,
 } from '../../../src/store/audit/audit-log.ts';
 import { createAuditWriter } from '../../../src/store/audit/audit-writer.ts';
 import { type Database, openDatabase } from '../../../src/store/database/database.ts';
@@ -22,68 +19,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const START = Date.parse('2026-11-22T10:00:00Z');
 
 describe.each(engines)('the audit log on %s', (engine) => {
-  it('chains the entries of each project', async () => {
-    await using database = await openTestDatabase(engine);
-
-    await append(database, [entry('one'), entry('two'), entry('one')]);
-    await append(database, [entry('one')]);
-
-    const [first, second, third] = await readChain(database, 'one', { after: 0, limit: 10 });
-    expect([first?.sequence, second?.sequence, third?.sequence]).toEqual([1, 2, 3]);
-    expect(first?.previousHash).toBe(firstHashOf('one'));
-    expect([second?.previousHash, third?.previousHash]).toEqual([first?.hash, second?.hash]);
-    expect(await checkChain(database, 'one', undefined)).toEqual({
-      checked: 3,
-      next: null,
-      problem: null,
-      end: { from: 1, sequence: 3, hash: third?.hash },
-    });
-    expect(await chains(database)).toEqual(['one', 'two']);
-  });
-
-  it.each([
-    ['a changed entry', `update audit_entries set actor = 'key:other' where sequence = 3`, 3],
-    [
-      'a changed time',
-      `update audit_entries set created_at = created_at + interval '1 ms' where sequence = 3`,
-      3,
-    ],
-    ['an entry that is gone', 'delete from audit_entries where sequence = 3', 3],
-    ['a first entry that is gone', 'delete from audit_entries where sequence = 1', 1],
-    ['a last entry that is gone', 'delete from audit_entries where sequence = 5', 5],
-    [
-      'a last entry that is gone, with its place',
-      `with gone as (delete from audit_entries where sequence = 5) update audit_chains set sequence = 4`,
-      4,
-    ],
-    [
-      'an entry that is replaced with its hash',
-      `update audit_entries set actor = 'key:other', hash = 'made up' where sequence = 3`,
-      3,
-    ],
-    ['an entry that is put in', `update audit_entries set sequence = 6 where sequence = 5`, 5],
-    [
-      'an entry beyond the end',
-      `update audit_chains set sequence = 4, hash = (
-      select hash from audit_entries where sequence = 4)`,
-      5,
-    ],
-    ['an end that is gone', `delete from audit_chains`, 0],
-    ['another beginning', `update audit_chains set cut_hash = 'made up'`, 1],
-  ])('shows %s', async (_what, change, sequence) => {
-    await using database = await openTestDatabase(engine);
-    await append(
-      database,
-      Array.from({ length: 5 }, () => entry('one')),
-    );
-
-    await database.execute(change);
-
-    expect((await checkChain(database, 'one', undefined)).problem?.sequence).toBe(sequence);
-    expect(await chains(database)).toEqual(['one']);
-  });
-
-  it('removes what is older than it may be, and can be checked all the same', async () => {
+  it('removes what is older than it may be', async () => {
     await using database = await openTestDatabase(engine);
     const clock = { ms: START };
     await using delivery = startDelivery(database, {
@@ -92,46 +28,48 @@ describe.each(engines)('the audit log on %s', (engine) => {
     });
     await append(database, [entry('one', START), entry('one', START), entry('two', START)]);
     clock.ms += 20 * DAY_MS;
-    await append(database, [entry('one', clock.ms)]);
+    await append(database, [entry('one', clock.ms), entry('one', START)]);
 
     await removeOld(delivery.options);
-    const before = await readChain(database, 'one', { after: 0, limit: 10 });
+    const before = await stored(database);
     clock.ms += 11 * DAY_MS;
     await removeOld(delivery.options);
 
-    const left = await readChain(database, 'one', { after: 0, limit: 10 });
-    expect(before).toHaveLength(3);
-    expect(left).toEqual(before.slice(2));
-    const end = { from: 3, sequence: 3, hash: left[0]?.hash };
-    expect(await checkChain(database, 'one', undefined)).toEqual({
-      checked: 1,
-      next: null,
-      problem: null,
-      end,
-    });
-    expect(await checkChain(database, 'two', undefined)).toMatchObject({ checked: 0, problem: null });
-    await append(database, [entry('two', clock.ms)]);
-    expect(await checkChain(database, 'two', undefined)).toMatchObject({ checked: 1, problem: null });
-    await database.execute('delete from audit_entries where sequence = 3');
-    expect((await checkChain(database, 'one', undefined)).problem).toEqual({
-      sequence: 3,
-      message: 'It is missing.',
-    });
+    expect(before).toHaveLength(5);
+    expect((await stored(database)).map(({ createdAt }) => createdAt.getTime())).toEqual([
+      START + 20 * DAY_MS,
+    ]);
   });
 
-  it('removes nothing behind an entry that may stay, though its own time is older', async () => {
+  it('writes a line of each entry once it is stored', async () => {
     await using database = await openTestDatabase(engine);
-    const clock = { ms: START + 31 * DAY_MS };
-    await using delivery = startDelivery(database, {
-      now: () => clock.ms,
-      settings: { auditRetentionDays: 30 },
+    const lines: string[] = [];
+    const log = pino({ base: null, timestamp: false }, { write: (line) => lines.push(line) });
+    const writer = createAuditWriter({ database, now: () => START, log, entryLog: log });
+
+    const undone = database.transaction(async (tx) => {
+      await writer.store(tx, entry('one', START, { resource: 'sub_1' }));
+      throw new Error('undone');
     });
-    await append(database, [entry('one', START), entry('one', clock.ms), entry('one', START)]);
+    await expect(undone).rejects.toThrow('undone');
+    let linesBefore = -1;
+    await database.transaction(async (tx) => {
+      await writer.store(tx, entry('one', START, { resource: 'sub_2' }));
+      linesBefore = lines.length;
+    });
+    writer.note(entry('one', START, { resource: 'sub_3' }));
+    await writer.close();
 
-    await removeOld(delivery.options);
-
-    const left = await readChain(database, 'one', { after: 0, limit: 10 });
-    expect(left.map(({ sequence }) => sequence)).toEqual([2, 3]);
+    expect(linesBefore).toBe(0);
+    const createdAt = new Date(START).toISOString();
+    expect(lines.map((line) => JSON.parse(line))).toEqual(
+      ['sub_2', 'sub_3'].map((resource) => ({
+        ...entry('one', START, { resource }),
+        createdAt,
+        level: 30,
+        msg: 'audit',
+      })),
+    );
   });
 
   it('lists by time, actor, action, kind and thing, newest first, page by page', async () => {
@@ -145,16 +83,49 @@ describe.each(engines)('the audit log on %s', (engine) => {
       entry('two', START + 3, { actor: 'key:a', formId }),
     ]);
 
-    const listed = (filter: EntryFilter) => listAll(database, filter, 2);
+    /** By how many milliseconds after `START` they were done. */
+    const listed = async (filter: EntryFilter) =>
+      (await listAll(database, filter, 2)).map(({ createdAt }) => createdAt.getTime() - START);
 
-    expect(await listed({})).toEqual([4, 3, 2, 1]);
-    expect(await listed({ actor: 'key:a' })).toEqual([3, 1]);
-    expect(await listed({ action: 'submission.read' })).toEqual([4, 2]);
-    expect(await listed({ action: 'submission.' })).toEqual([4, 3, 2]);
+    expect(await listed({})).toEqual([3, 2, 1, 0]);
+    expect(await listed({ actor: 'key:a' })).toEqual([2, 0]);
+    expect(await listed({ action: 'submission.read' })).toEqual([3, 1]);
+    expect(await listed({ action: 'submission.' })).toEqual([3, 2, 1]);
     expect(await listed({ action: 'submission' })).toEqual([]);
-    expect(await listed({ resource: 'sub_1' })).toEqual([2]);
-    expect(await listed({ resource: formId })).toEqual([3, 2, 1]);
-    expect(await listed({ after: new Date(START + 1), before: new Date(START + 3) })).toEqual([3, 2]);
+    expect(await listed({ resource: 'sub_1' })).toEqual([1]);
+    expect(await listed({ resource: formId })).toEqual([2, 1, 0]);
+    expect(await listed({ after: new Date(START + 1), before: new Date(START + 3) })).toEqual([2, 1]);
+  });
+
+  it('lists what was done at the same time by the order in which it was stored', async () => {
+    await using database = await openTestDatabase(engine);
+    const resources = Array.from({ length: 7 }, (_, n) => `sub_${n}`);
+    for (const part of [resources.slice(0, 4), resources.slice(4)])
+      await append(
+        database,
+        part.map((resource) => entry('one', START, { resource })),
+      );
+
+    const listed = await listAll(database, {}, 3);
+
+    expect(listed.map(({ resource }) => resource)).toEqual(resources.toReversed());
+  });
+
+  it('takes the entries of former versions between its own', async () => {
+    await using database = await openTestDatabase(engine);
+    await append(database, [entry('one', START)]);
+    await database.execute(
+      `insert into audit_entries (project_id, sequence, created_at, actor, action, count, previous_hash, hash)
+       values ('one', 1, $1, 'service', 'form.closed', 1, 'a', 'b')`,
+      [new Date(START + 1).toISOString()],
+    );
+    await append(database, [entry('one', START + 2)]);
+
+    expect((await listAll(database, {}, 1)).map(({ action }) => action)).toEqual([
+      'form.created',
+      'form.closed',
+      'form.created',
+    ]);
   });
 
   it('looks through a part for a page, and says where to go on', async () => {
@@ -162,10 +133,15 @@ describe.each(engines)('the audit log on %s', (engine) => {
     const rows = Array.from({ length: 5_000 }, () => entry('one', START));
     await append(database, [entry('one', START - 1, { actor: 'key:a' }), ...rows]);
 
+    const [second] = await database.select('select id from audit_entries order by id offset 1 limit 1');
+
     const page = await listEntries(database, 'one', { actor: 'key:a' }, { limit: 10 });
 
-    expect(page).toEqual({ items: [], next: { createdAt: new Date(START).toISOString(), sequence: 2 } });
-    expect(await listAll(database, { actor: 'key:a' }, 10)).toEqual([1]);
+    const next = { createdAt: new Date(START).toISOString(), id: Number(second?.id) };
+    expect(page).toEqual({ items: [], next });
+    expect(await listAll(database, { actor: 'key:a' }, 10)).toEqual([
+      entry('one', START - 1, { actor: 'key:a' }),
+    ]);
   });
 
   it('counts what is read again within a write, and keeps what the database does not take', async () => {
@@ -191,8 +167,7 @@ describe.each(engines)('the audit log on %s', (engine) => {
     isAway = false;
     await writer.close();
 
-    const stored = await readChain(database, 'one', { after: 0, limit: 10 });
-    expect(stored.map(({ resource, count }) => [resource, count])).toEqual([
+    expect((await stored(database)).map(({ resource, count }) => [resource, count])).toEqual([
       ['sub_1', 4],
       ['sub_2', 1],
     ]);
@@ -211,13 +186,16 @@ describe.each(engines)('the audit log on %s', (engine) => {
     for (let n = 0; n < 13; n += 1) writer.note(entry('one', START, { resource: `sub_${n}` }));
     await writer.flush();
     // PostgreSQL has no text with NUL.
-    writer.note(entry('two', START, { resource: 'sub_\0' }));
+    for (const resource of ['sub_1', 'sub_2', 'sub_\0', 'sub_3'])
+      writer.note(entry('two', START, { resource }));
     await writer.close();
 
     const [last] = (await listEntries(database, 'one', { action: 'audit.lost' }, { limit: 1 })).items;
-    expect(last).toMatchObject({ sequence: 11, count: 3, actor: 'service' });
-    expect(await checkChain(database, 'one', undefined)).toMatchObject({ checked: 11, problem: null });
-    expect(await readChain(database, 'two', { after: 0, limit: 1 })).toEqual([]);
+    expect(last).toMatchObject({ count: 3, actor: 'service' });
+    const entries = await stored(database);
+    expect(entries.filter(({ projectId }) => projectId === 'one')).toHaveLength(11);
+    const others = entries.filter(({ projectId }) => projectId === 'two');
+    expect(others.map(({ resource }) => resource)).toEqual(['sub_1', 'sub_2', 'sub_3']);
     expect(lines.map((line) => JSON.parse(line))).toEqual([
       expect.objectContaining({
         msg: 'Could not write the audit log: these entries are lost to it.',
@@ -227,54 +205,45 @@ describe.each(engines)('the audit log on %s', (engine) => {
   });
 });
 
-it('is one chain of a project, though two processes write it at once', async () => {
+it('lets nobody wait for who stores an entry', async () => {
   await using server = await createServerDatabase();
   const open = () => openDatabase({ databaseUrl: server.databaseUrl, log: pino({ level: 'silent' }) });
   const [one, two] = await Promise.all([open(), open()]);
   try {
-    const write = async (database: Database, name: string) => {
-      for (let n = 0; n < 20; n += 1) {
-        const projects = n % 2 === 0 ? ['one', 'two'] : ['two', 'one'];
-        const changes = projects.map((project) => entry(project, START, { resource: `${name}_${n}` }));
-        await Promise.all([append(database, changes), append(database, changes.slice(1)), sleep(1)]);
-      }
-    };
-    await Promise.all([write(one, 'a'), write(two, 'b')]);
+    await one.transaction(async (tx) => {
+      await insertEntries(tx, [entry('one')]);
+      await append(two, [entry('one')]);
+      await append(one, [entry('one')]);
+      expect(await stored(two)).toHaveLength(2);
+    });
 
-    for (const project of ['one', 'two']) {
-      const { problem, checked } = await checkChain(one, project, undefined);
-      expect([problem, checked]).toEqual([null, 60]);
-    }
+    expect(await stored(two)).toHaveLength(3);
   } finally {
     await Promise.all([one.close(), two.close()]);
   }
 });
 
 function entry(projectId: string, at = START, more: Partial<NewEntry> = {}): NewEntry {
-  return { ...uncalledEntry({ projectId, at, action: 'form.created' }), ...more };
+  return { ...systemEntry({ projectId, at, action: 'form.created' }), ...more };
 }
 
 function append(database: Database, entries: NewEntry[]): Promise<void> {
-  return database.transaction((tx) => appendEntries(tx, entries));
+  return database.transaction((tx) => insertEntries(tx, entries));
 }
 
-/** The places of all entries of `one` that a filter lets through. */
-async function listAll(database: Database, filter: EntryFilter, limit: number): Promise<number[]> {
-  const found: number[] = [];
+/** All entries, in the order in which they were stored. */
+async function stored(database: Database): Promise<AuditEntry[]> {
+  return database.read((em) => em.findAll(AuditEntryEntity, { orderBy: { id: 'asc' } }));
+}
+
+/** All entries of `one` that a filter lets through, page by page. */
+async function listAll(database: Database, filter: EntryFilter, limit: number): Promise<AuditEntry[]> {
+  const found: AuditEntry[] = [];
   let cursor: EntryPlace | undefined;
   for (;;) {
     const { items, next } = await listEntries(database, 'one', filter, { limit, cursor });
-    found.push(...items.map(({ sequence }) => sequence));
+    found.push(...items);
     if (next === null) return found;
     cursor = next;
   }
-}
-
-async function chains(database: Database): Promise<string[]> {
-  const found: string[] = [];
-  for (let next = await findNextChain(database, null); next !== null; ) {
-    found.push(next);
-    next = await findNextChain(database, next);
-  }
-  return found;
 }

@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../../src/store/database/database.ts';
-import { entities } from '../../../src/store/database/entities.ts';
+import { entities } from '../../../src/store/database/engine.ts';
 import { migrations } from '../../../src/store/migrations/index.ts';
 import { createServerDatabase, engines, openTestDatabase } from '../../support/database.ts';
 import { openDatabaseProxy } from '../../support/database-proxy.ts';

@@ -4,7 +4,7 @@ import { type Database, openDatabase, type Queries } from '../../../src/store/da
 import { listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
 import { findDueWork } from '../../../src/store/deliveries/due-work.ts';
 import { listEventsById, listWaitingEvents } from '../../../src/store/events.ts';
-import { findForm, findFormState, listRetentions } from '../../../src/store/forms/forms.ts';
+import { findForm, findFormState } from '../../../src/store/forms/forms.ts';
 import { listAskedFields } from '../../../src/store/forms/versions.ts';
 import { InstallationEntity } from '../../../src/store/installation.ts';
 import { findKeyByHash } from '../../../src/store/keys.ts';
@@ -144,7 +144,6 @@ describe('a look-up whose connection the server ends', () => {
   const lookUps: [string, string, (db: Queries) => Promise<unknown>][] = [
     ['findFormState', 'forms', (db) => findFormState(db, 'form_one')],
     ['findForm', 'forms', (db) => findForm(db, 'prj_one', 'form_one')],
-    ['listRetentions', 'forms', (db) => listRetentions(db, { limit: 1 })],
     ['listOwners', 'forms', (db) => listOwners(db, { projectId: 'prj_one', formId: null, limit: 1 })],
     ['listAskedFields', 'form_versions', (db) => listAskedFields(db, 'form_one')],
     ['findAnySession', 'sessions', (db) => findAnySession(db, 'sess_one')],

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Queries } from '../../../src/store/database/database.ts';
 import { createLoader } from '../../../src/store/database/loader.ts';
@@ -36,7 +36,7 @@ describe.each(engines)('a look-up that gathers its callers, on %s', (engine) => 
     await keep(database, 'early', 'late');
 
     const early = [find(database, 'early'), find(database, 'late')];
-    await nextTurn();
+    await yieldToEventLoop();
     const late = [find(database, 'late')];
 
     expect(await Promise.all([...early, ...late])).toMatchObject([

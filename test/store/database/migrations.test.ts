@@ -135,6 +135,53 @@ it.each(engines)('takes deliveries of every state into the queue and the log on 
   expect(waiting).toEqual([{ n: 2 }]);
 });
 
+it.each(engines)(
+  'queues what a version without the queue stored while the queue was made, on %s',
+  async (name) => {
+    await using cleanup = new AsyncDisposableStack();
+    const engine = await openEngine(name, cleanup);
+    await makeEarlierTables(runOnEngine(engine), '2026-11-22-delivery-queue');
+    await engine.query(
+      `insert into webhooks (id, project_id, form_id, url, events, secret, keyless, from_definition, active, created_at)
+     values ('wh_1', 'prj_1', null, 'https://one.example/', '{submission.created}', 's', false, false, true, now())`,
+      [],
+    );
+    await engine.query(
+      `insert into events (id, project_id, form_id, type, submission_id, body, created_at, fanned_out_at)
+     select id, 'prj_1', 'form_1', type, submission, '{}', now(), fanned_out_at::timestamptz
+     from (values
+       ('evt_0000000001waiting', 'submission.created', 'sub_1', null),
+       ('evt_0000000002fanned-out', 'submission.completed', 'sub_2', '2026-11-22T10:00:00Z'),
+       ('evt_0000000003queued', 'submission.created', 'sub_3', null),
+       ('evt_0000000004unheard', 'session.expired', null, '2026-11-22T10:00:00Z')
+     ) e(id, type, submission, fanned_out_at)`,
+      [],
+    );
+    await engine.query(
+      `insert into delivery_queue (id, project_id, form_id, event_id, webhook_id, share, channel, kind, receiver, due_at,
+       created_at, queued_at)
+     values ('dlv_1', 'prj_1', 'form_1', 'evt_0000000003queued', 'wh_1', 'prj_1', 'webhook', 'submission.created', 'wh_1',
+       now(), now(), now())`,
+      [],
+    );
+
+    await engine.migrate();
+
+    expect(
+      await engine.query('select event_id, webhook_id, url from delivery_queue order by event_id', []),
+    ).toEqual([
+      { event_id: 'evt_0000000001waiting', webhook_id: 'wh_1', url: 'https://one.example/' },
+      { event_id: 'evt_0000000002fanned-out', webhook_id: 'wh_1', url: 'https://one.example/' },
+      { event_id: 'evt_0000000003queued', webhook_id: 'wh_1', url: null },
+    ]);
+    expect(await engine.query('select id from events where fanned_out_at is null order by id', [])).toEqual([
+      { id: 'evt_0000000001waiting' },
+      { id: 'evt_0000000002fanned-out' },
+      { id: 'evt_0000000003queued' },
+    ]);
+  },
+);
+
 describe('a migration that takes long', () => {
   it('outlasts the time limits of statements, also those that the database sets, and says so in the log', async () => {
     await using server = await createServerDatabase();

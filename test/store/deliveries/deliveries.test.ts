@@ -113,15 +113,16 @@ async function givenMail(db: Queries): Promise<string> {
 /** Attempts each due delivery in vain; the next attempt is due at once. */
 async function attempt(db: Queries): Promise<void> {
   const since = new Date(0);
-  const places = {
+  const capacity = {
     bytes: 1e9,
     perReceiver: 100,
-    perShare: 100,
-    perShareUnknown: 100,
+    perTenant: 100,
+    perTenantUnknown: 100,
+    mails: 100,
     receivers: [],
-    shares: [],
+    tenants: [],
   };
-  const { claims } = await claimDue(db, { since, places, limit: 100, page: 100 });
+  const { claims } = await claimDue(db, { since, capacity, limit: 100, page: 100 });
   await settleDeliveries(
     db,
     claims.map(({ id, lease }) => ({

@@ -4,30 +4,38 @@ import type { Queries, Transaction } from '../../../src/store/database/queries.t
 import type { Claim } from '../../../src/store/deliveries/claim.ts';
 import { findDelivery, listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
 import { queueMails } from '../../../src/store/deliveries/delivery-inserts.ts';
-import { claimDue, claimInTurn } from '../../../src/store/deliveries/delivery-queue.ts';
+import { claimByReceiver, claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
+import type { FreeCapacity } from '../../../src/store/deliveries/delivery-queue-table.ts';
 import { replayDelivery } from '../../../src/store/deliveries/delivery-replay.ts';
 import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { endDelivery, givenForm, givenSubmissions, givenWebhook } from '../../support/delivery.ts';
 
-const places = {
+const capacity = {
   bytes: 1e9,
   perReceiver: 100,
-  perShare: 100,
-  perShareUnknown: 100,
+  perTenant: 100,
+  perTenantUnknown: 100,
+  mails: 100,
   receivers: [],
-  shares: [],
+  tenants: [],
 };
-const start = { since: new Date(0), places, limit: 100 };
+const start = { since: new Date(0), capacity, limit: 100 };
 
-const ways: [string, (queries: Queries, bytes?: number) => Promise<{ claims: Claim[] }>][] = [
+const ways: [string, (queries: Queries, given?: Partial<FreeCapacity>) => Promise<{ claims: Claim[] }>][] = [
   [
     'by their time',
-    (queries, bytes = 1e9) => claimDue(queries, { ...start, places: { ...places, bytes }, page: 100 }),
+    (queries, given) => claimDue(queries, { ...start, capacity: { ...capacity, ...given }, page: 100 }),
   ],
   [
     'by their receivers',
-    (queries, bytes = 1e9) => claimInTurn(queries, { ...start, places: { ...places, bytes }, after: null }),
+    (queries, given) =>
+      claimByReceiver(queries, {
+        ...start,
+        capacity: { ...capacity, ...given },
+        after: null,
+        mailTenants: [],
+      }),
   ],
 ];
 
@@ -103,31 +111,32 @@ describe.each(engines)('due deliveries on %s', (engine) => {
     );
 
     const counts: number[] = [];
-    for (const bytes of [35_000, 1, 1e9]) counts.push((await claim(database, bytes)).claims.length);
+    for (const bytes of [35_000, 1, 1e9]) counts.push((await claim(database, { bytes })).claims.length);
 
     // At least one, however large it is; those that did not fit are free for the next claim.
     expect(counts).toEqual([3, 1, 4]);
   });
 
   it.each([
-    { what: 'has its part of the places', free: 0, unknown: 50, named: 40, claimed: 0 },
-    { what: 'has few places left', free: 3, unknown: 50, named: 40, claimed: 3 },
-    { what: 'has places for receivers that are named', free: 50, unknown: 0, named: 5, claimed: 5 },
+    { what: 'has its part of the capacity', free: 0, unknown: 50, named: 40, claimed: 0 },
+    { what: 'has little capacity left', free: 3, unknown: 50, named: 40, claimed: 3 },
+    { what: 'has capacity for receivers that are named', free: 50, unknown: 0, named: 5, claimed: 5 },
   ])(
-    'are locked by their receivers only as far as they are claimed, of a share that $what',
-    async (share) => {
+    'are locked by their receivers only as far as they are claimed, of a tenant that $what',
+    async (tenant) => {
       await using database = await openTestDatabase(engine);
       const ids = await Promise.all(Array.from({ length: 40 }, () => givenDelivery(database)));
-      const of = { share: 'prj_one', free: share.free, unknown: share.unknown };
+      const of = { tenant: 'prj_one', free: tenant.free, unknown: tenant.unknown, mails: 0 };
       const receivers = ids
-        .slice(0, share.named)
-        .map((id) => ({ share: 'prj_one', receiver: `${id}@example.com`, free: 10 }));
+        .slice(0, tenant.named)
+        .map((id) => ({ tenant: 'prj_one', receiver: `${id}@example.com`, free: 10 }));
 
       const counts = await database.transaction(async (tx) => {
-        const { claims } = await claimInTurn(tx, {
+        const { claims } = await claimByReceiver(tx, {
           ...start,
-          places: { ...places, receivers, shares: [of] },
+          capacity: { ...capacity, receivers, tenants: [of] },
           after: null,
+          mailTenants: [],
         });
         const [row] = await tx.select(
           `select count(*) from delivery_queue where xmax <> 0 and leased_until is null`,
@@ -135,9 +144,37 @@ describe.each(engines)('due deliveries on %s', (engine) => {
         return { claims: claims.length, onlyLocked: Number(row?.count) };
       });
 
-      expect(counts).toEqual({ claims: share.claimed, onlyLocked: 0 });
+      expect(counts).toEqual({ claims: tenant.claimed, onlyLocked: 0 });
     },
   );
+
+  it.each(ways)(
+    'are claimed %s, no more mails than there may be, first those of projects with few',
+    async (_way, claim) => {
+      await using database = await openTestDatabase(engine);
+      for (let n = 0; n < 4; n += 1) await givenDelivery(database, 'prj_busy');
+      const other = await givenDelivery(database, 'prj_other');
+      const tenants = [{ tenant: 'prj_busy', free: 100, unknown: 100, mails: 2 }];
+
+      const first = await claim(database, { mails: 2, tenants });
+      const none = await claim(database, { mails: 0, tenants });
+
+      expect(first.claims.map(({ id }) => id)).toContain(other);
+      expect([first.claims.length, none.claims.length]).toEqual([2, 0]);
+    },
+  );
+
+  it('are claimed by their receivers beside the projects whose mails the page has', async () => {
+    await using database = await openTestDatabase(engine);
+    for (let n = 0; n < 3; n += 1) await givenDelivery(database, 'prj_busy');
+    const other = await givenDelivery(database, 'prj_other');
+
+    const page = await claimDue(database, { ...start, capacity: { ...capacity, mails: 0 }, page: 3 });
+    const step = await claimByReceiver(database, { ...start, after: null, mailTenants: page.mailTenants });
+
+    expect(page.mailTenants).toEqual(['prj_busy']);
+    expect(step.claims.map(({ id }) => id)).toEqual([other]);
+  });
 
   it.each(ways)('are claimed %s in the very moment that they become due in', async (_way, claim) => {
     await using database = await openTestDatabase(engine);
@@ -180,13 +217,13 @@ describe.each(engines)('due deliveries on %s', (engine) => {
   });
 });
 
-async function givenDelivery(queries: Queries): Promise<string> {
+async function givenDelivery(queries: Queries, projectId = 'prj_one'): Promise<string> {
   const id = newId('dlv', Date.now());
   await queueMails(queries, [
     {
       id,
       eventId: null,
-      projectId: 'prj_one',
+      projectId,
       formId: 'form_one',
       keyless: false,
       kind: 'owner',

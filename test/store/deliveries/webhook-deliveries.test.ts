@@ -6,22 +6,23 @@ import { listDeliveries } from '../../../src/store/deliveries/deliveries.ts';
 import { claimDue } from '../../../src/store/deliveries/delivery-queue.ts';
 import { settleDeliveries } from '../../../src/store/deliveries/delivery-results.ts';
 import { findDueWork, releaseAbandoned } from '../../../src/store/deliveries/due-work.ts';
-import type { LeasePlaces } from '../../../src/store/deliveries/webhook-deliveries.ts';
+import type { Capacity } from '../../../src/store/deliveries/webhook-deliveries.ts';
 import { type Commit, createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
 import { engines, openTestDatabase } from '../../support/database.ts';
 import { endLeases } from '../../support/delivery.ts';
 import { aSubmission, givenForm, givenWebhook } from '../given.ts';
 
-const places: LeasePlaces = {
+const capacity: Capacity = {
   delaySeconds: 0,
   totalSeconds: 100_000,
   total: 100,
   bytes: 1e9,
   perReceiver: 4,
-  perShare: 100,
-  perShareUnknown: 100,
+  perTenant: 100,
+  perTenantUnknown: 100,
+  mails: 100,
   receivers: [],
-  shares: [],
+  tenants: [],
 };
 
 describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
@@ -37,7 +38,7 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
     await givenWebhook(database, { projectId: 'prj_other' });
 
     const row = aSubmission({ formId: form.id });
-    const { claims, deliveriesWait, eventsWait } = await store(database, [row], places);
+    const { claims, deliveriesWait, eventsWait } = await store(database, [row], capacity);
 
     const body = `${row.event?.body?.start}${JSON.stringify(row.answers)}${row.event?.body?.end}`;
     const [event] = await database.select('select body from events');
@@ -62,15 +63,16 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
     const keyed = await givenForm(database, { createdBy: 'key_1' });
     const webhook = await givenWebhook(database);
     const forms = [strangers.id, keyed.id, strangers.id];
-    const busy = { share: 'prj_one keyless', receiver: webhook.id, free: 0 };
+    const busy = { tenant: 'prj_one keyless', receiver: webhook.id, free: 0 };
 
     const rows = () => forms.map((formId) => aSubmission({ formId }));
-    const { claims } = await store(database, rows(), places);
-    const whileBusy = await store(database, rows(), { ...places, receivers: [busy] });
+    const { claims } = await store(database, rows(), capacity);
+    const whileBusy = await store(database, rows(), { ...capacity, receivers: [busy] });
 
-    const sharesOf = (id: string) => claims.filter(({ formId }) => formId === id).map(({ share }) => share);
-    expect(sharesOf(strangers.id)).toEqual(['prj_one keyless', 'prj_one keyless']);
-    expect(sharesOf(keyed.id)).toEqual(['prj_one']);
+    const tenantsOf = (id: string) =>
+      claims.filter(({ formId }) => formId === id).map(({ tenant }) => tenant);
+    expect(tenantsOf(strangers.id)).toEqual(['prj_one keyless', 'prj_one keyless']);
+    expect(tenantsOf(keyed.id)).toEqual(['prj_one']);
     expect(whileBusy.claims.map(({ formId }) => formId)).toEqual([keyed.id]);
     expect(whileBusy.deliveriesWait).toBe(true);
   });
@@ -78,7 +80,7 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
   it('are listed at once, found by nobody else, and logged when they are settled', async () => {
     await using database = await openTestDatabase(engine);
     const webhook = await givenWebhook(database);
-    const { claims } = await store(database, [aSubmission()], places);
+    const { claims } = await store(database, [aSubmission()], capacity);
     const list = () => listDeliveries(database, { webhookId: webhook.id }, { limit: 10 });
 
     const pending = await list();
@@ -100,14 +102,14 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
     );
   });
 
-  it('beyond the places of the process are due, for whoever claims them', async () => {
+  it('beyond the capacity of the process are due, for whoever claims them', async () => {
     await using database = await openTestDatabase(engine);
     const [known, unknown] = [await givenWebhook(database), await givenWebhook(database)];
     const rows = Array.from({ length: 6 }, () => aSubmission());
 
     const { claims, deliveriesWait } = await store(database, rows, {
-      ...places,
-      receivers: [{ share: 'prj_one', receiver: known.id, free: 1 }],
+      ...capacity,
+      receivers: [{ tenant: 'prj_one', receiver: known.id, free: 1 }],
     });
     const due = await claimAll(database);
 
@@ -118,15 +120,15 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
     expect(deliveriesWait).toBe(true);
   });
 
-  it('beyond the places of a share are due, and leave those of others free', async () => {
+  it('beyond the capacity of a tenant are due, and leave those of others free', async () => {
     await using database = await openTestDatabase(engine);
     await givenWebhook(database);
     const other = await givenWebhook(database, { projectId: 'prj_two' });
     const rows = ['prj_one', 'prj_one', 'prj_one', 'prj_two'].map((projectId) => aSubmission({ projectId }));
 
     const { claims } = await store(database, rows, {
-      ...places,
-      shares: [{ share: 'prj_one', free: 0, unknown: 0 }],
+      ...capacity,
+      tenants: [{ tenant: 'prj_one', free: 0, unknown: 0, mails: 0 }],
     });
 
     expect(claims.map(({ receiver }) => receiver)).toEqual([other.id]);
@@ -135,7 +137,7 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
   it('are due at the end of the lease when their process died', async () => {
     await using database = await openTestDatabase(engine);
     await givenWebhook(database);
-    const { claims } = await store(database, [aSubmission()], places);
+    const { claims } = await store(database, [aSubmission()], capacity);
     const since = { event: '', due: new Date(0), lease: new Date(0) };
 
     const before = await findDueWork(database, since);
@@ -155,22 +157,22 @@ describe.each(engines)('deliveries stored with submissions on %s', (engine) => {
   it('make mails unnecessary where the current version causes none, and only there', async () => {
     await using database = await openTestDatabase(engine);
     const form = await givenForm(database, { currentVersionId: 'ver_now' });
-    const submission = (noMailsBy: string) => {
+    const submission = (skipMailsForVersion: string) => {
       const row = aSubmission({ formId: form.id });
-      return { ...row, event: row.event && { ...row.event, noMailsBy } };
+      return { ...row, event: row.event && { ...row.event, skipMailsForVersion } };
     };
 
-    const current = await store(database, [submission('ver_now')], places);
-    const outdated = await store(database, [submission('ver_old')], places);
+    const current = await store(database, [submission('ver_now')], capacity);
+    const outdated = await store(database, [submission('ver_old')], capacity);
 
     expect([current.eventsWait, outdated.eventsWait]).toEqual([false, true]);
   });
 });
 
-async function store(database: Database, rows: Parameters<Writer['write']>[0][], free: LeasePlaces) {
+async function store(database: Database, rows: Parameters<Writer['write']>[0][], free: Capacity) {
   const commits: Commit[] = [];
   const writer = createSubmissionWriter(database, {
-    places: () => free,
+    capacity: () => free,
     onCommitted: (commit) => commits.push(commit),
   });
   await Promise.all(rows.map((row) => writer.write(row)));
@@ -180,8 +182,8 @@ async function store(database: Database, rows: Parameters<Writer['write']>[0][],
 }
 
 async function claimAll(database: Database): Promise<Claim[]> {
-  const all = { ...places, bytes: 1e9, perReceiver: 100 };
-  const { claims } = await claimDue(database, { since: new Date(0), places: all, limit: 100, page: 100 });
+  const all = { ...capacity, bytes: 1e9, perReceiver: 100 };
+  const { claims } = await claimDue(database, { since: new Date(0), capacity: all, limit: 100, page: 100 });
   return claims;
 }
 

@@ -4,12 +4,12 @@ import {
   findSession,
   lockSession,
   markSessionOpened,
-  removeSessionsBefore,
+  removeExpiredSessions,
   takeExpiredSessions,
   updateSession,
 } from '../../../src/store/sessions/sessions.ts';
 import { engines, openTestDatabase, type TestDatabase } from '../../support/database.ts';
-import { givenSession } from '../given.ts';
+import { givenForm, givenSession } from '../given.ts';
 
 describe.each(engines)('sessions on %s', (engine) => {
   let database: TestDatabase;
@@ -114,12 +114,16 @@ describe.each(engines)('sessions on %s', (engine) => {
   it('are removed once they are over and announced', async () => {
     await database.execute('delete from sessions');
     await givenSession(database, { id: 'sess_old', expiresIn: 0 });
-    const later = new Date(Date.now() + 60_000);
+    const { id: formId, projectId } = await givenForm(database, { retentionDays: 1 });
+    await database.execute(`update sessions set form_id = $1, project_id = $2`, [formId, projectId]);
 
-    expect(await removeSessionsBefore(database, 'form_one', later, 10)).toBe(0);
     await database.transaction((tx) => takeExpiredSessions(tx, 2));
-    expect(await removeSessionsBefore(database, 'form_two', later, 10)).toBe(0);
-    expect(await removeSessionsBefore(database, 'form_one', new Date(0), 10)).toBe(0);
-    expect(await removeSessionsBefore(database, 'form_one', later, 10)).toBe(1);
+    expect(await removeExpiredSessions(database, 10)).toEqual([]);
+    await database.execute(
+      `update sessions set expires_at = now() - interval '25 hours', expiry_announced_at = null`,
+    );
+    expect(await removeExpiredSessions(database, 10)).toEqual([]);
+    await database.transaction((tx) => takeExpiredSessions(tx, 2));
+    expect(await removeExpiredSessions(database, 10)).toEqual([{ formId, projectId, count: 1 }]);
   });
 });

@@ -109,6 +109,26 @@ describe.each(engines)('pages of submissions on %s', (engine) => {
     expect(bytesRead()).toBeLessThan(2 * 11 * 250_000);
   });
 
+  it('are read while another read of large answers gets no answer', async () => {
+    const formId = 'form_waiting';
+    await writer.write(aSubmission({ formId, id: 'sub_waiting', answers: { text: 'x'.repeat(20_000) } }));
+    const { promise: asked, resolve } = Promise.withResolvers<void>();
+    const silent: Queries = {
+      ...database,
+      select: (sql, ...rest) => {
+        if (!sql.includes('octet_length')) return database.select(sql, ...rest);
+        resolve();
+        return new Promise(() => undefined);
+      },
+    };
+    void listSubmissions(silent, formId, {}, { limit: 1 });
+    await asked;
+
+    const { items } = await listSubmissions(database, formId, {}, { limit: 1 });
+
+    expect(items.map(({ id }) => id)).toEqual(['sub_waiting']);
+  });
+
   it('count metadata by what its numbers take in a message', async () => {
     const metadata = { numbers: Array.from({ length: 8000 }, () => 1) };
     const ids = await given('form_metadata', 50, { metadata });

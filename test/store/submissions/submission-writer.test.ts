@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Queries } from '../../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../../src/store/database/faults.ts';
@@ -207,8 +207,8 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     };
     const writer = createSubmissionWriter(held);
     const first = writer.write(aSubmission());
-    await nextTurn();
-    await nextTurn();
+    await yieldToEventLoop();
+    await yieldToEventLoop();
     const late = writer.write(aSubmission()).catch((error: unknown) => error);
     vi.advanceTimersByTime(RETRY_WINDOW_MS + 1);
     const fresh = writer.write(aSubmission());

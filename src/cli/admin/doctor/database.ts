@@ -1,20 +1,23 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { ConnectError } from '@connectrpc/connect';
 import type { Config } from '../../../config.ts';
-import { StartError } from '../../../domain/errors/start-error.ts';
-import { SecretBox } from '../../../domain/secrets/secret-box.ts';
+import { patternProblems } from '../../../domain/definition/pattern-rules.ts';
+import { StartError } from '../../../domain/errors/system-errors.ts';
+import { SecretBox } from '../../../domain/secrets/secret-key.ts';
 import { findSecretKey } from '../../../secret-key.ts';
-import { AdminError } from '../../../services/admin/context.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
 import { type Database, openDatabase } from '../../../store/database/database.ts';
 import { DatabaseUnavailable } from '../../../store/database/faults.ts';
-import { migrationState } from '../../../store/database/migration-state.ts';
+import { migrationState } from '../../../store/database/migrate.ts';
+import { versionsWithPatterns } from '../../../store/forms/versions.ts';
 import { findFact, SECRET_KEY_CHECK } from '../../../store/installation.ts';
+import { type Finding, findingsAbout, RefusedError, reasonOf } from '../../terminal.ts';
 import { hasDatabase, refuseOtherUsers } from '../open.ts';
-import { type Finding, findingsAbout, reasonOf } from './finding.ts';
 
 const about = findingsAbout('database');
 const clock = findingsAbout('clock');
+const patterns = findingsAbout('patterns');
 
 /** Whether the database can be opened, has the tables of this version and this SECRET_KEY, and the same time. */
 export async function checkDatabase(config: Config, now: () => number): Promise<Finding[]> {
@@ -27,20 +30,24 @@ export async function checkDatabase(config: Config, now: () => number): Promise<
     }
     const admin = await connectAdminSocket(dataDir);
     if (admin !== undefined) {
-      const { items } = await admin.listProjects({});
-      return [about.ok(`embedded, opened by the service that runs (${items.length} projects or more)`)];
+      let count = 0;
+      for await (const { projects } of admin.listProjects({})) count += projects.length;
+      return [about.ok(`embedded, opened by the service that runs (${count} projects)`)];
     }
     if (!hasDatabase(dataDir)) return [about.ok(`none yet: the first start makes one in ${folder}`)];
     refuseOtherUsers(folder);
     await using database = await opened({ dataDir: folder });
     return await findingsOf(database, config);
   } catch (error) {
-    if (error instanceof StartError || error instanceof AdminError || error instanceof DatabaseUnavailable) {
+    if (explained.some((kind) => error instanceof kind)) {
       return [about.fail(reasonOf(error))];
     }
     throw error;
   }
 }
+
+/** Errors that say what to do. */
+const explained = [StartError, ConnectError, RefusedError, DatabaseUnavailable];
 
 async function opened(place: { databaseUrl: string } | { dataDir: string }) {
   const database = await openDatabase({ ...place, migrate: 'never', poolSize: 2, log: console });
@@ -64,6 +71,7 @@ async function findingsOf(database: Database, config: Config): Promise<Finding[]
     findings.push(config.migrate ? about.ok(`${what}: ${how}`) : about.fail(`${what}: ${how}`));
   } else findings.push(about.ok('its tables are up to date'));
   if (!isNew) findings.push(...(await checkSecretKey(database, config)));
+  if (!isNew && pending.length === 0) findings.push(...(await checkPatterns(database)));
   return findings;
 }
 
@@ -101,3 +109,22 @@ const CLOCK_OK_S = 2;
 
 /** Receivers of webhooks commonly refuse signatures that are 300 s old. */
 const CLOCK_BAD_S = 60;
+
+/**
+ * Names the published versions whose patterns take more steps than today's definitions may: they are kept, but long
+ * texts for them are refused.
+ */
+export async function checkPatterns(database: Database): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for await (const { formId, number, definition } of versionsWithPatterns(database)) {
+    for (const [index, { message }] of patternProblems(definition.fields)) {
+      if (findings.length === MAX_FINDINGS) return [...findings, patterns.warning('… and maybe more')];
+      const place = `${formId}, version ${number}, field "${definition.fields[index]?.id}"`;
+      findings.push(patterns.warning(`${place}: long texts may be refused. ${message}.`));
+    }
+  }
+  return findings;
+}
+
+/** More are too many to read. */
+const MAX_FINDINGS = 50;

@@ -1,8 +1,6 @@
 import { type Config, ConfigError, misspeltSettings, readConfig } from '../../../config.ts';
-import { RefusedError } from '../../errors.ts';
-import type { Terminal } from '../terminal.ts';
+import { type Finding, RefusedError, type Terminal } from '../../terminal.ts';
 import { checkDatabase } from './database.ts';
-import type { Finding } from './finding.ts';
 import { checkAddresses, checkMail, checkPorts } from './network.ts';
 import { checkDisk, checkSettings } from './settings.ts';
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { createTransport } from 'nodemailer';
 import { request } from 'undici';
 import type { Config } from '../../../config.ts';
-import { type Finding, findingsAbout, reasonOf } from './finding.ts';
+import { type Finding, findingsAbout, reasonOf } from '../../terminal.ts';
 
 const mail = findingsAbout('mail');
 const ports = findingsAbout('ports');

@@ -2,18 +2,17 @@ import { X509Certificate } from 'node:crypto';
 import { access, constants, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import type { Config } from '../../../config.ts';
-import { DAY_MS } from '../../../domain/durations.ts';
-import { measureDisk } from '../../../services/limits/disk-space.ts';
-import { inMib } from '../progress.ts';
-import { type Finding, findingsAbout, reasonOf } from './finding.ts';
+import { type Config, UNCONFIRMED_OWNERS } from '../../../config.ts';
+import { DAY_MS } from '../../../domain/limits/limits.ts';
+import { type DiskFacts, measureDisk } from '../../../services/limits/disk-space.ts';
+import { type Finding, findingsAbout, inMib, reasonOf } from '../../terminal.ts';
 
 const settings = findingsAbout('settings');
 const disk = findingsAbout('disk');
 
 /** What settings mean together, and whether the certificate can be used. */
 export async function checkSettings(config: Config, now: () => number): Promise<Finding[]> {
-  const { databaseUrl, secretKey, requireApiKey, host, tlsCert, tlsKey } = config;
+  const { databaseUrl, secretKey, requireApiKey, ownerConfirmation, host, tlsCert, tlsKey } = config;
   const findings: Finding[] = [];
   if (databaseUrl !== undefined && secretKey === undefined) {
     findings.push(settings.fail('SECRET_KEY: needed with DATABASE_URL. Make one with: openssl rand -hex 32'));
@@ -22,6 +21,13 @@ export async function checkSettings(config: Config, now: () => number): Promise<
     findings.push(
       settings.warning(
         `REQUIRE_API_KEY=false and HOST=${host}: whoever reaches it may manage forms. Set HOST=127.0.0.1 or require keys.`,
+      ),
+    );
+  }
+  if (!ownerConfirmation) {
+    findings.push(
+      settings.warning(
+        `OWNER_CONFIRMATION=off: ${UNCONFIRMED_OWNERS}. Unset it unless everybody who can reach the service is trusted.`,
       ),
     );
   }
@@ -46,30 +52,25 @@ async function checkCertificate(certFile: string, keyFile: string, now: () => nu
 }
 
 /** Whether DATA_DIR can be written, and its disk has space. */
-export async function checkDisk({ dataDir, minFreeDiskMib }: Config): Promise<Finding[]> {
+export async function checkDisk({ dataDir }: Config): Promise<Finding[]> {
   const folder = await nearestFolder(dataDir);
   try {
     await access(folder, constants.W_OK | constants.X_OK);
   } catch {
     return [disk.fail(`${folder} can't be written by this user. Change its owner, or set DATA_DIR.`)];
   }
-  const { freeBytes, floorBytes } = await measureDisk(
-    folder,
-    minFreeDiskMib === undefined ? undefined : minFreeDiskMib * 1024 ** 2,
-  );
-  if (freeBytes < floorBytes) {
-    return [
-      disk.fail(
-        `${inMib(freeBytes)} are free, less than MIN_FREE_DISK_MIB (${inMib(floorBytes)}): nothing new is stored. Make room.`,
-      ),
-    ];
-  }
+  return [judgeDisk(folder, await measureDisk(folder))];
+}
+
+/** Whether so much is free on the disk of a folder that new data is stored. */
+export function judgeDisk(folder: string, { freeBytes, floorBytes }: DiskFacts): Finding {
   const text = `${inMib(freeBytes)} are free at ${folder}`;
-  return [
-    freeBytes < 2 * floorBytes
-      ? disk.warning(`${text}: below ${inMib(floorBytes)} nothing is stored`)
-      : disk.ok(text),
-  ];
+  const floor = inMib(floorBytes);
+  if (freeBytes < floorBytes)
+    return disk.fail(`${text}, less than ${floor}: nothing new is stored. Make room.`);
+  return freeBytes < 2 * floorBytes
+    ? disk.warning(`${text}: below ${floor} nothing is stored`)
+    : disk.ok(text);
 }
 
 /** The folder, or the one that it will be made in. */

@@ -6,9 +6,8 @@ import {
   countryName,
   partNames,
 } from '../../../domain/fields/address.ts';
-import { attributes, type Html, html } from '../../../text/html.ts';
-import type { Words } from '../../../text/words/en.ts';
-import type { Language } from '../../../text/words/language.ts';
+import { attributes, type Html, html } from '../../../domain/text/html.ts';
+import type { Language, Words } from '../../../text/words.ts';
 import type { ControlView } from './control-view.ts';
 
 /** An input for each part of an address, which browsers can fill in; the country is chosen from a list. */

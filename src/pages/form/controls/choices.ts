@@ -1,7 +1,7 @@
 import type { Field } from '../../../domain/definition/definition.ts';
 import { MAX_OTHER } from '../../../domain/fields/select.ts';
-import { attributes, type Html, html } from '../../../text/html.ts';
-import { fill } from '../../../text/words/language.ts';
+import { attributes, type Html, html } from '../../../domain/text/html.ts';
+import { fill } from '../../../text/words.ts';
 import type { ControlView } from './control-view.ts';
 
 /** Radio buttons or boxes to tick, one for each option, and an input for another answer if the field takes one. */

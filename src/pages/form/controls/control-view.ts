@@ -1,6 +1,6 @@
 import type { Field } from '../../../domain/definition/definition.ts';
-import { attributes, type Html } from '../../../text/html.ts';
-import type { Language } from '../../../text/words/language.ts';
+import { attributes, type Html } from '../../../domain/text/html.ts';
+import type { Language } from '../../../text/words.ts';
 
 /** The attributes of a control that stands for the whole field. */
 export function common(field: Field, view: ControlView): Html {

@@ -1,8 +1,7 @@
 import type { Field } from '../../../domain/definition/definition.ts';
-import { fileSizeInWords } from '../../../text/file-size.ts';
-import { attributes, type Html, html } from '../../../text/html.ts';
-import { fill } from '../../../text/words/language.ts';
-import { sizeInWords } from '../hints.ts';
+import { attributes, type Html, html } from '../../../domain/text/html.ts';
+import { fileSizeInWords, sizeLimitInWords } from '../../../text/quantities.ts';
+import { fill } from '../../../text/words.ts';
 import { type ControlView, common, type KnownFiles } from './control-view.ts';
 
 /** Lists what was uploaded already below the control. */
@@ -21,7 +20,7 @@ ${keptFiles(field, view)}`;
 export function uploadWords(maxBytes: number, { language: { words, tag } }: ControlView) {
   return {
     'data-max-bytes': maxBytes,
-    'data-too-large': fill(words.fileTooLarge, { size: sizeInWords(maxBytes, tag) }),
+    'data-too-large': fill(words.fileTooLarge, { size: sizeLimitInWords(maxBytes, tag) }),
     'data-refused': words.fileRefused,
   };
 }

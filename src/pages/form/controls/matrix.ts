@@ -1,5 +1,5 @@
 import type { Field } from '../../../domain/definition/definition.ts';
-import { attributes, type Html, html } from '../../../text/html.ts';
+import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import type { ControlView } from './control-view.ts';
 
 /** A table with a row of radio buttons or boxes for each row; on a phone each row is a list of its options. */

@@ -1,14 +1,14 @@
 import type { Field } from '../../../domain/definition/definition.ts';
-import { attributes, Html, html } from '../../../text/html.ts';
-import { fill } from '../../../text/words/language.ts';
+import { attributes, Html, html } from '../../../domain/text/html.ts';
+import { fill } from '../../../text/words.ts';
 import { type ControlView, identity } from './control-view.ts';
 
 /** Radio buttons in one row, from the least point to the greatest, as stars or numbers, with words below both ends. */
 export function points(field: Field, view: ControlView): Html {
   const { words } = view.language;
   const { minLabel, maxLabel } = field;
-  const stars = field.type === 'rating' && field.icon !== 'number';
-  const [min, max] = [field.type === 'rating' ? 1 : Number(field.min ?? 1), Number(field.max ?? 5)];
+  const stars = field.icon === 'star';
+  const [min, max] = [Number(field.min ?? 1), Number(field.max ?? 5)];
   const each = Array.from({ length: max - min + 1 }, (_, index) => min + index);
   const ends = new Map([
     [min, minLabel],

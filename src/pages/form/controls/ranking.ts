@@ -1,6 +1,6 @@
 import type { Field } from '../../../domain/definition/definition.ts';
-import { attributes, type Html, html } from '../../../text/html.ts';
-import { fill } from '../../../text/words/language.ts';
+import { attributes, type Html, html } from '../../../domain/text/html.ts';
+import { fill } from '../../../text/words.ts';
 import type { ControlView } from './control-view.ts';
 
 /**

@@ -5,7 +5,7 @@ import {
   SIGNATURE_TYPE,
   takesWay,
 } from '../../../domain/fields/signature.ts';
-import { attributes, type Html, html } from '../../../text/html.ts';
+import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { type ControlView, identity } from './control-view.ts';
 import { keptFiles, uploadWords } from './files.ts';
 

@@ -1,0 +1,86 @@
+import type { ArrivalRate } from './arrival.ts';
+
+const MIB = 1024 * 1024;
+
+/**
+ * What this process takes at once. The table of all bounds of connections, requests and bodies, beside the settings
+ * MAX_CONNECTIONS and MAX_CONNECTIONS_PER_CLIENT.
+ */
+export const standardBounds: Bounds = {
+  client: {
+    // Some 15 ms of the largest definition, which takes 2.3 ms to read and to write.
+    begunInSlice: 6,
+    // More than may watch health from one address. Answers have some 160 KB for the largest form made without a key.
+    underWay: 200,
+    waiting: { requests: 200, headerBytes: MIB },
+    // The largest body, an upload by RPC, has 11.
+    bodyBytes: 12 * MIB,
+  },
+  strangers: { waiting: { requests: 4_000, headerBytes: 32 * MIB }, bodyBytes: 64 * MIB },
+  known: { bodyBytes: 128 * MIB },
+  // Twenty seconds of grace as in Apache's mod_reqtimeout. Its 500 bytes a second would let 256 KiB be held for nine
+  // minutes; this is a third of what EDGE, the slowest mobile network in use, sends.
+  arrival: { graceMs: 20_000, bytesPerSecond: 4 * 1024 },
+};
+
+/** Of one connection over HTTP/1.1: as many requests wait as there are calls on a connection over HTTP/2. */
+export const MAX_PIPELINED = 100;
+
+/** How much of a connection's small chunks is taken. */
+export const chunkBounds = {
+  /** Of each request, since a proxy sends the small bodies of many clients on one connection. */
+  free: 32,
+  /** Some milliseconds of work; enough for answers that a program writes word by word. */
+  most: 1_024,
+  /** More than people type, or programs flush, on a connection. */
+  perMs: 1,
+  /** Less than a line of text or a small message, which cost no more than a packet of their own would. */
+  bytes: 64,
+  /** A fourth of what a connection may have in 64 KiB, which is what Node reads before it looks whether to go on. */
+  inSlice: 256,
+};
+
+/** How long connections may take or wait, in milliseconds, so that slow and silent ones do not add up. */
+export const standardTimeOuts = {
+  /** For the headers of a request over HTTP/1.1; for the settings of both sides over HTTP/2. */
+  headersMs: 10_000,
+  /** Without a call. Connections over HTTP/2 are made for many calls, and their clients hear of the end in time. */
+  http1IdleMs: 5_000,
+  http2IdleMs: 120_000,
+  /** For an answer of which nothing is sent because nobody takes it. */
+  stalledMs: 120_000,
+  /** Silence of a client with calls under way before it is asked whether it is there, over HTTP/2. */
+  pingAfterMs: 30_000,
+  pongMs: 20_000,
+  /** For a client to close its side of a connection that is closed on this one. */
+  lingerMs: 1_000,
+  /** How often those over HTTP/1.1 are checked: a time-out may come so much later. Often, so that few are ended at once. */
+  checkEveryMs: 250,
+  /** How often each over HTTP/2 is, at times of its own. Seldom, since thousands may wait for hours. */
+  http2CheckMs: 10_000,
+};
+
+/** Of the URL and all headers of one request. */
+export const MAX_HEADER_BYTES = 16 * 1024;
+
+export type Bounds = {
+  /** Of one client that has shown no key, over all its connections. */
+  client: {
+    /** Requests that begin in one time slice, a turn of the event loop. */
+    begunInSlice: number;
+    underWay: number;
+    waiting: WaitingBounds;
+    bodyBytes: number;
+  };
+  /** Of all clients without a key. */
+  strangers: { waiting: WaitingBounds; bodyBytes: number };
+  /** Of all callers with one, whom strangers must not crowd out. */
+  known: { bodyBytes: number };
+  /** Of one body. */
+  arrival: ArrivalRate;
+};
+
+/** Of requests that have not begun, and of their headers. */
+export type WaitingBounds = { requests: number; headerBytes: number };
+
+export type TimeOuts = typeof standardTimeOuts;

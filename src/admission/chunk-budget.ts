@@ -1,0 +1,144 @@
+import { IncomingMessage } from 'node:http';
+import { constants, Http2ServerRequest, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
+import type { ReadableOptions } from 'node:stream';
+import { chunkBounds } from './bounds.ts';
+
+/**
+ * A request of HTTP/1.1 whose body comes in chunks worth what it costs to take them: Node calls for each, and may read
+ * 2 MiB of a connection in one turn of the event loop. A connection that brings too many small chunks is destroyed;
+ * after some that are large enough, others go on first.
+ */
+export class Http1Request extends IncomingMessage {
+  #chunks = 0;
+  #pace: Pace | undefined;
+
+  override push(chunk: Buffer | null): boolean {
+    this.#chunks += 1;
+    if (chunk === null || this.#chunks <= chunkBounds.free) return super.push(chunk);
+    const { socket } = this;
+    // Node still parses the rest of what it had read.
+    if (socket.destroyed) return false;
+    if (!isWithinBudget(socket, chunk)) {
+      socket.destroy();
+      return false;
+    }
+    this.#pace ??= new Pace(() => super._read(0));
+    const wantsMore = super.push(chunk);
+    return this.#pace.take(chunk) && wantsMore;
+  }
+
+  override _read(size: number): void {
+    if (this.#pace === undefined || !this.#pace.defers()) super._read(size);
+  }
+}
+
+/** The same of HTTP/2, where a chunk is a frame. */
+export class Http2Request extends Http2ServerRequest {
+  #chunks = 0;
+  #pace: Pace | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    _options: ReadableOptions | undefined,
+    rawHeaders: readonly string[],
+  ) {
+    super(stream, headers, UNREAD, rawHeaders);
+    // What nobody reads yet would stay with the stream, uncounted.
+    if (!stream.endAfterHeaders) this.read(0);
+  }
+
+  override push(chunk: Buffer | null): boolean {
+    this.#chunks += 1;
+    if (chunk === null || this.#chunks <= chunkBounds.free) return super.push(chunk);
+    const { session } = this.stream;
+    if (session === undefined || session.destroyed) return false;
+    if (!isWithinBudget(session, chunk)) {
+      session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      return false;
+    }
+    this.#pace ??= new Pace(() => {
+      if (!this.stream.destroyed) super._read(0);
+    });
+    const wantsMore = super.push(chunk);
+    return this.#pace.take(chunk) && wantsMore;
+  }
+
+  override _read(size: number): void {
+    if (this.#pace === undefined || !this.#pace.defers()) super._read(size);
+  }
+}
+
+/** What a request keeps before it is read; its stream keeps another 64 KiB. */
+const UNREAD: ReadableOptions = { highWaterMark: 16 * 1024 };
+
+/** Stops reading until the next turn of the event loop after every so many chunks. */
+class Pace {
+  readonly #readMore: () => void;
+  #taken = 0;
+  #isPaused = false;
+  #isDeferred = false;
+
+  constructor(readMore: () => void) {
+    this.#readMore = readMore;
+  }
+
+  /** Returns whether to go on. Small chunks are bounded by the budget: while Node keeps them, it counts none. */
+  take(chunk: Buffer): boolean {
+    if (chunk.length >= chunkBounds.bytes) this.#taken += 1;
+    if (this.#taken >= chunkBounds.inSlice && !this.#isPaused) {
+      this.#isPaused = true;
+      setImmediate(() => this.#goOn());
+    }
+    return !this.#isPaused;
+  }
+
+  /** Whether reading has to wait. It then goes on by itself. */
+  defers(): boolean {
+    this.#isDeferred = this.#isPaused;
+    return this.#isPaused;
+  }
+
+  #goOn(): void {
+    this.#taken = 0;
+    this.#isPaused = false;
+    if (this.#isDeferred) this.#readMore();
+    this.#isDeferred = false;
+  }
+}
+
+function isWithinBudget(connection: Connection, chunk: Buffer): boolean {
+  connection[budgetKey] ??= new ChunkBudget();
+  return connection[budgetKey].take(chunk.length);
+}
+
+/** How many chunks a connection may still bring: it earns them by their bytes, and with time. */
+class ChunkBudget {
+  #left = chunkBounds.most;
+  #earnedAt = performance.now();
+
+  take(bytes: number): boolean {
+    this.#left = Math.min(chunkBounds.most, this.#left + bytes / chunkBounds.bytes - 1);
+    if (this.#left >= 0) return true;
+    const now = performance.now();
+    this.#left += Math.min(chunkBounds.most, (now - this.#earnedAt) * chunkBounds.perMs);
+    this.#earnedAt = now;
+    return this.#left >= 0;
+  }
+}
+
+const budgetKey = Symbol('budget of chunks');
+
+declare module 'node:net' {
+  interface Socket {
+    [budgetKey]?: ChunkBudget;
+  }
+}
+
+declare module 'node:http2' {
+  interface Http2Session {
+    [budgetKey]?: ChunkBudget;
+  }
+}
+
+type Connection = { [budgetKey]?: ChunkBudget };

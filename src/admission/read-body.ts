@@ -1,0 +1,248 @@
+import { Code, type ConnectError } from '@connectrpc/connect';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import type { Admission } from './admission.ts';
+import { createArrivalWatches } from './arrival.ts';
+import { BodyAccount } from './body-account.ts';
+import { standardBounds } from './bounds.ts';
+import { Count, type Request, type Response } from './client.ts';
+import { discard, limitDiscarding, type Unread } from './discard.ts';
+
+/**
+ * Counts the body of a request, as far as this module reads it, until its call ends. What is left of it
+ * then is dropped up to a bound, beyond which the connection (or stream) is closed.
+ */
+export function countBody(request: Request, response: Response, admission: Admission): void {
+  if (!hasBody(request)) return;
+  const account = admission.body(request);
+  request[accountKey] = account;
+  // Both come once. `once` would keep more for each of thousands that wait.
+  response.on('close', () => account.free());
+  // Node's own listener would read on without a bound. The response of HTTP/2 finishes only when its stream closes.
+  const answer = 'stream' in response ? response.stream : response;
+  const finished = () => {
+    // What a stream of HTTP/2 holds lives on until the next full collection, as Node's own handle of it does.
+    answer.off('finish', finished);
+    if (!request.complete) void discardOrDestroy(request, response);
+  };
+  answer.prependListener('finish', finished);
+}
+
+async function discardOrDestroy(request: Request, response: Response): Promise<void> {
+  if (await discard(request)) return;
+  for (const side of [request, response]) side.destroy();
+}
+
+/** The caller of a request has shown a key, so its body does not count as that of a stranger. */
+export function setKnownCaller(request: Request): void {
+  request[accountKey]?.setKnown();
+}
+
+/**
+ * Reads a whole body of at most `limit` bytes. Throws the failure of one that is larger, arrives too slowly or does not
+ * fit into the budget just now, and a `CutOff` if it ends early. Frees what is read of those.
+ */
+export async function readBody(request: Request, limit: number): Promise<Buffer> {
+  const account = request[accountKey] ?? uncounted();
+  const announced = Number(request.headers['content-length']);
+  if (announced > limit) throw unread('too large', limit);
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const blocks: Buffer[] = [];
+  let block: Buffer = Buffer.alloc(0);
+  let used = 0;
+  let size = 0;
+  let sizeBefore = 0;
+  let finished = false;
+
+  const rate = account.watch(() => finish('too slow'));
+  const take = (chunk: Buffer) => {
+    rate.received(chunk.length);
+    if (size + chunk.length > limit) finish('too large');
+    else if (!append(chunk)) finish('over budget');
+    else if (size - sizeBefore > SLICE_BYTES) yieldToOthers();
+  };
+  /** Otherwise 2 MiB of each connection would be read before anything else goes on. */
+  const yieldToOthers = () => {
+    sizeBefore = size;
+    request.pause();
+    setImmediate(() => {
+      if (!finished) request.resume();
+    });
+  };
+  const append = (chunk: Buffer) => {
+    const isFirst = size === 0;
+    size += chunk.length;
+    // A small part of what the connection received would keep all of it.
+    const isSlice = chunk.buffer.byteLength > 2 * chunk.length;
+    if (!isFirst && (isSlice || chunk.length < MIN_OWN_BYTES)) return copy(chunk);
+    if (!account.hold(chunk.length)) return false;
+    closeBlock();
+    blocks.push(isSlice ? Buffer.from(chunk) : chunk);
+    return true;
+  };
+  /** Into blocks that grow, so that many small parts cost hardly more than their bytes. */
+  const copy = (chunk: Buffer) => {
+    for (let rest = chunk; rest.length > 0; ) {
+      if (used === block.length) {
+        closeBlock();
+        const length = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, size));
+        if (!account.hold(length)) return false;
+        block = Buffer.allocUnsafeSlow(length);
+      }
+      const copied = rest.copy(block, used);
+      used += copied;
+      rest = rest.subarray(copied);
+    }
+    return true;
+  };
+  const closeBlock = () => {
+    if (used > 0) blocks.push(block.subarray(0, used));
+    block = block.subarray(used);
+    used = 0;
+  };
+  const end = () => {
+    closeBlock();
+    finish(blocks.length === 1 && blocks[0] ? blocks[0] : Buffer.concat(blocks, size));
+  };
+  const cutOff = () => finish('cut off');
+  const finish = (result: Buffer | Unread) => {
+    finished = true;
+    rate.stop();
+    // At once: every request closes after its end, and an error that nobody reads still costs time.
+    request
+      .off('data', take)
+      .off('end', end)
+      .off('error', cutOff)
+      .off('aborted', cutOff)
+      .off('close', cutOff);
+    if (typeof result === 'string') {
+      limitDiscarding(request, result);
+      // What comes after would become garbage faster than it is collected.
+      request.pause();
+      blocks.length = 0;
+      block = Buffer.alloc(0);
+      account.free();
+      reject(unread(result, limit));
+    } else resolve(result);
+  };
+
+  request
+    .on('data', take)
+    .on('end', end)
+    .on('error', cutOff)
+    // HTTP/2 ends a stream that was cut off like a complete one, but emits `aborted` before.
+    .on('aborted', cutOff)
+    .on('close', cutOff);
+  return promise;
+}
+
+/**
+ * The parts of a body as they arrive, for those who do not keep them. Throws as `readBody` does, but that it does not
+ * count the bytes; the budget must have room for `held`, which count until the body is read. Time that the reader
+ * takes does not count as the sender's.
+ */
+export async function* readParts(request: Request, held: number): AsyncGenerator<Buffer> {
+  const account = request[accountKey] ?? uncounted();
+  if (!account.hold(held)) {
+    limitDiscarding(request, 'over budget');
+    throw unread('over budget');
+  }
+  // What is left of a body that is refused is for `discard`, so the request stays as it is.
+  const parts: AsyncIterator<Buffer> = request.iterator({ destroyOnReturn: false });
+  let slow = () => {};
+  const rate = account.watch(() => slow());
+  const next = () =>
+    new Promise<IteratorResult<Buffer>>((resolve, reject) => {
+      slow = () => {
+        limitDiscarding(request, 'too slow');
+        reject(unread('too slow'));
+      };
+      parts.next().then(resolve, () => reject(unread('cut off')));
+    });
+  try {
+    for (;;) {
+      rate.isWaiting = true;
+      const part = await next();
+      rate.isWaiting = false;
+      if (part.done === true) break;
+      rate.received(part.value.length);
+      yield part.value;
+    }
+    // HTTP/2 ends a stream that was cut off like a complete one.
+    if (request.aborted) throw unread('cut off');
+  } finally {
+    rate.stop();
+    account.free();
+    void parts.return?.();
+  }
+}
+
+/** The error of a body that could not be read; `limit` is in bytes. */
+function unread(reason: Unread, limit = 0): Error {
+  switch (reason) {
+    case 'cut off':
+      return new CutOff();
+    case 'too large':
+      return bodyTooLarge(limit);
+    case 'too slow':
+      return failed(Reason.BAD_REQUEST, 'The request took too long to arrive', {
+        code: Code.DeadlineExceeded,
+      });
+    case 'over budget':
+      return failed(Reason.UNAVAILABLE, 'Too many requests are arriving at once; try again soon');
+    default:
+      return reason satisfies never;
+  }
+}
+
+/** The error of a body that is larger than `limit` bytes. */
+export function bodyTooLarge(limit: number): ConnectError {
+  return failed(Reason.TOO_LARGE, `The body is larger than ${limit} bytes`);
+}
+
+/** The sender closed the connection before the end of the body, so that nobody reads an answer. */
+export class CutOff extends Error {
+  override message = 'The request was cut off';
+}
+
+/** A property rather than a WeakMap, whose short-lived entries cost more to collect than a request to serve. */
+const accountKey = Symbol('body account');
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    [accountKey]?: BodyAccount;
+  }
+}
+
+declare module 'node:http2' {
+  interface Http2ServerRequest {
+    [accountKey]?: BodyAccount;
+  }
+}
+
+/** For requests that come from no listener. */
+function uncounted(): BodyAccount {
+  return new BodyAccount(unbounded, () => undefined);
+}
+
+const unbounded = {
+  arrivals: createArrivalWatches(standardBounds.arrival),
+  strangers: new Count(Number.POSITIVE_INFINITY),
+  known: new Count(Number.POSITIVE_INFINITY),
+  onRefused: () => undefined,
+};
+
+/** What is read of one body before others go on. */
+const SLICE_BYTES = 64 * 1024;
+
+/** Parts of a body that are larger are kept as they are. */
+const MIN_OWN_BYTES = 16 * 1024;
+const MIN_BLOCK_BYTES = 4 * 1024;
+const MAX_BLOCK_BYTES = 64 * 1024;
+
+/** Whether a request announces a body. */
+export function hasBody(request: Request): boolean {
+  if ('stream' in request) return !request.stream.endAfterHeaders;
+  const { 'content-length': length, 'transfer-encoding': encoding } = request.headers;
+  return encoding !== undefined || (length !== undefined && length !== '0');
+}

@@ -1,0 +1,182 @@
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import { createDelivery, type DeliveryOptions } from './delivery/index.ts';
+import type { SecretBox, SecretKey } from './domain/secrets/secret-key.ts';
+import { createRequestHandlers, type RequestHandlers } from './request-handlers.ts';
+import { factsOf } from './rpc/context.ts';
+import { createRateLimits } from './rpc/rate-limits.ts';
+import { createRpc, type Rpc } from './rpc/registry.ts';
+import type { ServiceOptions } from './services/context.ts';
+import { createEventFeed } from './services/events/event-feed.ts';
+import { createServices, type Services } from './services/index.ts';
+import { type DiskSpace, refuseWhileLow } from './services/limits/disk-space.ts';
+import { createKeylessStorage } from './services/limits/keyless-storage.ts';
+import type { Spool } from './services/uploads/spool.ts';
+import type { UploadStore } from './services/uploads/upload-store.ts';
+import { type AuditWriter, createAuditWriter } from './store/audit/audit-writer.ts';
+import { followDatabase, type MachineClock } from './store/database/clock.ts';
+import type { Database } from './store/database/database.ts';
+import { DatabaseUnavailable, isDiskFull, Overloaded, transientFault } from './store/database/faults.ts';
+import { countCall } from './store/rate-limits.ts';
+import { createSubmissionWriter, type SubmissionWriter } from './store/submissions/submission-writer.ts';
+import { createAccessLog } from './telemetry/access-log.ts';
+import type { Metrics } from './telemetry/metrics.ts';
+import type { Tracing } from './telemetry/tracing.ts';
+
+/**
+ * Puts the service together on an open database, and begins to deliver. Everything that it reaches beyond its own
+ * memory is given as `outside`; who listens passes requests to its handlers.
+ */
+export async function compose(config: Config, outside: Outside): Promise<Service> {
+  await using started = new AsyncDisposableStack();
+  const { database, uploads, secrets, secretKey, now, log, metrics, tracing } = outside;
+  if ('correct' in now) started.use(await followDatabase(now, { database, log }));
+  const events = started.adopt(createEventFeed({ database, now, log }), (feed) => feed.close());
+  const onEvents = () => events.announce();
+  const auditWriter = started.adopt(
+    createAuditWriter({ database, now, log, entryLog: log, metrics }),
+    (audit) => audit.close(),
+  );
+  const delivery = createDelivery({
+    ...outside,
+    auditWriter,
+    settings: {
+      ...config,
+      schedule: config.retrySchedule,
+      concurrency: config.deliveryWorkers,
+      allowPrivate: config.allowPrivateWebhooks,
+      mailDir: `${config.dataDir}/mail`,
+      retentionDays: config.deliveryRetentionDays,
+    },
+    removeUpload: (id) => uploads.remove(id),
+    onEvents,
+  });
+  const writer = createSubmissionWriter(database, {
+    metrics,
+    tracing,
+    capacity: () => delivery.capacity(),
+    onCommitted(commit) {
+      delivery.onCommitted(commit);
+      onEvents();
+    },
+  });
+  started.defer(() => writer.close());
+  const keylessStorage = started.adopt(
+    createKeylessStorage({
+      database,
+      now,
+      log,
+      hourlyBytes: config.rateLimit ? config.keylessHourMib * MIB : undefined,
+      projectBytes: config.keylessProjectMib * MIB,
+    }),
+    (storage) => storage.close(),
+  );
+  const api = createApi({
+    ...outside,
+    writer,
+    auditWriter,
+    verifyingKeys: config.previousSecretKey ? [secretKey, config.previousSecretKey] : [secretKey],
+    settings: config,
+    notifyWorkers() {
+      delivery.notify();
+      onEvents();
+    },
+    events,
+    keylessStorage,
+  });
+  const bootstrapKey = await api.prepare(config.bootstrapApiKey);
+  const accessLog = createAccessLog({
+    log: config.accessLog ? log : undefined,
+    metrics,
+    isRead: tracing !== undefined,
+  });
+  const handlers = createRequestHandlers(config, { api, secrets, accessLog, log });
+  delivery.start();
+  started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
+  const owned = started.move();
+  return {
+    api,
+    writer,
+    auditWriter,
+    handlers,
+    isBootstrapKeyRevoked: bootstrapKey.isRevoked,
+    close: () => owned.disposeAsync(),
+  };
+}
+
+/** Makes all services and puts them behind the interceptors that every call passes, on every protocol. */
+export function createApi(options: ServiceOptions): Api {
+  const { database, now, log, settings } = options;
+  const rateLimits = settings.rateLimit
+    ? createRateLimits({
+        perKey: settings.rateLimitPerKey,
+        countInDatabase: (key, seconds) => countCall(database, key, seconds),
+        now,
+      })
+    : undefined;
+  const services = createServices(options, async (call, limit, formId) =>
+    rateLimits?.(limit, factsOf(call), formId),
+  );
+  const rpc = createRpc({
+    services: services.list,
+    keys: services.keys,
+    owners: services.owners,
+    requireApiKey: settings.requireApiKey,
+    ownUrls: [settings.baseUrl, settings.hostedUrl],
+    rateLimits,
+    describeTemporaryFault,
+    refuse: refuseWhileLow(options.disk, database.engine, options.metrics),
+    tracing: options.tracing,
+    now,
+    log,
+  });
+  return { ...services, ...rpc };
+}
+
+function describeTemporaryFault(error: unknown): string | undefined {
+  if (error instanceof Overloaded) return 'The service is overloaded';
+  if (isDiskFull(error)) return 'The disk is full';
+  if (error instanceof DatabaseUnavailable) return 'The database is out of reach';
+  return transientFault(error) === undefined ? undefined : 'Something the service needs is out of reach';
+}
+
+const MIB = 1024 ** 2;
+
+/** How long a stop waits for deliveries under way, in milliseconds. */
+const DELIVERY_GRACE_MS = 25_000;
+
+/** The services, and the ways to call them. */
+export type Api = Rpc & Services;
+
+/** The service, without servers. */
+export type Service = {
+  api: Api;
+  writer: SubmissionWriter;
+  auditWriter: AuditWriter;
+  /** Answer requests, whoever they come from. */
+  handlers: RequestHandlers;
+  /** Whether BOOTSTRAP_API_KEY was revoked, and so is worth nothing. */
+  isBootstrapKeyRevoked: boolean;
+  /** Finishes the deliveries under way and stops everything; to be called when no more requests come. */
+  close(): Promise<void>;
+};
+
+/** What the service reaches beyond its own memory. */
+export type Outside = Pick<DeliveryOptions, 'resolveHost' | 'openConnector' | 'openMailSocket'> & {
+  database: Database;
+  uploads: UploadStore;
+  /** Where files lie while they arrive. */
+  spool: Spool;
+  disk: DiskSpace;
+  /** Seals and opens what is secret in the database. */
+  secrets: SecretBox;
+  /** Signs links and page tokens. */
+  secretKey: SecretKey;
+  /** Milliseconds since 1970. A `machineClock` is corrected by the database's; any other one is taken as it is. */
+  now: MachineClock | (() => number);
+  /** A number in [0, 1). */
+  random: () => number;
+  log: Logger;
+  metrics?: Metrics | undefined;
+  tracing?: Tracing | undefined;
+};

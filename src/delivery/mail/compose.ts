@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import type { EmailDelivery, FormDefinition } from '../../domain/definition/definition.ts';
+import { publicPageUrl } from '../../domain/definition/share.ts';
+import { isKeyless } from '../../domain/ids.ts';
+import type { Claim, QueuedMailContent } from '../../store/deliveries/claim.ts';
+import { listEventsById } from '../../store/events.ts';
+import { type Form, findAnyForm, findFormState } from '../../store/forms/forms.ts';
+import { findVersion } from '../../store/forms/versions.ts';
+import { listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { chooseLanguage } from '../../text/words.ts';
+import type { DeliveryOptions } from '../options.ts';
+import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
+import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
+import { noticeMail, type RequestKind, requestMail, signInMail, webhookOffMail } from './request-mails.ts';
+import { answeredVersion, autoresponseMail, submissionMail } from './submission-mails.ts';
+
+/**
+ * Writes a mail as it is sent: by its kind, and what the form and its event say by now. Null if what it is about was
+ * removed, or is not for this address any more. Mails that earlier versions have stored whole are as they were.
+ *
+ * @throws MakingFailed if there is something in the event that no mail can be made of.
+ */
+export async function composeMail(
+  options: ComposeOptions,
+  { kind, formId }: Pick<Claim, 'kind' | 'formId'>,
+  { mail, eventId }: QueuedMailContent,
+): Promise<MailMessage | null> {
+  const whole = mailMessageSchema.safeParse(mail);
+  if (whole.success) return whole.data;
+  const { to, languages, webhook } = queuedMailSchema.parse(mail);
+  const { database, secretKey, settings, now } = options;
+  const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
+  if (kind === 'sign_in') return signInMail({ ...context, language: chooseLanguage('', languages) }, now());
+
+  const form = await findAnyForm(database, formId);
+  if (form === null) return null;
+  const definition = (await findVersion(database, form.currentVersionId ?? ''))?.definition;
+  const inLanguage = { ...context, language: chooseLanguage(definition?.settings.locale) };
+  switch (kind) {
+    case 'notice': {
+      const waiting = (await findFormState(database, formId))?.accepted ?? 0;
+      return noticeMail(inLanguage, { formName: form.name, waiting, now: now() });
+    }
+    case 'webhook_off':
+      return webhook === undefined ? null : webhookOffMail({ ...inLanguage, senderName: form.name }, webhook);
+    case 'confirmation':
+    case 'recipient_confirmation':
+    case 'owner_change':
+      return writeRequest(options, kind, inLanguage, { form, definition });
+    default:
+      return writeAboutSubmission(options, kind, context, { form, definition, eventId });
+  }
+}
+
+/** Runs code that makes mails of what was read: what it throws comes again each time, and is thrown as `MakingFailed`. */
+export function making<Made>(make: () => Made): Made {
+  try {
+    return make();
+  } catch (error) {
+    throw new MakingFailed('Mails could not be made', { cause: error });
+  }
+}
+
+/** Of the event, not of what is needed to read and store: trying again can't help. */
+export class MakingFailed extends Error {
+  override name = 'MakingFailed';
+}
+
+function writeRequest(
+  { settings, now }: ComposeOptions,
+  kind: RequestKind,
+  context: MailContext,
+  { form, definition }: { form: Form; definition: FormDefinition | undefined },
+): MailMessage {
+  const keyless = isKeyless(form);
+  // A stranger's form could say anything on its page, to an address that never asked for it.
+  const namesPage = kind === 'confirmation' && definition !== undefined && !keyless;
+  // A sender's name that a stranger chose would go to addresses that never asked for it, too.
+  const hasOwnName = !keyless || isOwnerConfirmed(form, settings);
+  return requestMail(hasOwnName ? { ...context, senderName: form.name } : context, {
+    kind,
+    formName: form.name,
+    pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
+    usesWebhook: definition?.delivery.type === 'webhook',
+    now: now(),
+  });
+}
+
+/** Labels are those of the version that was answered; where answers go, and what is replied, is as the form has it now. */
+async function writeAboutSubmission(
+  { database, settings, now }: ComposeOptions,
+  kind: string,
+  context: Omit<MailContext, 'language'>,
+  { form, definition: current, eventId }: AboutForm,
+): Promise<MailMessage | null> {
+  const [event] = eventId === null ? [] : await listEventsById(database, [eventId]);
+  if (event === undefined || current === undefined) return null;
+  const { data, versionId } = making(() => answeredVersion(event.body));
+  const answered = await findVersion(database, versionId);
+  if (answered === null) return null;
+  const { definition } = answered;
+  const submission = { ...data, definition };
+  if (kind === 'autoresponse') return making(() => autoresponseMail(context, submission, current));
+
+  const delivery: EmailDelivery = current.delivery.type === 'email' ? current.delivery : { type: 'email' };
+  const confirmed = await listConfirmedRecipients(database, [form.id]);
+  const recipient =
+    kind === 'demo'
+      ? { to: context.to, reader: 'operator' as const }
+      : recipientsOf(settings, form, delivery, confirmed).find(
+          (each) => addressKey(each.to) === addressKey(context.to),
+        );
+  if (recipient === undefined) return null;
+  const { to, reader } = recipient;
+  const { locale } = definition.settings;
+  const named = { ...context, to, language: chooseLanguage(locale), senderName: definition.name };
+  return making(() => submissionMail(named, submission, { delivery, reader, now: now() }));
+}
+
+/** What is queued of a mail beside its kind, its form and its event. */
+export const queuedMailSchema = z.object({
+  to: z.string(),
+  /** Null, so that versions that store mails whole leave this one to a later version. The event is its delivery's. */
+  eventId: z.string().nullable().exactOptional(),
+  /** What it was counted as, if it was counted when it was asked for. */
+  countedAs: z.string().exactOptional(),
+  /** That was turned off. */
+  webhook: z.object({ id: z.string(), host: z.string() }).exactOptional(),
+  /** The languages that whoever asked to sign in prefers, as in `Accept-Language`. */
+  languages: z.string().exactOptional(),
+  /** Of mails to sign in with: a device that has signed in asked, or somebody in a network of this pseudonym. */
+  isKnown: z.boolean().exactOptional(),
+  askedFrom: z.string().exactOptional(),
+});
+
+export type QueuedMail = z.output<typeof queuedMailSchema>;
+
+type AboutForm = { form: Form; definition: FormDefinition | undefined; eventId: string | null };
+
+export type ComposeOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'settings' | 'now'>;

@@ -1,0 +1,203 @@
+import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
+import { REQUESTS_A_DAY, requestAllowances } from '../../domain/delivery/mails.ts';
+import { isKeyless, smallestIdAt } from '../../domain/ids.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
+import { SIGN_IN_MAILS } from '../../domain/links.ts';
+import type { Database } from '../../store/database/database.ts';
+import type { Claim } from '../../store/deliveries/claim.ts';
+import { type Form, findAnyForm } from '../../store/forms/forms.ts';
+import { isMailStopped, listConfirmedRecipients } from '../../store/mail/mail.ts';
+import { type MailAllowance, takeMailAllowances } from '../../store/mail/mail-allowances.ts';
+import { findOwnerStanding } from '../../store/owners/owners.ts';
+import type { DeliveryOptions } from '../options.ts';
+import type { Outcome } from '../worker/attempt.ts';
+import { queuedMailSchema } from './compose.ts';
+import { isOwnerConfirmed } from './recipients.ts';
+
+/**
+ * Decides whether a mail may go to an address now, and counts it if so; retries are not counted again.
+ *
+ * Returns null if it may go. Else it waits until the address has confirmed or the next day begins (UTC), or it
+ * will never go.
+ */
+export async function findMailRefusal(
+  options: MailLimitOptions,
+  claim: Claim,
+  addressee: Addressee,
+): Promise<Refusal | null> {
+  const { to } = addressee;
+  if (claim.kind === 'sign_in') return refuseSignIn(options, claim, to);
+  const form = isLimited(claim) ? await findAnyForm(options.database, claim.formId) : undefined;
+  if (form === null) return dropped('The form was deleted.');
+  // Asked first, since answers can wait in thousands.
+  const wait = form && claim.kind === 'owner' ? await waitForOwner(options, claim, form, to) : null;
+  if (wait !== null) return wait;
+
+  const unasked = claim.kind === 'notice' || isRequest(claim);
+  if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {
+    return dropped('The address wants no more mail.');
+  }
+  if (form === undefined) return null;
+  if (claim.kind === 'owner') return refuseOwnerMail(options, claim, form, to);
+  return claim.kind === 'notice'
+    ? refuseNotice(options, claim, form, to)
+    : refuseRequest(options, claim, form, addressee);
+}
+
+/**
+ * Answers to a form made without a key go to nobody but an owner who has confirmed, or need not, and to those whom this
+ * owner has added and who have confirmed, too.
+ */
+async function waitForOwner(
+  { database, settings, now }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<Refusal | null> {
+  if (!isKeyless(form)) return null;
+  if (isOwnerConfirmed(form, settings) && (isOwner(form, to) || (await isRecipient(database, form, to))))
+    return null;
+  return isOlder(claim, settings.retentionDays, now())
+    ? dropped('The owner did not confirm the address in time.')
+    : { outcome: 'waits', error: UNCONFIRMED, waitMs: DAY_MS };
+}
+
+/**
+ * Answers go to nobody but who is the owner, or a confirmed recipient, by now; and a few of a form made with a key to an
+ * owner who has not confirmed.
+ */
+async function refuseOwnerMail(
+  { database, settings }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<Refusal | null> {
+  if (isOwner(form, to)) {
+    if (claim.step > 0 || isOwnerConfirmed(form, settings)) return null;
+  } else {
+    return (await isRecipient(database, form, to)) ? null : dropped('The address gets no answers any more.');
+  }
+  const allowance = { holder: mailboxOf(to), kind: 'owner', limit: UNCONFIRMED_A_DAY };
+  const usedUp = await takeMailAllowances(database, claim.id, [allowance]);
+  return usedUp && { outcome: 'waits', error: UNCONFIRMED, waitMs: usedUp.waitMs };
+}
+
+/** Notices that are too many are dropped: the next answer a day later causes another. */
+async function refuseNotice(
+  { database, settings }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  to: string,
+): Promise<Refusal | null> {
+  if (!isOwner(form, to) || isOwnerConfirmed(form, settings))
+    return dropped('Nothing waits for the address.');
+  if (claim.step > 0) return null;
+  const usedUp = await takeMailAllowances(database, claim.id, [
+    { holder: mailboxOf(to), kind: 'notice', limit: NOTICES_A_DAY },
+    ...ofCreator(form, { kind: 'notice', limit: NOTICES_A_DAY_FROM_CREATOR }),
+  ]);
+  return usedUp && dropped('Not sent: there were enough notices today.');
+}
+
+/** A request that was counted when it was made is not counted again. */
+async function refuseRequest(
+  { database, now }: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  { to, countedAs = claim.id }: Addressee,
+): Promise<Refusal | null> {
+  if (claim.step > 0) return null;
+  if (isOlder(claim, REQUEST_DAYS, now())) return dropped('Not sent: the address was asked too often.');
+  const usedUp = await takeMailAllowances(database, countedAs, requestAllowances(form, to));
+  const error = 'Waits: the address was asked to confirm often today.';
+  return usedUp && { outcome: 'waits', error, waitMs: usedUp.waitMs };
+}
+
+/**
+ * Links to sign in go to owners alone. Anybody can ask for one in another's name, so that a mailbox that has not
+ * confirmed to own a form, which strangers can name it for, gets fewer.
+ */
+async function refuseSignIn(
+  { database, now }: MailLimitOptions,
+  claim: Claim,
+  to: string,
+): Promise<Refusal | null> {
+  if (claim.id < smallestIdAt('dlv', now() - SIGN_IN_WAIT_MS)) return dropped('Asked for too long ago.');
+  const standing = await findOwnerStanding(database, addressKey(to));
+  if (standing === 'none') return dropped('The address owns no form.');
+  const unasked = standing === 'unconfirmed';
+  if (await isMailStopped(database, { address: to, formId: SIGN_IN_MAILS, unasked })) {
+    return dropped('The address wants no more mail.');
+  }
+  if (claim.step > 0) return null;
+  const limit = unasked ? REQUESTS_A_DAY : SIGN_INS_A_DAY;
+  const usedUp = await takeMailAllowances(database, claim.id, signInAllowances(claim, mailboxOf(to), limit));
+  return usedUp && dropped('Not sent: there were enough of these mails today.');
+}
+
+/** What others ask for doesn't use up the mails for a device that has signed in, nor one client all of the others. */
+function signInAllowances({ content }: Claim, holder: string, limit: number): MailAllowance[] {
+  const { isKnown, askedFrom } = queuedMailSchema.parse(
+    content.channel === 'mail' ? content.mail : undefined,
+  );
+  if (isKnown === true) return [{ holder, kind: 'sign_in_known', limit }];
+  const all = { holder, kind: 'sign_in', limit };
+  if (askedFrom === undefined) return [all];
+  return [all, { holder, kind: `sign_in ${askedFrom}`, limit: Math.ceil(limit / 2) }];
+}
+
+function ofCreator({ createdFrom }: Form, allowance: Omit<MailAllowance, 'holder'>): MailAllowance[] {
+  return createdFrom === null ? [] : [{ holder: createdFrom, ...allowance }];
+}
+
+function isOwner({ ownerEmail }: Form, to: string): boolean {
+  return ownerEmail !== null && addressKey(ownerEmail) === addressKey(to);
+}
+
+async function isRecipient(database: Database, { id }: Form, to: string): Promise<boolean> {
+  const recipients = await listConfirmedRecipients(database, [id]);
+  return recipients.some(({ address }) => address === addressKey(to));
+}
+
+function isLimited(claim: Claim): boolean {
+  return claim.kind === 'owner' || claim.kind === 'notice' || isRequest(claim);
+}
+
+function isRequest({ kind }: Claim): boolean {
+  return kind === 'confirmation' || kind === 'recipient_confirmation' || kind === 'owner_change';
+}
+
+function isOlder({ id }: Claim, days: number, now: number): boolean {
+  return id < smallestIdAt('dlv', now - days * DAY_MS);
+}
+
+function dropped(error: string): Refusal {
+  return { outcome: 'dropped', error };
+}
+
+const UNCONFIRMED = 'Waits: the owner has not confirmed the address.';
+
+/** To one mailbox over the whole service. */
+const NOTICES_A_DAY = 3;
+
+/** Caused by forms made without a key from one network. */
+const NOTICES_A_DAY_FROM_CREATOR = 20;
+
+/** Of forms made with a key: enough to see that a form works before confirming. */
+const UNCONFIRMED_A_DAY = 20;
+
+/** To one mailbox, of owners who have confirmed, and as many for their devices. */
+const SIGN_INS_A_DAY = 10;
+
+/** Whoever asked has gone. */
+const SIGN_IN_WAIT_MS = HOUR_MS;
+
+/** What waited for longer is not wanted: after a thousand requests in a day, others would follow for a year. */
+const REQUEST_DAYS = 7;
+
+export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'settings' | 'now'>;
+
+/** `countedAs` is what the mail was counted as before, if it was. */
+type Addressee = { to: string; countedAs?: string };
+
+type Refusal = Extract<Outcome, { outcome: 'waits' | 'dropped' }>;

@@ -1,0 +1,219 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  type BadRequest_FieldViolationSchema,
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '../../../gen/google/rpc/error_details_pb.js';
+import {
+  type Failure,
+  FailureSchema,
+  NextCall,
+  Reason,
+  ViolationCode,
+  type Violation as ViolationMessage,
+} from '../../../gen/headlessforms/v1/errors_pb.js';
+import { violationToMessage } from './violation-proto.ts';
+import { isForPerson, summarize, type Violation } from './violations.ts';
+
+/**
+ * There is no such thing, or it belongs to another project: the message is the same.
+ *
+ * `what` is the thing's name in words, such as `form`.
+ */
+export function notFound(what: string): ConnectError {
+  return failed(Reason.NOT_FOUND, `There is no such ${what}`);
+}
+
+/**
+ * The request can be read but does not fit. Paths are those of the request as its sender wrote it: in a service
+ * `definition.fields[0].id`, in REST `fields.0.id`.
+ */
+export function invalid(violations: readonly Violation[]): ConnectError {
+  return failed(Reason.INVALID, summarize(violations), { violations });
+}
+
+/** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
+export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
+  const { violations = [], submissionId = '', requiredScope = '', cause } = facts;
+  const [ownCode, , usualNext] = failures[reason];
+  const retryable = usualNext === NextCall.SAME;
+  const { code = ownCode, retryAfter = retryable ? SOON_SECONDS : undefined } = facts;
+  const failure = {
+    reason,
+    violations: violations.map(violationToMessage),
+    submissionId,
+    requiredScope,
+    ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
+    retryable,
+    nextCall: facts.nextCall ?? nextCallAfter(usualNext, violations, submissionId),
+  };
+  const error = new ConnectError(message, code, undefined, detailsOf(failure), cause);
+  if (retryAfter !== undefined) error.metadata.set('retry-after', String(retryAfter));
+  const challenge = challengeOf(reason, requiredScope);
+  if (challenge !== undefined) error.metadata.set('www-authenticate', challenge);
+  return error;
+}
+
+/** What an error says in its details; undefined for one that a protocol or a proxy made, or for a fault. */
+export function failureOf(error: unknown): Failure | undefined {
+  return error instanceof ConnectError ? error.findDetails(FailureSchema)[0] : undefined;
+}
+
+/** The same error with details, which those that a protocol or a transport makes lack. */
+export function withFailure(error: ConnectError): ConnectError {
+  if (error.details.length > 0) return error;
+  const { rawMessage, code, metadata, cause } = error;
+  const complete = failed(reasons[code] ?? Reason.INTERNAL, rawMessage, { code, cause });
+  for (const [name, value] of metadata) complete.metadata.set(name, value);
+  return complete;
+}
+
+/** The same error with another failure and perhaps another message; `listed` are the violations of `BadRequest`. */
+export function refailed(error: ConnectError, failure: FailureFields, change: Rewording = {}): ConnectError {
+  const { message = error.rawMessage, listed } = change;
+  return new ConnectError(message, error.code, error.metadata, detailsOf(failure, listed), error.cause);
+}
+
+/** Why a call failed. What this service doesn't know, of a newer one, counts as a fault. */
+export function reasonOf(error: unknown): FailureReason {
+  const reason = failureOf(error)?.reason ?? Reason.UNSPECIFIED;
+  return isKnown(reason) ? reason : Reason.INTERNAL;
+}
+
+function isKnown(reason: Reason): reason is FailureReason {
+  return Object.hasOwn(failures, reason);
+}
+
+/** A reason as REST names it: `rate_limited`. */
+export function nameOf(reason: FailureReason): ReasonName {
+  return Reason[reason].toLowerCase() as ReasonName;
+}
+
+/**
+ * What follows from each reason: the code of RPCs, the status of REST, what to call next, and a sentence for callers
+ * of REST where all that is known is the code that a transport or a proxy failed with.
+ *
+ * An unexpected fault comes again when the call does, and what the call did before it is not known: nothing helps.
+ */
+export const failures: Record<FailureReason, Row> = {
+  [Reason.BAD_REQUEST]: [Code.InvalidArgument, 400, NextCall.CORRECTED, "The request can't be read"],
+  [Reason.MISSING_KEY]: [Code.Unauthenticated, 401, NextCall.WITH_KEY],
+  [Reason.INVALID_KEY]: [Code.Unauthenticated, 401, NextCall.WITH_KEY, 'The call is not allowed'],
+  [Reason.INSUFFICIENT_SCOPE]: [Code.PermissionDenied, 401, NextCall.WITH_KEY],
+  [Reason.INVALID_TOKEN]: [Code.Unauthenticated, 401, NextCall.CREATE_FORM],
+  [Reason.TOKEN_USED]: [Code.Unauthenticated, 401, NextCall.CREATE_FORM],
+  [Reason.ORIGIN_NOT_ALLOWED]: [Code.PermissionDenied, 401, NextCall.NONE],
+  [Reason.NOT_FOUND]: [Code.NotFound, 404, NextCall.LIST, 'There is no such thing'],
+  [Reason.METHOD]: [Code.NotFound, 404, NextCall.CORRECTED],
+  [Reason.CONFLICT]: [Code.FailedPrecondition, 409, NextCall.READ],
+  [Reason.EXPIRED]: [Code.FailedPrecondition, 410, NextCall.CREATE_SESSION],
+  [Reason.CANCELLED]: [Code.FailedPrecondition, 410, NextCall.CREATE_SESSION],
+  [Reason.CLOSED]: [Code.FailedPrecondition, 410, NextCall.NONE],
+  [Reason.ARCHIVED]: [Code.FailedPrecondition, 410, NextCall.NONE],
+  [Reason.DELETED]: [Code.FailedPrecondition, 410, NextCall.NONE],
+  [Reason.TOO_LARGE]: [Code.ResourceExhausted, 413, NextCall.CORRECTED, 'The request is too large'],
+  [Reason.MEDIA_TYPE]: [Code.InvalidArgument, 415, NextCall.CORRECTED],
+  [Reason.INVALID]: [Code.InvalidArgument, 422, NextCall.CORRECTED],
+  [Reason.RATE_LIMITED]: [Code.ResourceExhausted, 429, NextCall.SAME],
+  [Reason.INTERNAL]: [Code.Internal, 500, NextCall.NONE],
+  [Reason.UNAVAILABLE]: [Code.Unavailable, 503, NextCall.SAME, 'The service is not available just now'],
+};
+
+/** The reasons of errors that were made before a service saw the call, by their code. */
+const reasons: Partial<Record<Code, FailureReason>> = {
+  [Code.InvalidArgument]: Reason.BAD_REQUEST,
+  [Code.OutOfRange]: Reason.BAD_REQUEST,
+  [Code.Canceled]: Reason.BAD_REQUEST,
+  [Code.Unauthenticated]: Reason.INVALID_KEY,
+  [Code.PermissionDenied]: Reason.INVALID_KEY,
+  [Code.NotFound]: Reason.NOT_FOUND,
+  [Code.Unimplemented]: Reason.MEDIA_TYPE,
+  [Code.ResourceExhausted]: Reason.TOO_LARGE,
+  [Code.DeadlineExceeded]: Reason.UNAVAILABLE,
+  [Code.Unavailable]: Reason.UNAVAILABLE,
+};
+
+/** When to try again where nothing more is known. */
+const SOON_SECONDS = 1;
+
+function nextCallAfter(usual: NextCall, violations: readonly Violation[], submissionId: string): NextCall {
+  if (violations.some(isForPerson)) return NextCall.CREATE_SESSION;
+  return submissionId === '' ? usual : NextCall.GET_SUBMISSION;
+}
+
+/** What a failure to identify the caller says in `WWW-Authenticate` (RFC 6750, section 3). */
+function challengeOf(reason: FailureReason, scope: string): string | undefined {
+  if (reason === Reason.MISSING_KEY) return 'Bearer';
+  if (reason === Reason.INVALID_KEY) return 'Bearer error="invalid_token"';
+  if (reason !== Reason.INSUFFICIENT_SCOPE) return undefined;
+  return `Bearer error="insufficient_scope", scope="${scope}"`;
+}
+
+/**
+ * The details of an error: ours first, and the same in the standard ones of `google.rpc`, which clients read that
+ * know nothing of this service.
+ */
+function detailsOf(failure: FailureFields, listed = failure.violations): Details {
+  const { reason, submissionId, requiredScope, retryAfter } = failure;
+  const metadata = {
+    ...(submissionId !== '' && { submission_id: submissionId }),
+    ...(requiredScope !== '' && { required_scope: requiredScope }),
+  };
+  const info = { reason: Reason[reason] ?? '', domain: DOMAIN, metadata };
+  return [
+    { desc: FailureSchema, value: failure },
+    { desc: ErrorInfoSchema, value: info },
+    ...(listed.length > 0
+      ? [{ desc: BadRequestSchema, value: { fieldViolations: listed.map(fieldViolationOf) } }]
+      : []),
+    ...(retryAfter ? [{ desc: RetryInfoSchema, value: { retryDelay: retryAfter } }] : []),
+  ];
+}
+
+/** A violation as `google.rpc.BadRequest` has it. */
+export function fieldViolationOf({
+  path,
+  code,
+  message,
+}: ViolationMessage): MessageInitShape<typeof BadRequest_FieldViolationSchema> {
+  return { field: path, description: message, reason: ViolationCode[code] ?? '' };
+}
+
+/** What the reasons of `ErrorInfo` belong to: the package of the protos. */
+const DOMAIN = 'headlessforms.v1';
+
+/** The name of a reason in REST, finer than the contract's four codes. */
+export type ReasonName = Lowercase<Exclude<keyof typeof Reason, 'UNSPECIFIED'>>;
+
+export type FailureReason = Exclude<Reason, Reason.UNSPECIFIED>;
+
+type Row = [code: Code, status: number, next: NextCall, sentence?: string];
+
+export type FailureFacts = {
+  violations?: readonly Violation[];
+  /** The submission that a session already has. */
+  submissionId?: string;
+  /** The scope that the key lacks. */
+  requiredScope?: string;
+  /** When to try again, in whole seconds from now. */
+  retryAfter?: number;
+  /** Instead of the one that the other facts imply. */
+  nextCall?: NextCall;
+  /** Instead of the reason's own code: `AlreadyExists` for idempotency keys. */
+  code?: Code;
+  /** Kept for the log; never leaves the process. */
+  cause?: unknown;
+};
+
+type Rewording = { message?: string; listed?: ViolationMessage[] };
+
+type Details = NonNullable<ConstructorParameters<typeof ConnectError>[3]>;
+
+type FailureFields = Omit<MessageInitShape<typeof FailureSchema>, 'violations'> & {
+  reason: Reason;
+  violations: ViolationMessage[];
+  submissionId: string;
+  requiredScope: string;
+};

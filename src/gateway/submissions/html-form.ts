@@ -1,0 +1,133 @@
+import type { IncomingMessage } from 'node:http';
+import { create } from '@bufbuild/protobuf';
+import {
+  EndingSchema,
+  HostedService,
+  HostedState,
+} from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
+import type { Violation } from '../../domain/errors/violations.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { type FormInputs, fileParts, readForm } from '../../http/multipart.ts';
+import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
+import { type Exchange, idOf } from '../route.ts';
+import { idempotencyKeyOf } from '../schemas.ts';
+
+/**
+ * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
+ * Answers with a page or a redirect, unless JSON is preferred. Where answers are refused, the page is the form itself.
+ */
+export async function acceptFormPost(exchange: Exchange): Promise<void> {
+  const { call, request, response, pages, baseUrl } = exchange;
+  const formId = idOf(request);
+  const idempotencyKey = idempotencyKeyOf(request);
+  const { inputs, problems } = await readPost(exchange, formId);
+  const site = postingSite(request, inputs, baseUrl);
+  try {
+    if (problems.length > 0) throw failed(Reason.INVALID, 'A file was refused', { violations: problems });
+    const { submissionId, ending } = await call(HostedService.method.submitPostedForm, {
+      formId,
+      inputs: inputsOf(inputs).filter(({ name }) => !controls.has(name)),
+      source: inputs.get('_source')?.[0] ?? '',
+      honeypot: inputs.get('_gotcha')?.join('') ?? '',
+      nextUrl: inputs.get('_next')?.[0] ?? '',
+      pageUrl: site.again ? site.address : '',
+      idempotencyKey,
+    });
+    if (prefersJson(request)) return sendJson(response, 201, { ok: true, submission_id: submissionId });
+    if (ending?.redirectUrl) {
+      response.statusCode = 303;
+      response.setHeader('location', ending.redirectUrl);
+      response.end();
+      return;
+    }
+    await sendPage(request, response, 201, pages.renderCompletion(ending ?? create(EndingSchema), request));
+  } catch (error) {
+    const refused = restErrorOf(error);
+    if (refused.reason !== 'invalid' || prefersJson(request)) throw error;
+    const session = await findHostedForm(exchange, formId, inputs);
+    if (session === undefined) throw error;
+    // Pages tell what is wrong with a file from what is wrong with the list of them.
+    const ofFiles = problems.map((problem) => ({ ...problem, path: `${problem.path}.file` }));
+    const details = problems.length > 0 ? ofFiles : refused.details;
+    const page = pages.renderRefusedPost(session, { request, inputs, details, site: site.address });
+    await sendPage(request, response, refused.status, page);
+  }
+}
+
+/** The inputs of a post, and what is wrong with its files. */
+async function readPost({ stream, request }: Exchange, formId: string) {
+  const problems: Violation[] = [];
+  const inputs = await readForm(request, async ({ name, filename, content }) => {
+    const target = { case: 'formId' as const, value: formId };
+    const parts = fileParts({ target, fieldId: name, filename }, content);
+    try {
+      return (await stream(UploadsService.method.uploadFile, parts)).upload?.id;
+    } catch (error) {
+      const refused = restErrorOf(error);
+      if (refused.reason !== 'invalid') throw error;
+      // The further inputs are read all the same, so that they can be shown again.
+      const path = `answers.${name}`;
+      problems.push(...refused.details.map((detail) => ({ ...detail, path })));
+      return undefined;
+    }
+  });
+  return { inputs, problems };
+}
+
+/** What the form's own page shows; undefined if it has none, or takes no answers. */
+async function findHostedForm({ call }: Exchange, formId: string, inputs: FormInputs) {
+  const { getHosted } = HostedService.method;
+  const read = await call(getHosted, { formId, prefill: inputsOf(inputs) }).catch((error: unknown) => {
+    if (restErrorOf(error).reason === 'not_found') return undefined;
+    throw error;
+  });
+  return read?.session?.state === HostedState.OPEN ? read.session : undefined;
+}
+
+function inputsOf(inputs: FormInputs) {
+  return [...inputs].map(([name, values]) => ({ name, values }));
+}
+
+/** The input in which the service's own page carries the site's address. */
+const SITE = '_site';
+
+/** Control names of an HTML form; no field can have them, since an id begins with a letter. */
+const controls: ReadonlySet<string> = new Set(['_next', '_gotcha', '_source', SITE]);
+
+/**
+ * The address of the page whose form was posted: http or https, by the request's `Referer` or `Origin`; empty if they
+ * say none. A post of the service's own page, which it shows in place of a form whose post was refused, names the page
+ * before it in `_site`: no other site can post with the service's own origin.
+ */
+function postingSite(request: IncomingMessage, inputs: FormInputs, baseUrl: string): PostingSite {
+  const { origin = '', referer = '' } = request.headers;
+  const site = webAddress(originOf(referer) === origin || origin === '' ? referer : origin);
+  if (site === undefined) return { address: '', again: false };
+  if (!isOwn(site, request, baseUrl)) return { address: site.href, again: false };
+  const before = webAddress(inputs.get(SITE)?.at(-1) ?? '');
+  return { address: before?.href ?? '', again: true };
+}
+
+function isOwn({ origin, host }: URL, { headers }: IncomingMessage, baseUrl: string): boolean {
+  return origin === originOf(baseUrl) || host === headers.host;
+}
+
+function originOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).origin : '';
+}
+
+/** An address of the web without credentials; undefined for any other text. */
+function webAddress(text: string): URL | undefined {
+  if (text.length > MAX_ADDRESS || !URL.canParse(text)) return undefined;
+  const url = new URL(text);
+  return /^https?:$/.test(url.protocol) && url.username === '' && url.password === '' ? url : undefined;
+}
+
+/** `again`: the post comes from the service's own page in place of the site's. */
+type PostingSite = { address: string; again: boolean };
+
+/** Browsers cut longer referrers to their origin. */
+const MAX_ADDRESS = 4096;

@@ -1,0 +1,137 @@
+import type { DescField, DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { StructSchema, type Timestamp, TimestampSchema, timestampDate } from '@bufbuild/protobuf/wkt';
+import { z } from 'zod';
+
+/**
+ * How replies have a message of the RPCs: the schema of the reply, and the function that makes it of a message.
+ * `component` names it in the API description; what has none is described where it stands.
+ *
+ * A property takes the field of its own name, `form_id` that of `formId`, and an instant such as `created_at` that of
+ * `createTime`; `from` names another field, or makes the property. Times are ISO 8601 in UTC, an enum is the name of
+ * its value, or the schema's first name for a value that has none. What is empty is null or undefined where the schema
+ * allows that; JSON leaves out what is undefined.
+ */
+export function shape<M extends DescMessage, P extends Properties<MessageShape<M>>>(
+  message: M,
+  component: string,
+  properties: P,
+): Shape<MessageShape<M>, SchemaOf<P>> {
+  const entries = Object.entries(properties).map(([name, given]) => {
+    const { schema, source } = given instanceof z.ZodType ? { schema: given, source: undefined } : given;
+    const read = typeof source === 'function' ? source : readerOf(fieldOf(message, source ?? name), schema);
+    return { name, schema, read: read as Read };
+  });
+  const schemas = Object.fromEntries(entries.map(({ name, schema }) => [name, schema]));
+  // A reply is made faster as a copy that has every property than one property after the other.
+  const blank = Object.fromEntries<unknown>(entries.map(({ name }) => [name, null]));
+  return {
+    schema: z.object(schemas).meta(component === '' ? {} : { id: component }) as SchemaOf<P>,
+    of(part) {
+      const values = present(part);
+      const reply = { ...blank };
+      for (const { name, read } of entries) reply[name] = read(values);
+      return reply as z.input<SchemaOf<P>>;
+    },
+  };
+}
+
+/** A property that takes the field of another name, or what a function makes of the message. */
+export function from<Message, S extends z.ZodType>(source: Source<Message, S>, schema: S): From<Message, S> {
+  return { source, schema };
+}
+
+function fieldOf({ fields, typeName }: DescMessage, name: string): DescField {
+  const field = fields.find((each) => each.name === name || isTimeOf(each.name, name));
+  if (field === undefined) throw new TypeError(`${typeName} has no field for ${name}`);
+  return field;
+}
+
+/** `last_use_time` is the time of `last_used_at`. */
+function isTimeOf(field: string, name: string): boolean {
+  return name.endsWith('_at') && field.endsWith('_time') && name.startsWith(field.slice(0, -'_time'.length));
+}
+
+function readerOf({ localName, message, enum: named }: DescField, schema: z.ZodType): Read {
+  if (schema instanceof z.ZodEnum) {
+    const { options } = schema;
+    const numberOf = (name: unknown) =>
+      named?.values.find((each) => each.localName.toLowerCase() === name)?.number;
+    const names = new Map<unknown, unknown>(options.map((name) => [numberOf(name), name]));
+    return (values) => names.get(values[localName]) ?? options[0];
+  }
+  const isOptional = schema instanceof z.ZodNullable || schema instanceof z.ZodExactOptional;
+  const unset = schema instanceof z.ZodNullable ? null : undefined;
+  if (message?.typeName === TimestampSchema.typeName) {
+    return (values) => {
+      const time = values[localName] as Timestamp | undefined;
+      return time === undefined && isOptional ? unset : timeOf(time);
+    };
+  }
+  if (isOptional) {
+    return (values) => {
+      const value = values[localName];
+      return value === '' || value === false ? unset : (value ?? unset);
+    };
+  }
+  const empty = message?.typeName === StructSchema.typeName ? {} : undefined;
+  return (values) => values[localName] ?? empty;
+}
+
+/** The value of an enum by the name that requests give it; `UNSPECIFIED` without a name. */
+export function enumValue<E extends Record<string, unknown>>(
+  values: E & { UNSPECIFIED: unknown },
+  name: Lowercase<Extract<keyof E, string>> | undefined,
+): E[keyof E] {
+  return values[name?.toUpperCase() ?? 'UNSPECIFIED'] as E[keyof E];
+}
+
+/** An instant in a reply. */
+export const timeReply = z
+  .string()
+  .meta({ format: 'date-time', examples: ['2026-11-21T08:00:00.000Z'], description: 'ISO 8601, UTC.' });
+
+/** Seconds as a message has them. */
+export function durationOf(whole: number | undefined) {
+  return whole === undefined ? undefined : { seconds: BigInt(whole), nanos: 0 };
+}
+
+/** A message's time as a reply has it. */
+export function timeOf(time: Timestamp | undefined): string {
+  return time === undefined ? EPOCH : timestampDate(time).toISOString();
+}
+
+/** A message's time as a reply has it; null if it is not set. */
+export function timeOrNull(time: Timestamp | undefined): string | null {
+  return time === undefined ? null : timeOf(time);
+}
+
+/** A message's text as a reply has it; null if it is not set. */
+export function textOrNull(text: string): string | null {
+  return text === '' ? null : text;
+}
+
+/** A part of a response that its service always sets. Throws if it did not. */
+export function present<T>(part: T | undefined): T {
+  if (part === undefined) throw new TypeError('A response lacks a part that is always set');
+  return part;
+}
+
+const EPOCH = new Date(0).toISOString();
+
+/** What a message becomes in replies. `of` throws without one, which services always set. */
+export type Shape<Message, S extends z.ZodType> = {
+  schema: S;
+  of: (message: Message | undefined) => z.input<S>;
+};
+
+type Properties<Message> = Record<string, z.ZodType | From<Message, z.ZodType>>;
+
+type From<Message, S extends z.ZodType> = { schema: S; source: Source<Message, S> };
+
+type Source<Message, S extends z.ZodType> = string | ((message: Message) => z.input<S> | undefined);
+
+type SchemaOf<P> = z.ZodObject<{
+  [Name in keyof P]: P[Name] extends z.ZodType ? P[Name] : P[Name] extends From<never, infer S> ? S : never;
+}>;
+
+type Read = (values: Readonly<Record<string, unknown>>) => unknown;

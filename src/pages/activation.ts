@@ -1,0 +1,123 @@
+import type { IncomingMessage } from 'node:http';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { ConfirmationState, type FormShare, FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import { html } from '../domain/text/html.ts';
+import { restErrorOf } from '../http/errors.ts';
+import { type Page, prefersJson, sendPage } from '../http/reply.ts';
+import { withoutLinks } from '../text/untrusted.ts';
+import { fill, type Words } from '../text/words.ts';
+import type { PageExchange } from './handler.ts';
+import { emailField } from './layout.ts';
+import { languageOf, renderMessage } from './messages.ts';
+import { renderShare } from './share.ts';
+
+/**
+ * Answers GET on an activation link with a form that asks for the owner's e-mail address and posts to the same
+ * path, a REST route. Opening the link changes nothing, since mail scanners open links too.
+ */
+export async function showActivation({ call, request, response }: PageExchange): Promise<void> {
+  const { token } = request.query;
+  if (typeof token !== 'string' || token === '') throw failed(Reason.BAD_REQUEST, 'The token is missing');
+  const link = { formId: String(request.params.id), activationToken: token };
+  try {
+    const { formName } = await call(FormsService.method.getActivation, link);
+    await sendPage(request, response, 200, renderActivation(request, { formName }));
+  } catch (error) {
+    const { status } = restErrorOf(error);
+    if (status !== 401 || prefersJson(request)) throw error;
+    await sendPage(request, response, status, renderUsedLink(request));
+  }
+}
+
+/** The page of a link that was used before, has expired, or is wrong. */
+function renderUsedLink(request: IncomingMessage): Page {
+  const language = languageOf(request);
+  const { linkInvalidTitle: title, linkWrongText: text } = language.words;
+  return renderMessage({ request, language, icon: 'problem', title, text });
+}
+
+/**
+ * The page that asks for the address; `refused`, where an address came that is none: then the form's name is not known.
+ */
+export function renderActivation(request: IncomingMessage, { formName }: { formName?: string }): Page {
+  const language = languageOf(request);
+  const { words } = language;
+  const refused = formName === undefined;
+  return renderMessage({
+    request,
+    language,
+    title: refused ? words.activateButton : fill(words.activateTitle, { form: withoutLinks(formName) }),
+    text: words.activateText,
+    more: html`<form method="post" novalidate>
+${emailField({
+  id: 'email',
+  label: words.emailLabel,
+  problem: refused ? words.needEmail : undefined,
+  words,
+  autocomplete: 'email',
+  autofocus: refused,
+})}
+<div class="actions"><button>${words.activateButton}</button></div>
+</form>`,
+  });
+}
+
+/**
+ * The page after an activation, which says how to share the form. `webhookSecret` is empty unless one was made; if
+ * `answersWait`, answers are mailed once the address has confirmed.
+ */
+export function renderActivated(activated: Activated, request: IncomingMessage): Page {
+  const language = languageOf(request);
+  const { words } = language;
+  const { formName, email, webhookSecret, share } = activated;
+  return renderMessage({
+    request,
+    language,
+    title: words.activatedTitle,
+    text: fill(sentencesOf(activated, words).join(' '), { form: withoutLinks(formName), email }),
+    more: html`${
+      webhookSecret !== '' &&
+      html`<h2>${words.secretTitle}</h2>
+<p>${words.secretText}</p>
+<code>${webhookSecret}</code>`
+    }
+${share !== undefined && renderShare(share, words)}`,
+    script: share !== undefined,
+  });
+}
+
+function sentencesOf({ confirmation, answersWait }: Activated, words: Words): string[] {
+  const isStopped = confirmation === ConfirmationState.STOPPED;
+  return [
+    words.activatedText,
+    confirmationText(confirmation, words),
+    ...(answersWait ? [isStopped ? words.activatedWaitQuietly : words.activatedWaitText] : []),
+  ];
+}
+
+function confirmationText(state: ConfirmationState, words: Words): string {
+  switch (state) {
+    case ConfirmationState.ON_ITS_WAY:
+      return words.confirmationSent;
+    case ConfirmationState.LATER:
+      return words.confirmationLater;
+    case ConfirmationState.STOPPED:
+      return words.confirmationStopped;
+    case ConfirmationState.WRITTEN:
+      return words.confirmationWritten;
+    case ConfirmationState.UNSPECIFIED:
+      return '';
+    default:
+      return state satisfies never;
+  }
+}
+
+type Activated = {
+  formName: string;
+  email: string;
+  webhookSecret: string;
+  confirmation: ConfirmationState;
+  answersWait: boolean;
+  share: FormShare | undefined;
+};

@@ -1,0 +1,225 @@
+import type { Field } from '../../domain/definition/definition.ts';
+import { addressParts, partNames } from '../../domain/fields/address.ts';
+import type { FieldType } from '../../domain/fields/field.ts';
+import { uploadLimits } from '../../domain/fields/index.ts';
+import { MAX_OTHER } from '../../domain/fields/select.ts';
+import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
+import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
+import { sizeLimitInWords } from '../../text/quantities.ts';
+import { fill, type Language, type Words } from '../../text/words.ts';
+import { labelOf } from './controls/address.ts';
+
+/** The limits of a field in words; empty if there are none that a person needs to know. */
+export function hintOf(field: Field, language: Language): string {
+  return fieldWords[field.type].hint?.(field, language) ?? '';
+}
+
+/** The length that a field counts characters up to; undefined if it counts none, or has no limit of its own. */
+export function countedLength(field: Field): number | undefined {
+  return fieldWords[field.type].hint === lengthHint ? ownLength(field) : undefined;
+}
+
+/** Said of a field that has no answer. */
+export function missingWords({ type }: Field, { words }: Language): string {
+  return words[fieldWords[type].missing];
+}
+
+/** Said of an answer that was refused with a violation's code; the author's own message, if there is one. */
+export function refusalWords(field: Field, code: string, { words, tag }: Language): string {
+  const own = fieldWords[field.type];
+  const word = wordFor(own, code);
+  if (word === undefined) return field.patternMessage ?? words[own.other];
+  return fill(words[word], { step: field.step, ...own.limits?.(field, tag) });
+}
+
+/** Said of one file that a field does not take. */
+export function fileRefusalWords(field: Field, code: string, { words, tag }: Language): string {
+  if (code !== 'too_big') return words.fileRefused;
+  return fill(words.fileTooLarge, { size: sizeLimitInWords(uploadLimits(field)?.maxBytes ?? 0, tag) });
+}
+
+/** Said of one part of an answer of several, such as the city of an address; undefined if there is no such part. */
+export function partWords(field: Field, part: string, code: string, { words }: Language): string | undefined {
+  return fieldWords[field.type].part?.(field, part, code, words);
+}
+
+function wordFor({ tooSmall, tooBig, notMultiple }: FieldWords, code: string): Word | undefined {
+  if (code === 'too_small') return tooSmall;
+  if (code === 'too_big') return tooBig;
+  return code === 'not_multiple_of' ? notMultiple : undefined;
+}
+
+const line: FieldWords = {
+  missing: 'needAnswer',
+  tooSmall: 'tooShort',
+  tooBig: 'tooLong',
+  other: 'needPattern',
+  limits: ({ minLength: min, maxLength: max }) => ({ min, max }),
+};
+
+const choice: FieldWords = { missing: 'needChoice', other: 'needChoice' };
+
+const oneOfOptions: FieldWords = { ...choice, tooBig: 'tooLong', limits: () => ({ max: MAX_OTHER }) };
+
+const anything: FieldWords = { missing: 'needAnswer', other: 'refused' };
+
+/** What is said of each type of field beside its label, which the texts do not repeat. */
+const fieldWords: Readonly<Record<FieldType, FieldWords>> = {
+  text: { ...line, hint: lengthHint },
+  textarea: { ...line, hint: lengthHint },
+  email: { ...line, other: 'needEmail' },
+  url: { ...line, other: 'needUrl' },
+  phone: { ...line, other: 'needPhone' },
+  number: {
+    missing: 'needAnswer',
+    tooSmall: 'tooLow',
+    tooBig: 'tooHigh',
+    notMultiple: 'notMultiple',
+    other: 'needNumber',
+    limits: ({ min, max }) => ({ min, max }),
+    hint: ({ min, max }, { words }) => between([words.atLeast, words.atMost, words.between], { min, max }),
+  },
+  boolean: choice,
+  checkbox: { missing: 'needTick', other: 'needTick' },
+  date: momentWords('needDate', { dateStyle: 'long' }),
+  time: momentWords('needTime'),
+  datetime: momentWords('needDate', { dateStyle: 'medium', timeStyle: 'short' }, 'zoneUtc'),
+  select: oneOfOptions,
+  radio: oneOfOptions,
+  multi_select: {
+    ...choice,
+    tooSmall: 'tooFewChoices',
+    tooBig: 'tooManyChoices',
+    limits: countsOf,
+    hint: (field, { words }) =>
+      between([words.chooseAtLeast, words.chooseAtMost, words.chooseBetween], countsOf(field)),
+  },
+  hidden: anything,
+  file: {
+    missing: 'needFile',
+    tooBig: 'tooManyFiles',
+    other: 'fileRefused',
+    limits: ({ maxFiles: max }) => ({ max }),
+    hint: fileHint,
+  },
+  rating: choice,
+  scale: choice,
+  statement: anything,
+  ranking: { missing: 'needOrder', other: 'needOrder', hint: (_field, { words }) => words.rankingHint },
+  matrix: {
+    ...choice,
+    part: ({ rows = [] }, part, _code, words) => {
+      const row = rows.find(({ value }) => value === part);
+      return row && fill(words.needRow, { row: row.label });
+    },
+  },
+  address: {
+    ...anything,
+    part: (_field, part, code, words) => {
+      const name = partNames.find((each) => each === part);
+      if (name === undefined) return undefined;
+      if (code === 'too_big') return fill(words.tooLong, { max: addressParts[name].maxLength });
+      return fill(words.needPart, { part: labelOf(name, words) });
+    },
+  },
+  signature: {
+    missing: 'needSignature',
+    tooBig: 'tooLong',
+    other: 'needSignature',
+    limits: () => ({ max: MAX_SIGNATURE_LENGTH }),
+  },
+};
+
+function lengthHint(field: Field, { words }: Language): string {
+  const limits = { min: field.minLength || undefined, max: ownLength(field) };
+  return between([words.lengthAtLeast, words.lengthAtMost, words.lengthBetween], limits);
+}
+
+/** Nothing is said of the length that every field takes. */
+function ownLength({ maxLength = DEFAULT_MAX_LENGTH }: Field): number | undefined {
+  return maxLength < DEFAULT_MAX_LENGTH ? maxLength : undefined;
+}
+
+function countsOf({ minItems, maxItems }: Field): Limits {
+  return { min: minItems || undefined, max: maxItems };
+}
+
+/** Bounds are written in a style of dates, or stand as they are. */
+function momentWords(other: Word, style?: Intl.DateTimeFormatOptions, note?: Word): FieldWords {
+  const limits = ({ min, max }: Field, tag: string): Limits => {
+    // Making a format takes longer than the rest of the field.
+    if (style === undefined || (min === undefined && max === undefined)) return { min, max };
+    const format = new Intl.DateTimeFormat(tag, { ...style, timeZone: 'UTC' });
+    const inWords = (bound: Limits['min']) => {
+      const time = typeof bound === 'string' ? Date.parse(bound) : Number.NaN;
+      return Number.isNaN(time) ? bound : format.format(time);
+    };
+    return { min: inWords(min), max: inWords(max) };
+  };
+  return {
+    missing: 'needAnswer',
+    tooSmall: 'tooEarly',
+    tooBig: 'tooLate',
+    other,
+    limits,
+    hint: (field, { words, tag }) =>
+      sentences(
+        note === undefined ? '' : words[note],
+        between([words.from, words.until, words.fromUntil], limits(field, tag)),
+      ),
+  };
+}
+
+function fileHint({ accept, maxBytes = 0, maxFiles = 1 }: Field, { words, tag }: Language): string {
+  return sentences(
+    accept === undefined ? '' : fill(words.fileTypes, { types: typesInWords(accept, words) }),
+    fill(words.sizeAtMost, { size: sizeLimitInWords(maxBytes, tag) }),
+    maxFiles > 1 ? fill(words.filesAtMost, { max: maxFiles }) : '',
+  );
+}
+
+/** What a file field accepts, as people call it: `application/pdf` and `.pdf` are PDF. */
+function typesInWords(accept: readonly string[], words: Words): string {
+  const kinds = new Map([
+    ['text/plain', 'TXT'],
+    ['image/*', words.images],
+    ['audio/*', words.audio],
+    ['video/*', words.video],
+  ]);
+  const names = accept.map((type) => {
+    const name = /^(?:\.|application\/|image\/|text\/)([a-z\d]{2,5})$/i.exec(type)?.[1];
+    return kinds.get(type) ?? name?.toUpperCase() ?? type;
+  });
+  return [...new Set(names)].join(', ');
+}
+
+function between([atLeast, atMost, both]: [string, string, string], limits: Limits): string {
+  const { min, max } = limits;
+  if (min !== undefined && max !== undefined) return fill(both, limits);
+  if (min !== undefined) return fill(atLeast, limits);
+  return max === undefined ? '' : fill(atMost, limits);
+}
+
+function sentences(...parts: string[]): string {
+  return parts.filter((part) => part !== '').join(' · ');
+}
+
+type Word = keyof Words;
+
+/** The least and the greatest as people of a language write them. */
+type Limits = { min?: string | number | undefined; max?: string | number | undefined };
+
+type FieldWords = {
+  /** Said where there is no answer. */
+  missing: Word;
+  /** Said of an answer below or above `limits`, or that is no multiple; without them, what is said of any other. */
+  tooSmall?: Word;
+  tooBig?: Word;
+  notMultiple?: Word;
+  other: Word;
+  /** What `tooSmall` and `tooBig` name; `tag` is a language's. */
+  limits?: (field: Field, tag: string) => Limits;
+  hint?: (field: Field, language: Language) => string;
+  /** Said of one part of an answer of several; undefined if there is no such part. */
+  part?: (field: Field, part: string, code: string, words: Words) => string | undefined;
+};

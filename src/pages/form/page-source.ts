@@ -1,0 +1,155 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { Request } from 'express';
+import {
+  HostedGoal,
+  HostedService,
+  type HostedSession,
+  HostedState,
+  type Input,
+  InputSchema,
+  type PostHostedRequestSchema,
+  type PostHostedResponse,
+} from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { UploadFileRequest } from '../../../gen/headlessforms/v1/uploads_pb.js';
+import type { Field } from '../../domain/definition/definition.ts';
+import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
+import { type FailureReason, failed } from '../../domain/errors/failure.ts';
+import type { FormInputs } from '../../http/multipart.ts';
+import type { PageExchange } from '../handler.ts';
+import { isPreview } from './preview.ts';
+import { readVisitorCookie, setVisitorCookie } from './visitor-cookie.ts';
+
+const { method: rpcs } = HostedService;
+
+/**
+ * What an address that shows a form stands for: a session, or a form's own page, whose address fills in fields.
+ *
+ * A form's own page stores nothing while it is looked at: a session is opened when answers are first saved or a file is
+ * put. From then on the page carries the session's id, so that every page goes on with its own.
+ */
+export function sourceOf(exchange: PageExchange): PageSource {
+  const { call, request, response, hostedUrl } = exchange;
+  const id = String(request.params.sessionId);
+  const formId = id.startsWith('form_') ? id : '';
+  const prefill = formId === '' ? [] : prefillOf(request);
+  const posted = request.method === 'POST';
+  const crossSite = posted && request.headers['sec-fetch-site'] === 'cross-site';
+  const cookie = formId === '' ? { sessionId: '', remembers: false } : readVisitorCookie(request);
+  // A page that is posted goes on with the session that it names, or none: another tab's is not its own.
+  let visitorId = posted ? '' : cookie.sessionId;
+  let remembers = cookie.remembers;
+
+  const target = () => ({ formId, sessionId: formId === '' ? id : visitorId, prefill });
+
+  function follow(inputs: FormInputs): void {
+    visitorId ||= inputs.get('_session')?.at(-1) ?? '';
+    remembers = inputs.has('_remember');
+  }
+
+  function see(session: HostedSession | undefined): HostedSession {
+    if (session === undefined) throw failed(Reason.NOT_FOUND, 'There is no such page');
+    exchange.session = session;
+    visitorId = session.sessionId;
+    if (!posted && visitorId === '') remembers = false;
+    return session;
+  }
+
+  function setCookie(sessionId: string): void {
+    const isFramed = (exchange.session?.embedOrigins.length ?? 0) > 0;
+    setVisitorCookie(response, { sessionId, remembers }, { hostedUrl, formId, isFramed });
+  }
+
+  /** Keeps in the browser which session is gone on with, if any is. */
+  function followCookie(before: string, goal: HostedGoal, { ending }: PostHostedResponse): void {
+    const isKnown =
+      visitorId === before && remembers === (cookie.remembers && cookie.sessionId === visitorId);
+    const isOver =
+      goal === HostedGoal.RESTART || (ending !== undefined && visitorId + cookie.sessionId !== '');
+    if (isOver) setCookie('');
+    else if (ending === undefined && visitorId !== '' && !isKnown) setCookie(visitorId);
+  }
+
+  return {
+    async read({ inputs, anyOrigin = false } = {}) {
+      if (inputs !== undefined) follow(inputs);
+      const asked = { ...target(), preview: isPreview(request), posted, crossSite: crossSite && !anyOrigin };
+      return see((await call(rpcs.getHosted, asked)).session);
+    },
+    async post(inputs, step) {
+      follow(inputs);
+      const before = visitorId;
+      const reply = await call(rpcs.postHosted, { ...target(), crossSite, ...step });
+      const session = see(reply.session);
+      if (formId !== '') followCookie(before, step.goal, reply);
+      return { ...reply, session };
+    },
+    async uploadTarget(issueToken) {
+      if (formId === '') return { case: 'sessionId', value: id };
+      if (visitorId === '') {
+        visitorId = (await call(rpcs.openHostedSession, { formId, prefill, issueToken })).sessionId;
+        setCookie(visitorId);
+      }
+      return { case: 'sessionId', value: visitorId };
+    },
+    sessionId: () => visitorId,
+    isKeptByAddress: () => formId === '' || (visitorId !== '' && visitorId === cookie.sessionId),
+    remembers: () => remembers,
+  };
+}
+
+/** The form that an address shows, if it takes answers; throws why it does not. */
+export async function readOpen(source: PageSource, inputs?: FormInputs): Promise<HostedSession> {
+  const session = await source.read(inputs && { inputs });
+  const refusal = refusals[session.state];
+  if (refusal !== undefined) throw failed(...refusal);
+  return session;
+}
+
+/** The fields that a person may see, in order. */
+export function fieldsOf(session: HostedSession): Field[] {
+  const definition = definitionFromMessage(create(FormDefinitionSchema, { fields: session.fields }));
+  // The service has checked them and filled in every default before it stored them.
+  return (definition as { fields: Field[] }).fields;
+}
+
+/** The inputs that the page's address fills in, by their names. */
+function prefillOf({ url }: Request): Input[] {
+  const query = new URLSearchParams(url.split('?').slice(1).join('?'));
+  const names = [...new Set(query.keys())];
+  return names.map((name) => create(InputSchema, { name, values: query.getAll(name) }));
+}
+
+/** Why a session in each state takes no answers. */
+const refusals: Partial<Record<HostedState, [reason: FailureReason, message: string]>> = {
+  [HostedState.SUBMITTED]: [Reason.CONFLICT, 'The session has been submitted'],
+  [HostedState.EXPIRED]: [Reason.EXPIRED, 'The session has expired'],
+  [HostedState.CANCELLED]: [Reason.CANCELLED, 'The session has been cancelled'],
+  [HostedState.CLOSED]: [Reason.CLOSED, 'The form takes no more submissions'],
+  [HostedState.ARCHIVED]: [Reason.ARCHIVED, 'The form is archived'],
+};
+
+/** One request to a page that shows a form. */
+export type PageSource = {
+  /**
+   * Reads what the page shows, and keeps it for the looks of error pages. A page that is posted names its session in
+   * `inputs`. What another site has posted is refused, but for `anyOrigin`.
+   */
+  read(options?: { inputs?: FormInputs; anyOrigin?: boolean }): Promise<HostedSession>;
+  /** Passes on what was posted, and keeps in the browser which session the answers are in. */
+  post(inputs: FormInputs, step: PostedStep): Promise<PostHostedResponse & { session: HostedSession }>;
+  /** What files are put for. */
+  uploadTarget(issueToken: string): Promise<UploadFileRequest['target']>;
+  /** The session of a visitor of the form's own page, by now; empty: none. */
+  sessionId(): string;
+  /** Whether the answers that are kept are found again by the page's address alone. */
+  isKeptByAddress(): boolean;
+  /** Whether a visitor has asked that this device remembers the answers. */
+  remembers(): boolean;
+};
+
+type PostedStep = { goal: HostedGoal } & Omit<
+  MessageInitShape<typeof PostHostedRequestSchema>,
+  'formId' | 'sessionId' | 'prefill' | 'crossSite' | 'goal' | '$typeName'
+>;

@@ -1,0 +1,134 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { AgentSchemaSchema } from '../../../gen/headlessforms/v1/agent_schema_pb.js';
+import {
+  type CreatorSchema,
+  CreatorType,
+  type FormSchema,
+  FormStatus,
+  type FormVersionSchema,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
+import { agentSchema } from '../../domain/answers/agent-schema.ts';
+import type { Answers } from '../../domain/answers/answers.ts';
+import { sampleAnswers } from '../../domain/answers/json-schema.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
+import { type Share, shareOf } from '../../domain/definition/share.ts';
+import { missingTranslations } from '../../domain/definition/translate.ts';
+import { KEYLESS_CREATOR } from '../../domain/ids.ts';
+import type { Form, FormSummary } from '../../store/forms/forms.ts';
+import type { VersionSummary } from '../../store/forms/versions.ts';
+import type { ServiceContext } from '../context.ts';
+
+/** A form as callers see it; lists leave the definition out. */
+export function formToMessage(
+  form: FormSummary,
+  definition?: FormDefinition,
+  share?: Share,
+): MessageInitShape<typeof FormSchema> {
+  const { id, name, slug, status, currentVersionId, createdBy, ownerEmail } = form;
+  return {
+    id,
+    name,
+    slug,
+    status: statuses[status],
+    currentVersionId: currentVersionId ?? '',
+    createdBy: creatorOf(createdBy),
+    ownerEmail: ownerEmail ?? '',
+    createTime: timestampFromDate(form.createdAt),
+    ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
+    ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
+    ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
+    ...(definition !== undefined && {
+      definition: definitionToMessage(definition),
+      missingTranslations: missingTranslations(definition),
+    }),
+    ...(share !== undefined && { share }),
+  };
+}
+
+/** What a form asks, as callers without a key see it: nothing of its owner, its maker and its receivers. */
+export function formToStranger(
+  { id, name, slug, currentVersionId }: FormSummary,
+  definition: FormDefinition,
+): MessageInitShape<typeof FormSchema> {
+  const { delivery: _, ...described } = definitionToMessage(definition);
+  return { id, name, slug, currentVersionId: currentVersionId ?? '', definition: described };
+}
+
+/** A version of a form as callers see it; lists leave the definition out. */
+export function versionToMessage(
+  version: VersionSummary,
+  form: Pick<Form, 'currentVersionId'>,
+  definition?: FormDefinition,
+): MessageInitShape<typeof FormVersionSchema> {
+  const { id, number, checksum, createdAt } = version;
+  return {
+    id,
+    number,
+    checksum,
+    createTime: timestampFromDate(createdAt),
+    current: id === form.currentVersionId,
+    ...(definition !== undefined && { definition: definitionToMessage(definition) }),
+  };
+}
+
+/** Who made a form, as the database has it: `public`, `system` or the id of a key. */
+function creatorOf(createdBy: string): MessageInitShape<typeof CreatorSchema> {
+  if (createdBy === KEYLESS_CREATOR) return { type: CreatorType.PUBLIC };
+  if (createdBy === 'system') return { type: CreatorType.SYSTEM };
+  return { type: CreatorType.KEY, keyId: createdBy };
+}
+
+const statuses: Record<Form['status'], FormStatus> = {
+  draft: FormStatus.DRAFT,
+  published: FormStatus.PUBLISHED,
+  archived: FormStatus.ARCHIVED,
+};
+
+/** A form with its definition as its owner sees it, and how to share it if it is published. */
+export function sharedFormToMessage(
+  context: Pick<ServiceContext, 'settings'>,
+  form: FormSummary,
+  definition: FormDefinition,
+): MessageInitShape<typeof FormSchema> {
+  if (form.status !== 'published') return formToMessage(form, definition);
+  return formToMessage(form, definition, shareOfForm(context, form.id, definition));
+}
+
+/** How to share a published form. */
+export function shareOfForm(
+  { settings: { baseUrl, hostedUrl } }: Pick<ServiceContext, 'settings'>,
+  formId: string,
+  definition: FormDefinition,
+): Share {
+  return shareOf(formId, definition, { baseUrl, hostedUrl, sample: exampleOf(definition) });
+}
+
+/** Answers for an example of a call. */
+function exampleOf(definition: FormDefinition) {
+  const fields = definition.fields.filter(
+    ({ answeredBy, required }) => answeredBy !== 'human' && (answeredBy !== 'agent' || required),
+  );
+  return sampleAnswers({ ...definition, fields });
+}
+
+/** What an agent needs to fill a form, or what is left of it beside the answers in `held`. */
+export function agentSchemaToMessage(
+  { formId, versionId, definition }: Described,
+  held: Answers = {},
+): MessageInitShape<typeof AgentSchemaSchema> {
+  const { questions, jsonSchema, example } = agentSchema(definition, held, sampleAnswers(definition));
+  return {
+    formId,
+    formVersionId: versionId,
+    name: definition.name,
+    description: definition.description ?? '',
+    questions,
+    jsonSchema,
+    example,
+  };
+}
+
+/** `versionId` is empty for a draft. */
+type Described = { formId: string; versionId: string; definition: FormDefinition };

@@ -1,0 +1,87 @@
+import type { FormDefinition as DefinitionMessage } from '../../../gen/headlessforms/v1/definition_pb.js';
+import {
+  checkDefinition,
+  type DefinitionOptions,
+  type FormDefinition,
+} from '../../domain/definition/definition.ts';
+import { fieldPathOf } from '../../domain/definition/definition-path.ts';
+import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
+import { invalid } from '../../domain/errors/failure.ts';
+import { type EventType, eventTypes } from '../../domain/events/index.ts';
+import { newId } from '../../domain/ids.ts';
+import { fingerprint } from '../../domain/json/canonical.ts';
+import type { NewEvent } from '../../store/events.ts';
+import type { Form } from '../../store/forms/forms.ts';
+import type { Version } from '../../store/forms/versions.ts';
+
+/** Reads and checks a definition that a caller sent. Throws INVALID with every problem. */
+export function readDefinition(
+  message: DefinitionMessage | undefined,
+  options: DefinitionOptions,
+): { definition: FormDefinition; deliverySecret?: string } {
+  const checked = checkDefinition(message && definitionFromMessage(message), options);
+  if (!checked.ok) {
+    throw invalid(checked.violations.map((one) => ({ ...one, path: fieldPathOf(one.path) })));
+  }
+  return checked;
+}
+
+/** The row of a draft. `draft` says what forms differ in; `at` is when it is made. */
+export function newForm(definition: FormDefinition, draft: Draft, at: Date): Form {
+  return {
+    ...draft,
+    name: definition.name,
+    slug: definition.slug,
+    status: 'draft',
+    draftDefinition: definition,
+    currentVersionId: null,
+    retentionDays: null,
+    activatedAt: null,
+    ownerEmail: null,
+    ownerConfirmedAt: null,
+    pendingOwnerEmail: null,
+    archivedAt: null,
+    closedAt: null,
+    deletedAt: null,
+    createdAt: at,
+    updatedAt: at,
+  };
+}
+
+/** A version of a form before it has its place in it. */
+export function newVersion(
+  definition: FormDefinition,
+  at: Date,
+): Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'> {
+  return { id: newId('ver', at.getTime()), definition, checksum: fingerprint(definition), createdAt: at };
+}
+
+type Draft = Pick<
+  Form,
+  'id' | 'projectId' | 'createdBy' | 'createdFrom' | 'draftSecret' | 'activationHash' | 'activationExpiresAt'
+>;
+
+/** Events about a form that no webhook receives: the delivery loop makes mails of them. */
+export const formEvents = {
+  activated: (form: Named, at: Date, address: string) =>
+    newEvent(form, at, 'form.activated', eventTypes['form.activated'].body({ address })),
+
+  ownerChangeRequested: (form: Named, at: Date, address: string) =>
+    newEvent(form, at, 'owner.change_requested', eventTypes['owner.change_requested'].body({ address })),
+
+  recipientsAdded: (form: Named, at: Date, addresses: string[]) =>
+    newEvent(form, at, 'recipients.added', eventTypes['recipients.added'].body({ addresses })),
+};
+
+function newEvent(form: Named, createdAt: Date, type: EventType, body: string): NewEvent {
+  return {
+    id: newId('evt', createdAt.getTime()),
+    projectId: form.projectId,
+    formId: form.id,
+    type,
+    body,
+    createdAt,
+  };
+}
+
+type Named = Pick<Form, 'id' | 'projectId'>;

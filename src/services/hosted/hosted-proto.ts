@@ -1,0 +1,109 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { HandlerContext } from '@connectrpc/connect';
+import { type HostedSessionSchema, HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { PageSchema } from '../../../gen/headlessforms/v1/definition_pb.js';
+import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { shownFields } from '../../domain/conditions/shown-fields.ts';
+import type { Field, FormDefinition } from '../../domain/definition/definition.ts';
+import { fieldToMessage, themeToMessage } from '../../domain/definition/definition-proto.ts';
+import { languagesOf, translate } from '../../domain/definition/translate.ts';
+import { isShown } from '../../domain/fields/field.ts';
+import { memoize } from '../../domain/memoize.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
+import type { ServiceContext } from '../context.ts';
+import { withoutNulls } from '../sessions/session-request.ts';
+import { describeUnclaimed } from '../uploads/upload-claims.ts';
+import { issueToken } from './page-token.ts';
+import type { HostedVisit } from './resolve-visit.ts';
+
+/**
+ * What a page shows of a visit, in the language that the caller prefers, if its form has that one. Fields and words
+ * are those of the version that the session began with; how it behaves is set by the form's current one.
+ *
+ * What takes no answers any more shows none, and fields only where the page was `posted`, to name what was typed.
+ * Whoever posts after a submission learns nothing of it, so that it shows none.
+ */
+export async function visitToMessage(
+  context: ServiceContext,
+  visit: HostedVisit,
+  { posted }: { posted: boolean },
+  { requestHeader }: Pick<HandlerContext, 'requestHeader'>,
+): Promise<HostedMessage> {
+  const { form, version, session, stored, state, permanent } = visit;
+  const definition = translate(
+    version.definition,
+    preferredLanguages(requestHeader.get('accept-language') ?? ''),
+  );
+  const { allowPartial, embedOrigins, spam } = form.version.definition.settings;
+  const { locale = '', submitLabel = '', review } = definition.settings;
+  const theme = themeToMessage(definition);
+  const looks: HostedMessage = {
+    state,
+    formName: definition.name,
+    locale,
+    ...(theme !== undefined && { theme }),
+    embedOrigins,
+    permanent,
+    sessionId: permanent ? (stored?.id ?? '') : '',
+  };
+  if (state !== HostedState.OPEN) {
+    const named = posted && state !== HostedState.SUBMITTED ? definition.fields.filter(isShown) : [];
+    return { ...looks, fields: named.map((field) => fieldToMessage(alwaysVisible(field))) };
+  }
+
+  const held = currentAnswers(definition, session);
+  return {
+    ...looks,
+    description: definition.description ?? '',
+    fields: shownFields(definition.fields, held).map((field) => fieldToMessage(withoutDefault(field))),
+    answers: await describeUnclaimed(context, version, visibleAnswers(definition, held)),
+    allowPartial,
+    submitLabel,
+    honeypot: spam.honeypot === true,
+    issueToken: issueToken(
+      context.secretKey,
+      stored === undefined || permanent ? form.id : stored.id,
+      context.now(),
+    ),
+    ...(stored !== undefined && { expireTime: timestampFromDate(stored.expiresAt) }),
+    resumed: session.partialAnswers !== null,
+    ...(permanent && stored?.partialAnswers && { keptSinceTime: timestampFromDate(stored.createdAt) }),
+    pages: (definition.pages ?? []).map((page) => create(PageSchema, page)),
+    review: review === true,
+    languages: languagesOf(version.definition),
+  };
+}
+
+/** A default is among the answers that the page begins with. */
+const withoutDefault = memoize((field: Field): Field => {
+  const { defaultValue: _, ...rest } = field;
+  return rest;
+});
+
+/** A condition may tell what a hidden field holds. */
+const alwaysVisible = memoize((field: Field): Field => {
+  const { visibleWhen: _, ...rest } = withoutDefault(field);
+  return rest;
+});
+
+/** The answers that a session holds: what was saved, over prefill, over defaults. Hidden ones too. */
+export function currentAnswers(
+  definition: FormDefinition,
+  session: Pick<Session, 'prefill' | 'partialAnswers'>,
+): Answers {
+  const defaults: Answers = {};
+  for (const { id, defaultValue } of definition.fields) {
+    if (defaultValue !== undefined) defaults[id] = defaultValue;
+  }
+  return withoutNulls(mergeAnswers(defaults, session.prefill, session.partialAnswers ?? {}));
+}
+
+/** Answers without those of fields that people do not see: what may go to a browser. */
+export function visibleAnswers(definition: FormDefinition, answers: Answers): Answers {
+  const hidden = new Set(definition.fields.flatMap((field) => (isShown(field) ? [] : [field.id])));
+  return Object.fromEntries(Object.entries(answers).filter(([id]) => !hidden.has(id)));
+}
+
+type HostedMessage = MessageInitShape<typeof HostedSessionSchema>;

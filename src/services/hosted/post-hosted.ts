@@ -1,0 +1,202 @@
+import type { HandlerContext } from '@connectrpc/connect';
+import {
+  HostedGoal,
+  HostedState,
+  type PostHostedRequest,
+} from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason, type Violation as ViolationMessage } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { readInputs } from '../../domain/answers/form-inputs.ts';
+import { followStep, type Goal, isOneStep } from '../../domain/answers/steps.ts';
+import { shownFields } from '../../domain/conditions/shown-fields.ts';
+import { failureOf, reasonOf } from '../../domain/errors/failure.ts';
+import { violationFromMessage, violationToMessage } from '../../domain/errors/violation-proto.ts';
+import { fieldIdOf } from '../../domain/errors/violations.ts';
+import { pageLimits } from '../../domain/methods.ts';
+import { deleteVisitorsSession } from '../../store/sessions/sessions.ts';
+import { findRepeatedSubmission, findSubmission } from '../../store/submissions/submissions.ts';
+import type { ServiceContext } from '../context.ts';
+import { closed, refuseIfClosed } from '../forms/form-access.ts';
+import { type First, type Idempotency, replayAfterRefusal } from '../idempotency.ts';
+import { inTimeSlice } from '../limits/time-slice.ts';
+import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
+import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
+import { completionOf } from '../submissions/completion.ts';
+import { describeUnclaimed } from '../uploads/upload-claims.ts';
+import { currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
+import { isTooQuick, keyOfPage } from './page-token.ts';
+import { type HostedVisit, noteOpened, resolveVisit, visitOfSession } from './resolve-visit.ts';
+import { keepFitting } from './saving.ts';
+import { openVisitorsSession } from './visitors-session.ts';
+
+/**
+ * Takes what a page has posted: keeps it as far as the form does, leads to another step, or submits. A page that has
+ * submitted before gets the first ending again, though it would be refused by now.
+ */
+export async function postHosted(context: ServiceContext, request: PostHostedRequest, call: HandlerContext) {
+  const visit = await resolveVisit(context, { ...request, posted: true });
+  if (request.goal === HostedGoal.RESTART) return startOver(context, visit, call);
+  const { form, version, session, stored, permanent } = visit;
+  const given = readInputs(version.definition, request.inputs, { humanOnly: true });
+  checkSize(form, given);
+  const content = permanent ? { answers: given, prefill: session.prefill } : { answers: given };
+  const token = { token: request.issueToken, pageIds: pagesOf(visit), now: context.now() };
+  const submits = request.goal === HostedGoal.FORWARD;
+  const idempotency = submits ? keyOfPage(context.verifyingKeys, token, content) : undefined;
+  const { redirectUrl = '', spam: guards } = form.version.definition.settings;
+  const spam = request.honeypot !== '' || isTooQuick(context.verifyingKeys, token, guards.minSeconds);
+  const post = { request, call, visit, given, idempotency, spam };
+
+  const result = await replayAfterRefusal(
+    idempotency,
+    () => takeStep(context, post),
+    (key) => findFirst(context, visit, key),
+  );
+  if ('step' in result) return result;
+  const { returnUrl = null } = stored ?? {};
+  const { requestHeader } = call;
+  const ended = { ...visit, state: HostedState.SUBMITTED };
+  return {
+    session: await visitToMessage(context, ended, { posted: true }, call),
+    submissionId: result.submissionId,
+    ending: completionOf(version.definition, result.answers, { redirectUrl, returnUrl, requestHeader }),
+  };
+}
+
+/** Answers are checked once, whatever follows. Returns what the page is to show next, or what was submitted. */
+async function takeStep(context: ServiceContext, post: Post) {
+  const { request, call, given } = post;
+  const { goal, page: step } = request;
+  const { form, version } = post.visit;
+  const { definition } = version;
+  const fields = shownFields(definition.fields, currentAnswers(definition, post.visit.session));
+  const review = definition.settings.review === true;
+  const ofFiles = request.violations.map(violationFromMessage);
+  const submitsAtOnce = goal === HostedGoal.FORWARD && isOneStep(fields, review) && ofFiles.length === 0;
+
+  const visit = submitsAtOnce ? post.visit : await withSession(context, post);
+  const withoutSession = submitsAtOnce ? pageLimits.submit : pageLimits.check;
+  const limit = visit.stored === undefined ? withoutSession : pageLimits.session;
+  await context.limitRate(call, limit, form.id);
+  if (visit.state !== HostedState.OPEN) refuse(context, visit);
+  await noteOpened(context, visit);
+
+  const base = savedAnswers(visit.session);
+  const { fitting, refused, whole } = await inTimeSlice(() => version.checkPosted(given, base));
+  const kept = submitsAtOnce
+    ? { session: visit.session, fitting, unclaimed: [], saved: false }
+    : await keepFitting(context, { visit, given, fitting, call });
+  const partialAnswers = mergeAnswers(kept.session.partialAnswers ?? {}, kept.fitting);
+  const held = currentAnswers(definition, { ...kept.session, partialAnswers });
+  const answers = visibleAnswers(definition, held);
+  const reply = async (next: Next) => ({
+    session: await visitToMessage(context, visit, { posted: true }, call),
+    answers: await describeUnclaimed(context, version, answers),
+    refused: [...refused, ...kept.unclaimed].map(({ path }) => fieldIdOf(path)),
+    saved: kept.saved,
+    ...next,
+  });
+
+  if (goal === HostedGoal.SAVE) return reply({ step });
+  if (!submitsAtOnce) {
+    const violations = [...ofFiles, ...kept.unclaimed, ...(whole.ok ? [] : whole.violations)];
+    const shown = new Set(request.shown);
+    const next = followStep({ fields, review, answers, violations, goal: goalOf(request), step, shown });
+    if (next !== undefined) return reply({ ...next, violations: next.violations.map(violationToMessage) });
+  }
+  if (visit.stored === undefined) await context.limitRate(call, pageLimits.submit, form.id);
+  const { spam, idempotency } = post;
+  const entry = { call, form, version, session: kept.session, answers: given, checked: whole };
+  try {
+    const by = { source: 'hosted', byHuman: true, spam, idempotency };
+    const { submissionId, submission } = await acceptAnswers(context, { ...entry, ...by });
+    return { submissionId, answers: submission.answers };
+  } catch (error) {
+    if (reasonOf(error) !== Reason.INVALID) throw error;
+    const violations = failureOf(error)?.violations ?? [];
+    const wrong = new Set(violations.map(({ path }) => fieldIdOf(path)));
+    return reply({ step: fields.find(({ id }) => wrong.has(id))?.page ?? step, violations });
+  }
+}
+
+/** Deletes what a visitor has begun. The files that its answers name go as all do that no submission claims. */
+async function startOver(context: ServiceContext, visit: HostedVisit, call: HandlerContext) {
+  const { form, stored, permanent, state } = visit;
+  if (state !== HostedState.OPEN) refuse(context, visit);
+  if (permanent && stored !== undefined) {
+    await context.limitRate(call, pageLimits.session, form.id);
+    await deleteVisitorsSession(context.database, stored.id);
+  }
+  return { session: await visitToMessage(context, visit, { posted: true }, call) };
+}
+
+/**
+ * Opens a session for a visitor whose answers the form keeps. Who has opened too many can answer all the same: without
+ * one nothing is kept before the end.
+ */
+async function withSession(context: ServiceContext, { request, call, visit }: Post): Promise<HostedVisit> {
+  const { inputs, issueToken } = request;
+  const { form, stored, state } = visit;
+  const { allowPartial } = form.version.definition.settings;
+  const isAnswered = inputs.some(({ values }) => values.some((value) => value !== ''));
+  if (stored !== undefined || state !== HostedState.OPEN || !allowPartial || !isAnswered) return visit;
+  try {
+    await context.limitRate(call, pageLimits.visit, form.id);
+    const session = await openVisitorsSession(context, visit, issueToken, call);
+    return await visitOfSession(context, { form, session, permanent: true });
+  } catch (error) {
+    if (reasonOf(error) !== Reason.RATE_LIMITED) throw error;
+    return visit;
+  }
+}
+
+/** What a page has submitted before. */
+async function findFirst(
+  { database }: ServiceContext,
+  { form }: HostedVisit,
+  key: string,
+): Promise<FirstPost> {
+  const first = await findRepeatedSubmission(database, form.id, key);
+  const stored = first && (await findSubmission(database, form.projectId, first.id));
+  if (first === null || stored === null) return null;
+  return {
+    made: { submissionId: first.id, answers: stored.answers },
+    fingerprint: first.requestFingerprint,
+  };
+}
+
+/** What the token of a posted page may be of: a visitor may have begun the session on the form's own page. */
+function pagesOf({ form, stored }: HostedVisit): string[] {
+  if (stored === undefined) return [form.id];
+  return stored.keylessBytes === null ? [stored.id] : [stored.id, form.id];
+}
+
+/** Throws why a page takes no answers. */
+function refuse({ now }: ServiceContext, { form, stored }: HostedVisit): never {
+  if (stored !== undefined) refuseIfEnded(stored);
+  refuseIfClosed(form, now());
+  // It was opened again just now.
+  throw closed();
+}
+
+function goalOf({ goal, goalPage }: PostHostedRequest): Goal {
+  if (goal === HostedGoal.PAGE) return { kind: 'page', page: goalPage };
+  return { kind: goal === HostedGoal.BACK ? 'back' : 'forward' };
+}
+
+type Post = {
+  request: PostHostedRequest;
+  call: HandlerContext;
+  visit: HostedVisit;
+  /** As the page sent them, without hidden fields. */
+  given: Answers;
+  /** Undefined: the post is not repeatable. */
+  idempotency: Idempotency | undefined;
+  /** A bot gets the same answer as a person, so that it can't learn what identified it. */
+  spam: boolean;
+};
+
+/** What the page is to show next. */
+type Next = { step: number; violations?: ViolationMessage[]; revealed?: string };
+
+type FirstPost = First<{ submissionId: string; answers: Answers }> | null;

@@ -1,0 +1,167 @@
+import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { Answers } from '../../domain/answers/answers.ts';
+import { type FormInput, readInputs } from '../../domain/answers/form-inputs.ts';
+import { isEmpty } from '../../domain/conditions/condition.ts';
+import type { FormDefinition } from '../../domain/definition/definition.ts';
+import { hasPublicPage } from '../../domain/definition/share.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
+import type { Field } from '../../domain/fields/field.ts';
+import { fieldRules } from '../../domain/fields/index.ts';
+import { isId } from '../../domain/ids.ts';
+import { memoize } from '../../domain/memoize.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
+import { findAnySession, markSessionOpened } from '../../store/sessions/sessions.ts';
+import type { ServiceContext } from '../context.ts';
+import {
+  type Availability,
+  availabilityOf,
+  type PublishedForm,
+  publishedForm,
+} from '../forms/form-access.ts';
+import type { LiveVersion } from '../forms/form-reader.ts';
+import { inTimeSlice } from '../limits/time-slice.ts';
+import { anySession, type Visit } from '../sessions/session-access.ts';
+
+/**
+ * Finds what a page is of: a session, whose id is its credential; or with `formId` the form's own page, with the
+ * session that its visitor has begun.
+ *
+ * A visitor's session that takes no answers any more counts as none, but for one that a page posts to once more after
+ * it was submitted. Throws NOT_FOUND, also for a form that has no page of its own, and ORIGIN_NOT_ALLOWED for a post of
+ * another site, unless the form may be embedded.
+ */
+export async function resolveVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {
+  const visit = await findVisit(context, target);
+  const isEmbeddable = visit.form.version.definition.settings.embedOrigins.length > 0;
+  if (!target.crossSite || isEmbeddable) return visit;
+  throw failed(Reason.ORIGIN_NOT_ALLOWED, 'This page takes no posts from other sites');
+}
+
+async function findVisit(context: ServiceContext, target: Target): Promise<HostedVisit> {
+  const { formId, sessionId, posted } = target;
+  if (formId === '') {
+    const session = await anySession(context.database, sessionId);
+    const form = await publishedForm(context.forms, session.formId);
+    return visitOfSession(context, { form, session, permanent: false });
+  }
+  const form = await publishedForm(context.forms, formId);
+  if (!hasPublicPage(form.version.definition)) throw notFound('form');
+  const begun = await sessionOfVisitor(context, form.id, sessionId);
+  if (begun !== undefined && (begun.status === 'open' || (posted && begun.status === 'submitted'))) {
+    return visitOfSession(context, { form, session: begun, permanent: true });
+  }
+  const { version } = form;
+  const now = context.now();
+  const session: Visit = {
+    id: null,
+    prefill: await readPrefill(version, target.prefill),
+    partialAnswers: null,
+    provenance: { prefill: [{ by: 'prefill' }], partial: [] },
+    metadata: {},
+    createdAt: new Date(now),
+    readAt: new Date(now),
+  };
+  return {
+    form,
+    version,
+    stored: undefined,
+    session,
+    state: statesOfForms[availabilityOf(form, now)],
+    permanent: true,
+  };
+}
+
+/** Notes when a session that was made for somebody is opened first. */
+export async function noteOpened({ database }: ServiceContext, visit: HostedVisit): Promise<void> {
+  const { stored, state, permanent } = visit;
+  const isFirst = state === HostedState.OPEN && !permanent && stored?.openedAt === null;
+  if (isFirst) await markSessionOpened(database, stored.id);
+}
+
+/** What a page is of that goes on with a session. */
+export async function visitOfSession(
+  { forms, now }: ServiceContext,
+  { form, session, permanent }: { form: PublishedForm; session: Session; permanent: boolean },
+): Promise<HostedVisit> {
+  const version = await forms.version(session.versionId);
+  const state = statesOfSessions[session.status] ?? statesOfForms[availabilityOf(form, now())];
+  return { form, version, stored: session, session, state, permanent };
+}
+
+/** The session that a visitor has begun on a form's own page; undefined for any other. */
+async function sessionOfVisitor(
+  { database }: ServiceContext,
+  formId: string,
+  sessionId: string,
+): Promise<Session | undefined> {
+  if (sessionId === '') return undefined;
+  const session = isId('sess', sessionId) ? await findAnySession(database, sessionId) : null;
+  return session?.formId === formId && session.keylessBytes !== null ? session : undefined;
+}
+
+/** What the end of a session says; one that is open is as its form is. */
+const statesOfSessions: Record<Session['status'], HostedState | undefined> = {
+  open: undefined,
+  submitted: HostedState.SUBMITTED,
+  expired: HostedState.EXPIRED,
+  cancelled: HostedState.CANCELLED,
+};
+
+const statesOfForms: Record<Availability, HostedState> = {
+  open: HostedState.OPEN,
+  closed: HostedState.CLOSED,
+  ended: HostedState.CLOSED,
+  full: HostedState.CLOSED,
+  archived: HostedState.ARCHIVED,
+};
+
+/**
+ * What the page's address fills in, of fields that anybody may answer. What names no such field or does not fit is
+ * left out: whoever made the link erred, and the person who follows it can't mend it.
+ */
+async function readPrefill(version: LiveVersion, inputs: readonly FormInput[]): Promise<Answers> {
+  const read = readInputs(settableByAddress(version.definition), inputs);
+  const given = Object.fromEntries(Object.entries(read).filter(([, answer]) => !isEmpty(answer)));
+  if (Object.keys(given).length === 0) return {};
+  return (await inTimeSlice(() => version.checkPosted(given, {}))).fitting;
+}
+
+const settableByAddress = memoize(
+  (definition: FormDefinition): FormDefinition => ({
+    ...definition,
+    fields: definition.fields.filter(isSettableByAddress),
+  }),
+);
+
+function isSettableByAddress({ type, answeredBy }: Field): boolean {
+  return fieldRules[type].uploads === undefined && (answeredBy ?? 'anyone') === 'anyone';
+}
+
+/** What a page names. */
+type Target = {
+  /** The form whose own page it is; empty: it is a session's. */
+  formId: string;
+  /** Empty: the visitor of a form has begun none. */
+  sessionId: string;
+  /** What the address of a form's own page fills in. */
+  prefill: readonly FormInput[];
+  /** Whether the page is posted, not opened. */
+  posted: boolean;
+  /** Whether a page of another site has posted it. */
+  crossSite: boolean;
+};
+
+/** What a page is of. */
+export type HostedVisit = {
+  form: PublishedForm;
+  /** The version that the session began with, or the form's own. */
+  version: LiveVersion;
+  /** Undefined: a visitor has stored nothing yet. */
+  stored: Session | undefined;
+  /** What the page begins with: what is stored, or what the address fills in. */
+  session: Visit;
+  state: HostedState;
+  /** Whether it is the form's own page. */
+  permanent: boolean;
+};

@@ -1,0 +1,126 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate, timestampFromMs, timestampMs } from '@bufbuild/protobuf/wkt';
+import {
+  AnswerChannel,
+  type AnswerOrigin,
+  AnswerOriginSchema,
+  type ListSubmissionsRequest,
+  type SubmissionSchema,
+  SubmissionStatus,
+} from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { expand, type Origin, type Provenance, type StoredOrigin } from '../../domain/answers/provenance.ts';
+import { smallestIdAt } from '../../domain/ids.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
+import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
+import { badParameter } from '../request-values.ts';
+
+/** A stored submission as the RPCs return it. */
+export function submissionToMessage(row: SubmissionRow): MessageInitShape<typeof SubmissionSchema> {
+  return {
+    id: row.id,
+    formId: row.formId,
+    formVersionId: row.versionId,
+    sessionId: row.sessionId ?? '',
+    source: row.source,
+    answers: row.answers,
+    status: row.status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.ACCEPTED,
+    createTime: timestampFromDate(row.createdAt),
+    metadata: row.metadata,
+    provenance: provenanceToMessage(provenanceOf(row)),
+  };
+}
+
+/** The status and the times that submissions are asked for by. Throws for a status that this version does not know. */
+export function submissionRangeOf({
+  status,
+  createdAfter,
+  createdBefore,
+}: AskedRange = {}): SubmissionFilter {
+  return {
+    status: submissionStatusOf(status),
+    ...(createdAfter !== undefined && { afterId: smallestIdAt('sub', timestampMs(createdAfter)) }),
+    ...(createdBefore !== undefined && { beforeId: smallestIdAt('sub', timestampMs(createdBefore)) }),
+  };
+}
+
+/** The status that submissions are asked for by. Throws for one that this version does not know. */
+export function submissionStatusOf(status?: SubmissionStatus): 'accepted' | 'spam' {
+  switch (status) {
+    case undefined:
+    case SubmissionStatus.UNSPECIFIED:
+    case SubmissionStatus.ACCEPTED:
+      return 'accepted';
+    case SubmissionStatus.SPAM:
+      return 'spam';
+    default:
+      throw badParameter('status', 'custom', 'Expected accepted or spam');
+  }
+}
+
+/** Where answers come from, as the RPCs return it. Answers of one origin share a message. */
+export function provenanceToMessage(provenance: Provenance): Record<string, AnswerOrigin> {
+  const known = new Map<Origin, AnswerOrigin>();
+  const entries = [...provenance].map(([id, origin]): [string, AnswerOrigin] => {
+    const message = known.get(origin) ?? originToMessage(origin);
+    known.set(origin, message);
+    return [id, message];
+  });
+  return Object.fromEntries(entries);
+}
+
+function originToMessage({ by, at, keyId = '' }: Origin): AnswerOrigin {
+  return create(AnswerOriginSchema, { by: channels[by], answerTime: timestampFromMs(Date.parse(at)), keyId });
+}
+
+const channels: Record<Origin['by'], AnswerChannel> = {
+  human: AnswerChannel.HUMAN,
+  api: AnswerChannel.API,
+  prefill: AnswerChannel.PREFILL,
+  default: AnswerChannel.DEFAULT,
+};
+
+function provenanceOf({ provenance, answers, createdAt }: SubmissionRow): Provenance {
+  return provenance === null ? new Map() : expand(provenance, Object.keys(answers), createdAt.toISOString());
+}
+
+/** A stored submission as the REST interface and the NDJSON export show it. */
+export function submissionToJson(row: SubmissionRow): JsonObject {
+  return {
+    id: row.id,
+    form_id: row.formId,
+    form_version_id: row.versionId,
+    session_id: row.sessionId,
+    source: row.source,
+    answers: row.answers,
+    status: row.status,
+    created_at: row.createdAt.toISOString(),
+    metadata: row.metadata,
+    ...(row.provenance !== null && { provenance: provenanceToJson(row) }),
+  };
+}
+
+function provenanceToJson(row: SubmissionRow): JsonObject {
+  return Object.fromEntries(
+    [...provenanceOf(row)].map(([id, { by, at, keyId }]) => [
+      id,
+      { by, at, ...(keyId !== undefined && { key_id: keyId }) },
+    ]),
+  );
+}
+
+type AskedRange = Partial<Pick<ListSubmissionsRequest, 'status' | 'createdAfter' | 'createdBefore'>>;
+
+/** What callers see of a stored submission. */
+export type SubmissionRow = {
+  id: string;
+  formId: string;
+  versionId: string;
+  sessionId: string | null;
+  source: string;
+  answers: JsonObject;
+  status: 'accepted' | 'spam';
+  createdAt: Date;
+  metadata: JsonObject;
+  /** Null if it is older than the record. */
+  provenance: StoredOrigin[] | null;
+};

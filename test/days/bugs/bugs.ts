@@ -1,0 +1,239 @@
+/**
+ * Mistakes that somebody could make in the service, each as a small change of its source. The simulated days have to
+ * find every one: `rule` is by which, `hours` how long the days are that it needs.
+ */
+export const bugs: readonly Bug[] = [
+  {
+    name: 'a lease is never released',
+    rules: [
+      'webhooks at least once',
+      'mails at least once',
+      'queues are empty when quiet',
+      'owners are asked to confirm',
+    ],
+    edits: [
+      {
+        file: 'src/store/deliveries/delivery-queue-table.ts',
+        find: '(leased_until is null or leased_until <= now())`;',
+        replace: 'leased_until is null`;',
+      },
+    ],
+  },
+  {
+    name: 'an event is marked before its mails are queued',
+    rules: ['mails at least once', 'owners are asked to confirm'],
+    edits: [
+      {
+        file: 'src/store/deliveries/delivery-inserts.ts',
+        find: `  await db.execute(
+    \`with taken as (
+       update events set fanned_out_at = now()
+       where id in (
+         select id from events where id = any($1::text[]) and fanned_out_at is null
+         order by id for update skip locked
+       )
+       returning id
+     ),`,
+        replace: `  const taken = await db.execute(
+    'update events set fanned_out_at = now() where id = any($1::text[]) and fanned_out_at is null returning id',
+    [eventIds],
+  );
+  await db.execute(
+    \`with taken as (
+       select id from unnest($1::text[]) as u(id)
+     ),`,
+      },
+      {
+        file: 'src/store/deliveries/delivery-inserts.ts',
+        find: '[eventIds, JSON.stringify(mails)],',
+        replace: '[taken.map((row) => row.id), JSON.stringify(mails)],',
+      },
+    ],
+  },
+  {
+    name: 'a retry has a new event id',
+    rules: ['one event id'],
+    edits: [
+      {
+        file: 'src/delivery/webhook/sender.ts',
+        find: 'const headers = headersOf(content, webhook, body)',
+        replace:
+          "const headers = headersOf({ ...content, eventId: [content.eventId, ...(claim.step === 0 ? [] : [claim.step])].join('r') }, webhook, body)",
+      },
+    ],
+  },
+  {
+    name: 'an idempotency key counts for one process',
+    rules: ['one submission per idempotency key'],
+    edits: [
+      {
+        file: 'src/store/submissions/submission-writer.ts',
+        find: 'const prepared = prepare(row, currentTraceparent());',
+        replace: `const ownKey = row.idempotencyKey === null ? null : \`\${insertOptions.slot} \${row.idempotencyKey}\`;
+      const prepared = prepare({ ...row, idempotencyKey: ownKey }, currentTraceparent());`,
+      },
+    ],
+  },
+  {
+    name: 'the removal of a file is not noted with that of its row',
+    rules: ['no file is orphaned'],
+    edits: [
+      {
+        file: 'src/store/removal/removals.ts',
+        find: "date_trunc('milliseconds', now()) from removed on conflict do nothing`",
+        replace: "date_trunc('milliseconds', now()) from removed where false on conflict do nothing`",
+      },
+    ],
+  },
+  {
+    name: 'time is from the process',
+    rules: [
+      'acknowledged is kept',
+      'files are kept',
+      'nothing of what was removed',
+      'signatures are valid',
+      'open takes all',
+      'closed takes nothing',
+      'webhooks at least once',
+      'mails at least once',
+    ],
+    edits: [
+      {
+        file: 'src/store/database/clock.ts',
+        find: '      return now;\n',
+        replace: '      return read();\n',
+      },
+    ],
+  },
+  {
+    name: 'a mail is tried again after its stop link',
+    rules: ['no mail after a stop link'],
+    edits: [
+      {
+        file: 'src/delivery/mail/may-send.ts',
+        find: 'if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {',
+        replace:
+          'if (claim.step === 0 && (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked }))) {',
+      },
+    ],
+  },
+  {
+    name: 'a webhook is called again after a 410',
+    rules: ['nothing after the end of a webhook'],
+    edits: [
+      {
+        file: 'src/delivery/webhook/sender.ts',
+        find: 'if (status === 410)',
+        replace: 'if (status === 419)',
+      },
+    ],
+  },
+  {
+    name: 'a rotated secret goes on signing',
+    rules: ['signatures are valid'],
+    edits: [
+      {
+        file: 'src/delivery/webhook/sender.ts',
+        find: '    const { secret, previousSecret } = secretsAt(webhook, new Date(at));\n',
+        replace: `    const first = seen.get(webhook.id) ?? webhook;
+    seen.set(webhook.id, first);
+    const { secret, previousSecret } = secretsAt(first, new Date(at));
+`,
+      },
+      {
+        file: 'src/delivery/webhook/sender.ts',
+        find: '  const openSecret = cached(',
+        replace: '  const seen = new Map<string, ClaimedWebhook>();\n  const openSecret = cached(',
+      },
+    ],
+  },
+  {
+    name: 'a limit is judged without what was stored before',
+    rules: ['limits are exact'],
+    edits: [
+      {
+        file: 'src/store/submissions/submission-insert.ts',
+        find: 'i.place + locked.accepted +',
+        replace: 'i.place +',
+      },
+    ],
+  },
+  {
+    name: 'a retention time is not kept',
+    rules: ['removed is not read again', 'nothing of what was removed'],
+    edits: [
+      {
+        file: 'src/store/submissions/submission-removal.ts',
+        find: '::bigint - days *',
+        replace: '::bigint - (days + 30) *',
+      },
+    ],
+  },
+  {
+    name: 'a retention time ends a day early',
+    rules: ['acknowledged is kept'],
+    edits: [
+      {
+        file: 'src/store/submissions/submission-removal.ts',
+        find: '::bigint - days *',
+        replace: '::bigint - (days - 1) *',
+      },
+    ],
+  },
+  {
+    name: 'a counter is not in the transaction',
+    rules: ['counters equal rows'],
+    edits: [
+      {
+        file: 'src/store/submissions/submission-insert.ts',
+        find: '  from stored group by form_id order by form_id\n',
+        replace: '  from stored where false group by form_id order by form_id\n',
+      },
+      {
+        file: 'src/store/submissions/submission-insert.ts',
+        find: '  if (stored.size > 0) options.onCommitted(commitOf(result, group));\n',
+        replace: `  if (stored.size > 0) {
+    await db.execute(
+      \`insert into form_counters as c (form_id, slot, accepted, spam)
+       select form_id, $2::smallint, count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
+       from submissions where id = any($1) group by form_id
+       on conflict (form_id, slot) do update
+         set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam\`,
+      [[...stored], options.slot],
+    );
+    options.onCommitted(commitOf(result, group));
+  }
+`,
+      },
+    ],
+  },
+  {
+    name: 'a 5xx about the sender ends a mail',
+    rules: ['mails at least once', 'owners are asked to confirm'],
+    edits: [
+      {
+        file: 'src/delivery/mail/sender.ts',
+        find: '    final: isUnknownRecipient(error),\n',
+        replace: '    final: isUnknownRecipient(error) || (responseStatus ?? 0) >= 500,\n',
+      },
+    ],
+  },
+  {
+    name: 'a name server without an answer ends a delivery',
+    rules: ['webhooks at least once', 'mails at least once', 'owners are asked to confirm'],
+    edits: [
+      {
+        file: 'src/delivery/worker/attempt.ts',
+        find: '  const ageMs = options.now() - instantOf(claim.id);\n',
+        replace: `  const ageMs = options.now() - instantOf(claim.id);
+  if (isLocalFault(error)) return { status: 'failed', error: 'The service could not try it.' };
+`,
+      },
+    ],
+  },
+];
+
+/** A text of a file that is there exactly once, and what it becomes. */
+export type Edit = { file: string; find: string; replace: string };
+
+export type Bug = { name: string; rules: readonly string[]; edits: readonly Edit[] };

@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type PublishedForm, startService, type TestService } from '../support/server.ts';
+
+let service: TestService;
+let form: PublishedForm;
+
+beforeAll(async () => {
+  service = await startService();
+  form = await service.givenPublishedForm({
+    fields: [
+      { id: 'email', type: 'email', required: true },
+      { id: 'age', type: 'number' },
+      { id: 'terms', type: 'checkbox' },
+      {
+        id: 'pets',
+        type: 'multi_select',
+        options: [
+          { label: 'Cat', value: 'cat' },
+          { label: 'Dog', value: 'dog' },
+        ],
+      },
+      { id: 'cv', type: 'file' },
+    ],
+    settings: { allowedOrigins: ['https://site.example', 'https://shop.example'] },
+  });
+});
+afterAll(() => service[Symbol.asyncDispose]());
+
+const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', origin: 'https://site.example' };
+const post = (body: BodyOfForm, headers: Record<string, string> = html, id = form.id) =>
+  service.post(`/api/forms/${id}/submissions`, body, { key: null, headers });
+
+describe('a static site’s own form', () => {
+  it('is read by the types of its fields, and thanked by a page', async () => {
+    const body = new URLSearchParams(
+      'email=a@example.com&age=42&terms=on&pets=cat&pets=dog&_source=footer&unknown=1',
+    );
+
+    const reply = await post(body);
+
+    expect([reply.status, reply.headers.get('content-type')]).toEqual([201, 'text/html; charset=utf-8']);
+    const list = await service.get(`/v1/forms/${form.id}/submissions?limit=1`);
+    expect(list.json.submissions[0]).toMatchObject({
+      source: 'footer',
+      answers: { email: 'a@example.com', age: 42, terms: true, pets: ['cat', 'dog'] },
+    });
+  });
+
+  it('leads on to _next on its own origin or an allowed one, and nowhere else', async () => {
+    const next = async (_next: string) => {
+      const reply = await post(new URLSearchParams({ email: 'a@example.com', _next }));
+      return [reply.status, reply.headers.get('location')];
+    };
+
+    expect(await next('https://site.example/thanks')).toEqual([303, 'https://site.example/thanks']);
+    expect(await next('https://shop.example/thanks')).toEqual([303, 'https://shop.example/thanks']);
+    expect(await next('https://evil.example/')).toEqual([201, null]);
+    expect(await next('javascript:alert(1)')).toEqual([201, null]);
+  });
+
+  it('gets JSON where that is preferred', async () => {
+    const reply = await post(new URLSearchParams({ email: 'a@example.com' }), {
+      ...html,
+      accept: 'application/json',
+    });
+
+    expect(reply.json).toEqual({ ok: true, submission_id: expect.any(String) });
+  });
+
+  it('gets its refusals as pages, or as JSON where that is preferred', async () => {
+    const wrong = () => new URLSearchParams({ email: 'nobody' });
+
+    const page = await post(wrong());
+    const json = await post(wrong(), { ...html, accept: 'application/json' });
+    const unknown = await post(wrong(), html, 'form_none');
+    const origin = await post(wrong(), { ...html, origin: 'https://evil.example' });
+    const broken = await post('nothing', { ...html, 'content-type': 'multipart/form-data' });
+    const large = await post(new URLSearchParams({ email: 'x'.repeat(300_000) }));
+
+    for (const [reply, status] of [
+      [page, 422],
+      [unknown, 404],
+      [origin, 401],
+      [broken, 400],
+      [large, 413],
+    ] as const) {
+      expect([reply.status, reply.headers.get('content-type')]).toEqual([status, 'text/html; charset=utf-8']);
+    }
+    expect([json.status, json.json.error.details[0].path]).toEqual([422, 'answers.email']);
+  });
+
+  it('keeps a submission with a filled _gotcha as spam, and answers it like any other', async () => {
+    const reply = await post(new URLSearchParams({ email: 'spam@example.com', _gotcha: 'x' }), {
+      ...html,
+      accept: 'application/json',
+    });
+
+    expect(reply.status).toBe(201);
+    expect((await service.get(`/v1/submissions/${reply.json.submission_id}`)).json.submission.status).toBe(
+      'spam',
+    );
+  });
+
+  it('brings its file along', async () => {
+    const body = new FormData();
+    body.set('email', 'a@example.com');
+    body.set('cv', new File(['my life'], 'cv.txt', { type: 'text/plain' }));
+
+    const reply = await post(body, { ...html, accept: 'application/json' });
+
+    expect(reply.status).toBe(201);
+    const { cv } = (await service.get(`/v1/submissions/${reply.json.submission_id}`)).json.submission.answers;
+    expect(cv).toMatchObject({ filename: 'cv.txt', size: 7 });
+    const file = await service.get(new URL(cv.url).pathname);
+    expect([file.text, file.headers.get('content-disposition')]).toEqual([
+      'my life',
+      'attachment; filename=cv.txt',
+    ]);
+  });
+
+  it('may leave its file inputs empty, however many there are', async () => {
+    const body = new FormData();
+    body.set('email', 'a@example.com');
+    for (let count = 0; count < 30; count += 1) body.append('cv', new File([], ''));
+
+    expect((await post(body)).status).toBe(201);
+  });
+});
+
+describe('POST /api/forms/:id/uploads', () => {
+  const upload = (query: string, body: BodyOfForm, headers = {}) =>
+    service.post(`/api/forms/${form.id}/uploads${query}`, body, { key: null, headers });
+
+  it('stores a file that comes as an HTML form or as it is', async () => {
+    const body = new FormData();
+    body.set('field', 'cv');
+    body.set('file', new File(['content'], 'a.txt'));
+
+    const inForm = await upload('', body);
+    const raw = await upload('?field=cv&filename=b.txt', Buffer.from('content'), {
+      'content-type': 'text/plain',
+    });
+
+    expect([inForm.status, raw.status]).toEqual([201, 201]);
+    expect(inForm.json.upload).toMatchObject({
+      upload_id: expect.stringMatching(/^upl_/),
+      filename: 'a.txt',
+      size: 7,
+    });
+    expect(raw.json.upload.sha256).toBe(inForm.json.upload.sha256);
+  });
+
+  it('refuses what misses a part, names another field, is too large, or goes nowhere', async () => {
+    const file = () => Buffer.from('content');
+
+    const fieldLast = new FormData();
+    fieldLast.set('file', new File(['content'], 'a.txt'));
+    fieldLast.set('field', 'cv');
+
+    const noField = await upload('', file());
+    const late = await upload('', fieldLast);
+    const noFile = await upload('?field=cv', new URLSearchParams({ field: 'cv' }));
+    const otherField = await upload('?field=email', file());
+    const tooLarge = await upload('?field=cv', Buffer.alloc(10 * 1024 * 1024 + 1));
+    const nowhere = await service.post('/api/forms/form_none/uploads?field=cv', file());
+
+    expect([noField.status, noField.json.error.details[0].path]).toEqual([422, 'field']);
+    expect([late.status, late.json.error.details[0].path]).toEqual([422, 'field']);
+    expect([noFile.status, noFile.json.error.details[0].path]).toEqual([422, 'file']);
+    expect(otherField.status).toBe(422);
+    expect([tooLarge.status, tooLarge.json.error.reason]).toEqual([413, 'too_large']);
+    expect(nowhere.status).toBe(404);
+  });
+
+  it('shows files to nobody without a key of the project', async () => {
+    const { json } = await upload('?field=cv', Buffer.from('content'));
+    const path = `/v1/uploads/${json.upload.upload_id}`;
+
+    expect((await service.get(path, { key: null })).status).toBe(401);
+    expect((await service.get(path, { key: await service.givenKey(['*'], 'other') })).status).toBe(404);
+    expect((await service.get('/v1/uploads/upl_none')).status).toBe(404);
+  });
+});
+
+type BodyOfForm = URLSearchParams | FormData | Buffer | string;
