@@ -149,6 +149,11 @@ const limits = {
 /** The values of each input by its name. A map, since strangers choose the names. */
 export type FormInputs = Map<string, string[]>;
 
+/** The last value of an input; empty if there is none. */
+export function lastOf(inputs: FormInputs, name: string): string {
+  return inputs.get(name)?.at(-1) ?? '';
+}
+
 /** A file of a form's post, whose content is read once. It ends a byte after `MAX_FILE_BYTES`. */
 export type ReceivedFile = { name: string; filename: string; content: AsyncGenerator<Buffer> };
 

@@ -10,7 +10,7 @@ import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { restErrorOf } from '../../http/errors.ts';
-import { type FormInputs, fileParts, readForm } from '../../http/multipart.ts';
+import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { type Exchange, idOf } from '../route.ts';
 import { idempotencyKeyOf } from '../schemas.ts';
@@ -107,7 +107,7 @@ function postingSite(request: IncomingMessage, inputs: FormInputs, baseUrl: stri
   const site = webAddress(originOf(referer) === origin || origin === '' ? referer : origin);
   if (site === undefined) return { address: '', again: false };
   if (!isOwn(site, request, baseUrl)) return { address: site.href, again: false };
-  const before = webAddress(inputs.get(SITE)?.at(-1) ?? '');
+  const before = webAddress(lastOf(inputs, SITE));
   return { address: before?.href ?? '', again: true };
 }
 

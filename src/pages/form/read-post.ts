@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Input, InputSchema } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import type { Violation } from '../../domain/errors/violations.ts';
-import type { FormInputs } from '../../http/multipart.ts';
+import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import type { KnownFile, KnownFiles } from './controls/control-view.ts';
 import type { Move } from './controls/ranking.ts';
 import type { PostedFiles } from './uploads.ts';
@@ -60,11 +60,6 @@ function knownFiles(inputs: FormInputs, { stored }: PostedFiles): KnownFiles {
 function timeIn(text: string): Date | undefined {
   const time = new Date(text);
   return Number.isNaN(time.getTime()) ? undefined : time;
-}
-
-/** The last value of an input; empty if there is none. */
-export function lastOf(inputs: FormInputs, name: string): string {
-  return inputs.get(name)?.at(-1) ?? '';
 }
 
 function goalOf(text: string): Goal {

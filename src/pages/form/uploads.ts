@@ -5,11 +5,10 @@ import { MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { readParts } from '../../http/body.ts';
 import { restErrorOf } from '../../http/errors.ts';
-import { type FormInputs, fileParts, type ReceivedFile } from '../../http/multipart.ts';
+import { type FormInputs, fileParts, lastOf, type ReceivedFile } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
-import { lastOf } from './read-post.ts';
 
 /**
  * Takes one file from the page's script, which shows its progress: the raw body, with `field` and
