@@ -6,7 +6,7 @@ import { failed } from '../../domain/errors/failure.ts';
 import { violationFromMessage, violationToMessage } from '../../domain/errors/violation-proto.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { restErrorOf } from '../../http/errors.ts';
-import { type FormInputs, readForm } from '../../http/multipart.ts';
+import { type FormInputs, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
 import { languageOf } from '../messages.ts';
@@ -28,6 +28,8 @@ export async function postForm(exchange: PageExchange): Promise<void> {
   const files = new PostedFiles();
   let inputs: FormInputs = new Map();
   try {
+    // A page that takes no answers says so, whatever was posted to it.
+    if (!isFormPost(request)) await readOpen(source);
     inputs = await readForm(request, (file, before) => files.take(exchange, source, file, before));
     await answer({ ...exchange, source, inputs, posted: readPosted(inputs, files) });
   } catch (error) {
