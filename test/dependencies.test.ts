@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
@@ -74,6 +74,15 @@ describe('the layers', () => {
 
   it('have no import cycle between files', () => {
     expect(findCycle(Map.groupBy(imports, ({ from }) => from))).toEqual([]);
+  });
+
+  it('have the files that CONTRIBUTING follows a call through', () => {
+    const named = /`([a-z-]+(?:\/[a-z-]+)+\.ts)`/g;
+    const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8').split('## The way of a call')[1] ?? '';
+    const files = [...text.matchAll(named)].map(([, path = '']) => path);
+
+    expect(files.length).toBeGreaterThan(50);
+    expect(files.filter((path) => !existsSync(join(root, 'src', path)))).toEqual([]);
   });
 
   it('would be found importing what they may not, or in a cycle', () => {
