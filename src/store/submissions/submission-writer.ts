@@ -2,6 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
+import type { Database } from '../database/database.ts';
 import { DatabaseUnavailable, Overloaded } from '../database/faults.ts';
 import type { Queries } from '../database/queries.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from '../database/retry.ts';
@@ -23,15 +24,20 @@ import type { WriteOutcome } from './write-outcomes.ts';
  *
  * While one group is being written, the next one is collected. An idle writer writes at the end of the event
  * loop's turn, never on a timer. Without that turn no group would form on the embedded engine, whose query
- * runs inside the turn that begins it.
+ * runs inside the turn that begins it: its callers are answered before the next group is written. A server is sent
+ * the next group first, so that it works while they are answered.
  */
-export function createSubmissionWriter(db: Queries, options: WriterOptions = {}): SubmissionWriter {
+export function createSubmissionWriter(
+  db: Pick<Database, keyof Queries | 'engine'>,
+  options: WriterOptions = {},
+): SubmissionWriter {
   const { maxWaiting = MAX_WAITING, maxWaitingBytes = MAX_WAITING_BYTES, metrics, tracing } = options;
   const insertOptions = {
     slot: Math.floor(Math.random() * SLOTS),
     capacity: options.capacity ?? (() => NO_CAPACITY),
     onCommitted: options.onCommitted ?? (() => undefined),
   };
+  const isServer = db.engine === 'postgres';
   const queue: Waiting[] = [];
   let heldBytes = 0;
   let heldRows = 0;
@@ -39,13 +45,26 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
   let running: Promise<void> | undefined;
 
   async function run(): Promise<void> {
-    while (queue.length > 0) {
-      await yieldToEventLoop();
-      refuseLate();
-      const group = takeGroup(queue);
-      if (group.length > 0) await store(group);
+    await yieldToEventLoop();
+    let storing = storeNext();
+    while (storing !== undefined) {
+      const answer = await storing;
+      storing = isServer ? storeNext() : undefined;
+      if (storing !== undefined) await yieldToEventLoop();
+      answer();
+      if (storing === undefined) {
+        await yieldToEventLoop();
+        storing = storeNext();
+      }
     }
     running = undefined;
+  }
+
+  /** Begins to write what waits, if anything does. */
+  function storeNext(): Promise<() => void> | undefined {
+    refuseLate();
+    const group = takeGroup(queue);
+    return group.length === 0 ? undefined : store(group);
   }
 
   /** Groups before may have used up their retries, one after the other. */
@@ -57,22 +76,28 @@ export function createSubmissionWriter(db: Queries, options: WriterOptions = {})
     }
   }
 
-  async function store(group: Waiting[]): Promise<void> {
+  /** Writes a group, and gives what answers its callers. */
+  async function store(group: Waiting[]): Promise<() => void> {
     const batch = tracing && traceBatch(tracing, group);
     try {
       const results = await insertSubmissions(db, group, insertOptions);
       if (metrics !== undefined) count(metrics, group, results);
       batch?.end();
-      for (const [index, waiting] of group.entries()) {
-        const result = results[index];
-        if (result === undefined || result.outcome === 'undecided') again(waiting);
-        else if (result.outcome === 'refused') settle(waiting, () => waiting.reject(result.error));
-        else settle(waiting, () => waiting.resolve(result));
-      }
+      return () => {
+        for (const [index, waiting] of group.entries()) answer(waiting, results[index]);
+      };
     } catch (error) {
       batch?.fail();
-      for (const waiting of group) settle(waiting, () => waiting.reject(error));
+      return () => {
+        for (const waiting of group) settle(waiting, () => waiting.reject(error));
+      };
     }
+  }
+
+  function answer(waiting: Waiting, result: InsertResult = { outcome: 'undecided' }): void {
+    if (result.outcome === 'undecided') again(waiting);
+    else if (result.outcome === 'refused') settle(waiting, () => waiting.reject(result.error));
+    else settle(waiting, () => waiting.resolve(result));
   }
 
   function refuseMore(): never {

@@ -1,6 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { Queries } from '../../../src/store/database/database.ts';
+import type { Database, Queries } from '../../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../../src/store/database/faults.ts';
 import { RETRY_WINDOW_MS } from '../../../src/store/database/retry.ts';
 import { findSession } from '../../../src/store/sessions/sessions.ts';
@@ -198,7 +198,7 @@ describe.each(engines)('the submission writer on %s', (engine) => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
-    const held: Queries = {
+    const held: Database = {
       ...database,
       execute: async (...statement) => {
         await released;
