@@ -5,7 +5,7 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
-import { idempotencyKeyLength, pageSizes } from '../domain/limits/limits.ts';
+import { idempotencyKeyLength, MAX_URL_LENGTH, pageSizes } from '../domain/limits/limits.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
@@ -18,7 +18,7 @@ export const jsonObject = z
 /** An address on the web. The service checks it; the API description says what it checks. */
 export const httpsUrl = z
   .string()
-  .meta({ format: 'uri', pattern: '^https://', minLength: 1, maxLength: 2048 });
+  .meta({ format: 'uri', pattern: '^https://', minLength: 1, maxLength: MAX_URL_LENGTH });
 
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 

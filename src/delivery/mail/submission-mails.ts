@@ -7,6 +7,7 @@ import type { EmailDelivery, FormDefinition } from '../../domain/definition/defi
 import { translate } from '../../domain/definition/translate.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { uploadsIn } from '../../domain/fields/file.ts';
+import { ownValue } from '../../domain/json/json.ts';
 import { FILE_LINK_MS, fileLink } from '../../domain/links.ts';
 import { dayInWords, fileSizeInWords, timeInWords } from '../../text/quantities.ts';
 import { oneLine, withBrokenLinks } from '../../text/untrusted.ts';
@@ -189,7 +190,7 @@ const submissionEvent = z.object({
 
 /** The answer to an email field, if it is one plain address. */
 function addressIn(answers: Answers, fieldId: string): string | undefined {
-  const answer = Object.hasOwn(answers, fieldId) ? answers[fieldId] : undefined;
+  const answer = ownValue(answers, fieldId);
   return typeof answer === 'string' && isEmailAddress(answer) ? answer : undefined;
 }
 

@@ -1,11 +1,11 @@
 import { isObject, isScalar } from '../json/json.ts';
-import { kindOf, type Violation } from './violations.ts';
+import { kindOf, type Violation, valueAt } from './violations.ts';
 
 /** The violations with what came at their paths in `input`, which are dotted. */
 export function withReceived<V extends Located>(violations: readonly V[], input: unknown): V[] {
   return violations.map((violation) => {
     if (violation.received !== undefined) return violation;
-    const received = describeReceived(violation.path, valueAt(input, violation.path));
+    const received = describeReceived(violation.path, valueAt(input, partsOf(violation.path)));
     return received === '' ? violation : { ...violation, received };
   });
 }
@@ -25,14 +25,8 @@ export function describeReceived(path: string, value: unknown): string {
   return `${start}…" (string of ${value.length} characters)`;
 }
 
-/** What is at a dotted path of JSON; undefined if there is nothing. */
-function valueAt(input: unknown, path: string): unknown {
-  let value = input;
-  for (const part of path === '' ? [] : path.split('.')) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;
-    value = Reflect.get(value, part);
-  }
-  return value;
+function partsOf(path: string): string[] {
+  return path === '' ? [] : path.split('.');
 }
 
 /** The name of what is at a path: `scopes[0]` and `answers.token.0` are named by their lists. */

@@ -183,7 +183,8 @@ export function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value;
 }
 
-function valueAt(input: unknown, path: PropertyKey[]): unknown {
+/** What is at a path of JSON; undefined if there is nothing. */
+export function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
   let value = input;
   for (const part of path) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, part)) return undefined;

@@ -59,6 +59,9 @@ export const HOUR_MS = 60 * 60 * 1000;
 /** A day of 24 hours in milliseconds. */
 export const DAY_MS = 24 * HOUR_MS;
 
+/** The documented limit of an address on the web, in characters. */
+export const MAX_URL_LENGTH = 2048;
+
 /**
  * What a form definition may hold: items of its lists, and characters of its texts, of which a translation may be as
  * long as the text itself. What one field type alone has is limited in its file.
@@ -78,6 +81,6 @@ export const formLimits = {
   endLabel: 100,
   submitLabel: 100,
   successMessage: 2000,
-  url: 2048,
+  url: MAX_URL_LENGTH,
   languageTag: 35,
 } as const;

@@ -1,13 +1,14 @@
 import type { Request, Response } from 'express';
+import { DAY_MS } from '../../domain/limits/limits.ts';
+import { cookieOf, cookiePath } from '../cookies.ts';
 
 /**
  * The cookie by which a form's own page, when it is opened anew, finds the session that its visitor has begun, until it
  * is submitted. It is for the page's path and goes with the browser's session, since others may use the device, unless
  * the person asks to be remembered.
  */
-export function readVisitorCookie({ headers }: Request): VisitorCookie {
-  const pairs = (headers.cookie ?? '').split(/; */);
-  const value = pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? '';
+export function readVisitorCookie(request: Request): VisitorCookie {
+  const value = cookieOf(request, COOKIE) ?? '';
   const remembers = value.endsWith(REMEMBERS);
   return { sessionId: remembers ? value.slice(0, -REMEMBERS.length) : value, remembers };
 }
@@ -16,19 +17,22 @@ export function readVisitorCookie({ headers }: Request): VisitorCookie {
 export function setVisitorCookie(
   response: Response,
   { sessionId, remembers }: VisitorCookie,
-  page: Framed,
+  { hostedUrl, formId, isFramed }: Framed,
 ): void {
-  const { protocol, pathname } = new URL(page.hostedUrl);
-  const attributes = [
-    `${COOKIE}=${sessionId}${sessionId !== '' && remembers ? REMEMBERS : ''}`,
-    `Path=${pathname.replace(/\/$/, '')}/f/${page.formId}`,
-    'HttpOnly',
-    ...(sessionId === '' ? ['Max-Age=0'] : remembers ? [`Max-Age=${REMEMBERED_DAYS * DAY_SECONDS}`] : []),
-    ...(protocol === 'https:' ? ['Secure'] : []),
+  // One that was set earlier in the same reply is not kept beside it.
+  response.removeHeader('set-cookie');
+  const secure = hostedUrl.startsWith('https:');
+  const options = {
+    path: cookiePath(hostedUrl, `/f/${formId}`),
+    httpOnly: true,
+    secure,
     // Within another site's page browsers keep cookies only so, for each such site apart.
-    ...(protocol === 'https:' && page.isFramed ? ['SameSite=None', 'Partitioned'] : ['SameSite=Lax']),
-  ];
-  response.setHeader('set-cookie', attributes.join('; '));
+    ...(secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const }),
+  };
+  if (sessionId === '') response.clearCookie(COOKIE, options);
+  else if (remembers)
+    response.cookie(COOKIE, sessionId + REMEMBERS, { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
+  else response.cookie(COOKIE, sessionId, options);
 }
 
 const COOKIE = 'form_visit';
@@ -38,8 +42,6 @@ const REMEMBERS = '.remembers';
 
 /** As long as a visitor's session takes answers. */
 export const REMEMBERED_DAYS = 7;
-
-const DAY_SECONDS = 24 * 60 * 60;
 
 /** `sessionId` is empty if there is no cookie. */
 export type VisitorCookie = { sessionId: string; remembers: boolean };

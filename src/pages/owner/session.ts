@@ -4,7 +4,8 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { DEVICE_MS } from '../../domain/links.ts';
-import type { FormInputs } from '../../http/multipart.ts';
+import { type FormInputs, lastOf } from '../../http/multipart.ts';
+import { cookieOf, cookiePath } from '../cookies.ts';
 
 /** The session that a browser has; undefined if it has none. */
 export function sessionOf(request: Request, options: CookieOptions): string | undefined {
@@ -60,7 +61,7 @@ export function csrfToken(session: string): string {
 
 /** Throws unless a post comes from a page of the session. */
 export function checkCsrf(inputs: FormInputs, session: string): void {
-  const given = Buffer.from(inputs.get(CSRF_INPUT)?.at(-1) ?? '');
+  const given = Buffer.from(lastOf(inputs, CSRF_INPUT));
   const expected = Buffer.from(csrfToken(session));
   if (given.length === expected.length && timingSafeEqual(given, expected)) return;
   throw failed(Reason.ORIGIN_NOT_ALLOWED, 'The form lacks the token of its page');
@@ -93,33 +94,16 @@ function deviceCookieName(request: Request, options: CookieOptions): string {
 }
 
 function cookieOptions(request: Request, options: CookieOptions) {
-  const { pathname } = new URL(options.baseUrl);
   return {
     httpOnly: true,
     secure: isSecure(request, options),
     sameSite: 'lax' as const,
-    path: `${pathname.replace(/\/$/, '')}/owner`,
+    path: cookiePath(options.baseUrl, '/owner'),
   };
 }
 
 function isSecure(request: Request, { baseUrl }: CookieOptions): boolean {
   return request.secure || baseUrl.startsWith('https:');
-}
-
-function cookieOf({ headers }: Request, name: string): string | undefined {
-  for (const part of (headers.cookie ?? '').split(';')) {
-    const [key = '', ...value] = part.trim().split('=');
-    if (key === name) return decoded(value.join('='));
-  }
-  return undefined;
-}
-
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** A page that a mail may lead to. */

@@ -2,6 +2,7 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { fieldRules } from '../../domain/fields/index.ts';
+import { ownValue } from '../../domain/json/json.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -53,7 +54,7 @@ function choicesOf({ fields }: FormDefinition): Choice[] {
 }
 
 function countChoice(choice: Choice, { answers }: Submission): void {
-  const answer = Object.hasOwn(answers, choice.fieldId) ? answers[choice.fieldId] : null;
+  const answer = ownValue(answers, choice.fieldId);
   if (answer === null || answer === undefined) return;
   choice.answeredCount += 1;
   for (const value of Array.isArray(answer) ? answer : [answer]) {

@@ -12,7 +12,7 @@ import { invalid } from '../../domain/errors/failure.ts';
 import { required, type Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { jsonProblems, textProblem } from '../../domain/json/json-problems.ts';
-import { sessionSeconds } from '../../domain/limits/limits.ts';
+import { MAX_URL_LENGTH, sessionSeconds } from '../../domain/limits/limits.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import type { SessionChange } from '../../store/sessions/sessions.ts';
 import { secondsProblems } from '../request-values.ts';
@@ -150,9 +150,6 @@ const partialRefused: Violation = {
 
 /** The documented limit of a session's metadata. */
 const MAX_METADATA_BYTES = 16 * 1024;
-
-/** The documented limit of an address. */
-const MAX_URL_LENGTH = 2048;
 
 /** What an update is judged by: the checks of what it gives, the session's version, and the form's setting. */
 export type UpdateView = {
