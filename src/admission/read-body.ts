@@ -44,12 +44,10 @@ export function setKnownCaller(request: Request): void {
  */
 export async function readBody(request: Request, limit: number): Promise<Buffer> {
   const account = request[accountKey] ?? uncounted();
-  const announced = Number(request.headers['content-length']);
+  const announced = Number(request.headers['content-length'] ?? limit);
   if (announced > limit) throw unread('too large', limit);
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const blocks: Buffer[] = [];
-  let block: Buffer = Buffer.alloc(0);
-  let used = 0;
+  let content: Buffer = Buffer.alloc(0);
   let size = 0;
   let sizeBefore = 0;
   let finished = false;
@@ -69,40 +67,22 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
       if (!finished) request.resume();
     });
   };
+  /** The buffer grows with what has come, not with what was announced, so that nobody holds more than they have sent. */
   const append = (chunk: Buffer) => {
-    const isFirst = size === 0;
-    size += chunk.length;
+    const needed = size + chunk.length;
     // A small part of what the connection received would keep all of it.
-    const isSlice = chunk.buffer.byteLength > 2 * chunk.length;
-    if (!isFirst && (isSlice || chunk.length < MIN_OWN_BYTES)) return copy(chunk);
-    if (!account.hold(chunk.length)) return false;
-    closeBlock();
-    blocks.push(isSlice ? Buffer.from(chunk) : chunk);
-    return true;
-  };
-  /** Into blocks that grow, so that many small parts cost hardly more than their bytes. */
-  const copy = (chunk: Buffer) => {
-    for (let rest = chunk; rest.length > 0; ) {
-      if (used === block.length) {
-        closeBlock();
-        const length = Math.min(MAX_BLOCK_BYTES, Math.max(MIN_BLOCK_BYTES, size));
-        if (!account.hold(length)) return false;
-        block = Buffer.allocUnsafeSlow(length);
-      }
-      const copied = rest.copy(block, used);
-      used += copied;
-      rest = rest.subarray(copied);
+    const isWhole = size === 0 && chunk.buffer.byteLength <= 2 * chunk.length;
+    if (needed > content.length) {
+      const length = isWhole ? needed : Math.max(needed, Math.min(2 * needed, announced));
+      if (!account.hold(length - content.length)) return false;
+      content = isWhole ? chunk : grown(content, length);
     }
+    if (!isWhole) chunk.copy(content, size);
+    size = needed;
     return true;
-  };
-  const closeBlock = () => {
-    if (used > 0) blocks.push(block.subarray(0, used));
-    block = block.subarray(used);
-    used = 0;
   };
   const end = () => {
-    closeBlock();
-    finish(blocks.length === 1 && blocks[0] ? blocks[0] : Buffer.concat(blocks, size));
+    finish(content.subarray(0, size));
   };
   const cutOff = () => finish('cut off');
   const finish = (result: Buffer | Unread) => {
@@ -119,8 +99,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
       limitDiscarding(request, result);
       // What comes after would become garbage faster than it is collected.
       request.pause();
-      blocks.length = 0;
-      block = Buffer.alloc(0);
+      content = Buffer.alloc(0);
       account.free();
       reject(unread(result, limit));
     } else resolve(result);
@@ -134,6 +113,12 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
     .on('aborted', cutOff)
     .on('close', cutOff);
   return promise;
+}
+
+function grown(content: Buffer, length: number): Buffer {
+  const larger = Buffer.allocUnsafeSlow(length);
+  content.copy(larger);
+  return larger;
 }
 
 /**
@@ -234,11 +219,6 @@ const unbounded = {
 
 /** What is read of one body before others go on. */
 const SLICE_BYTES = 64 * 1024;
-
-/** Parts of a body that are larger are kept as they are. */
-const MIN_OWN_BYTES = 16 * 1024;
-const MIN_BLOCK_BYTES = 4 * 1024;
-const MAX_BLOCK_BYTES = 64 * 1024;
 
 /** Whether a request announces a body. */
 export function hasBody(request: Request): boolean {
