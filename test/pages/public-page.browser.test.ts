@@ -307,7 +307,8 @@ describe.skipIf(noBrowser)('a form’s own page', { timeout: 60_000 }, () => {
 async function answerSteps(page: Page): Promise<void> {
   await page.check('[name=laptop][value=true]');
   await page.click('button[value=forward]');
-  await page.waitForSelector('[name=os]');
+  // The question is asked anew, or for the first time: what is typed before that reply is replaced by it.
+  await page.waitForSelector('.summary[autofocus], .notice[autofocus]');
   await page.fill('[name=os]', 'Linux');
   await page.click('button[value=forward]');
   await page.check('[type=checkbox][name=consent]');
