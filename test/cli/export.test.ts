@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { entities } from '../../src/store/database/engine.ts';
-import { exportTables } from '../../src/store/projects/project-export.ts';
+import { type ExportName, exportNames, exportTables } from '../../src/store/projects/project-export.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { spawnService, temporaryFolder } from '../support/spawn.ts';
@@ -69,17 +69,32 @@ describe.each(engines)('admin export on %s', (engine) => {
 
 describe('admin export', () => {
   it('writes each column of a table, or leaves it out on purpose', () => {
-    for (const { table, columns, omitted } of Object.values(exportTables)) {
+    for (const name of exportNames) {
+      const { table, columns } = exportTables[name];
       const entity = entities.find(({ meta }) => meta.tableName === table);
       const names = Object.keys(entity?.meta.properties ?? {}).map(snakeCase);
 
-      expect([table, `${columns} ${omitted}`.trim().split(/\s+/).toSorted()]).toEqual([
+      expect([table, `${columns} ${omitted[name]}`.trim().split(/\s+/).toSorted()]).toEqual([
         table,
         names.toSorted(),
       ]);
     }
   });
 });
+
+/** Secrets, and what the service counts, schedules and compares by. */
+const omitted: Record<ExportName, string> = {
+  forms: 'project_id draft_secret activation_hash activation_expires_at created_from deleted_at',
+  versions: '',
+  submissions: 'project_id idempotency_key request_fingerprint',
+  sessions: 'project_id expiry_announced_at idempotency_key request_fingerprint keyless_bytes',
+  webhooks: `project_id secret next_secret next_secret_at previous_secret previous_secret_until keyless failing_since
+    failures_before_success deleted_at failures_in_row open_until`,
+  deliveries: 'project_id attempt_id',
+  waiting_deliveries: 'project_id share step first_lease_until leased_until queued_at postponed',
+  attempts: '',
+  uploads: 'project_id keyless',
+};
 
 async function givenThings({ PORT }: Record<string, string>, key: string) {
   const post = async (path: string, body: unknown, type = 'application/json') => {
