@@ -71,6 +71,34 @@ describe.skipIf(noBrowser)('a page that can’t be sent', { timeout: 60_000 }, (
     },
   );
 
+  it('takes no typing while it is being sent, and goes on where the person was', async () => {
+    const { formId, path } = await givenPage('a form’s own', fields);
+    const page = await browser.open(path);
+    await fill(page);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    await page.route('**/f/**', async (route) => {
+      await held;
+      await route.abort('connectionfailed');
+    });
+
+    await page.focus('[name=email]');
+    await page.keyboard.press('End');
+    await page.keyboard.press('Enter');
+    await page.locator('.actions button[aria-disabled=true]').waitFor();
+    await page.keyboard.type('.lost');
+    const meanwhile = await page.inputValue('[name=email]');
+    release();
+    await page.locator('.status.bad').waitFor();
+    await page.keyboard.type('.uk');
+    const after = await page.inputValue('[name=email]');
+    await page.unrouteAll();
+    await send(page);
+    await page.locator('h1.done').waitFor();
+
+    expect([meanwhile, after]).toEqual(['ada@example.com', 'ada@example.com.uk']);
+    expect(await answersTo(formId)).toMatchObject([{ email: 'ada@example.com.uk' }]);
+  });
+
   it('starts over for the next person', async () => {
     const { path } = await givenPage('a form’s own', fields);
     const page = await browser.open(path);

@@ -18,6 +18,8 @@ import { instantOf, showLocalTimes, showLocalZones } from './zones.ts';
 const main = document.querySelector('main') ?? document.body;
 const saver = createSaver(formOf);
 let busy = false;
+/** Where the person was when answers went off. */
+let focusBefore: Element | null = null;
 /** Whether the page has what could not be sent, and keeps it up to date. */
 let keepsDraft = false;
 
@@ -222,11 +224,16 @@ function takeFocus(): void {
   scrollTo(0, 0);
 }
 
+/** While answers are under way nothing can be typed: it would not be among them, and the reply would replace it. */
 function setBusy(now: boolean): void {
+  if (now && !busy) focusBefore = document.activeElement;
   busy = now;
   for (const button of main.querySelectorAll('.actions button')) {
     button.setAttribute('aria-disabled', String(now));
   }
+  for (const field of main.querySelectorAll('.field')) field.toggleAttribute('inert', now);
+  const isLost = document.activeElement === document.body;
+  if (!now && isLost && focusBefore instanceof HTMLElement) focusBefore.focus({ preventScroll: true });
 }
 
 function formOf(): HTMLFormElement | undefined {
