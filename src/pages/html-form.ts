@@ -1,11 +1,19 @@
 import type { IncomingMessage } from 'node:http';
-import type { Violation } from '../domain/errors/violations.ts';
+import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import { inputNames, readInputs } from '../domain/answers/form-inputs.ts';
+import type { Field } from '../domain/definition/definition.ts';
+import { fieldIdOf, type Violation } from '../domain/errors/violations.ts';
+import { uploadLimits } from '../domain/fields/index.ts';
 import { html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
+import type { FormInputs } from '../http/multipart.ts';
 import type { Page } from '../http/reply.ts';
 import { renderActivated, renderActivation } from './activation.ts';
 import { renderCompletion } from './form/completion-page.ts';
-import { renderRefusedPost } from './form/refused-post.ts';
+import { renderForm } from './form/form-page.ts';
+import { fieldsOf } from './form/page-source.ts';
+import { type Problem, problemsOf } from './form/problems.ts';
+import { textsOf } from './form/show.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
 
@@ -44,3 +52,72 @@ function renderProblems(details: readonly Violation[], request: IncomingMessage)
   )}</dl>`;
   return renderPage({ language, root: rootOf(request), title: words.problemsTitle, body });
 }
+
+/**
+ * The form in place of a site's own one whose post was refused: on one page, with what was posted and what is wrong
+ * with it. It posts to the same address, and with it what the site's form carries unseen. Files have to be chosen
+ * again.
+ */
+function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
+  const { request, inputs, details, site } = post;
+  const language = languageOf(request, session.locale);
+  const fields = fieldsOf(session).map((field) => ({ ...field, page: 1 }));
+  const sent = [...inputs].map(([name, values]) => ({ name, values }));
+  const answers = { ...session.answers, ...readInputs({ fields }, sent) };
+  const kept = fields.filter((field) => uploadLimits(field) === undefined || field.type === 'signature');
+  const texts = textsOf(kept, answers);
+  for (const field of fields) if (uploadLimits(field) !== undefined) texts.delete(field.id);
+
+  const problems = problemsOf(details, fields, inputs, language);
+  const again: [string, Problem][] = fields
+    .filter((field) => !problems.has(field.id) && hasFile(field, inputs))
+    .map(({ id }) => [id, { text: language.words.chooseFileAgain }]);
+  const known = new Set(fields.map(({ id }) => id));
+  const page = renderForm(
+    { ...session, pages: [], review: false, honeypot: false, permanent: false, allowPartial: false },
+    {
+      language,
+      languages: false,
+      root: rootOf(request),
+      fields,
+      answers,
+      texts,
+      files: new Map(),
+      step: 1,
+      problems: new Map([...problems, ...again]),
+      otherProblems: details.flatMap(({ path, message }) => (known.has(fieldIdOf(path)) ? [] : [message])),
+      revealed: undefined,
+      keptSince: undefined,
+      remembers: false,
+      issueToken: session.issueToken,
+      sessionId: '',
+      site: { address: site, inputs: unseenInputs(fields, inputs) },
+    },
+  );
+  // Without a referrer browsers send no origin with the next post, which the form may ask for.
+  return { ...page, headers: { ...page.headers, 'referrer-policy': 'same-origin' } };
+}
+
+/** The inputs that the page has none of: of fields that people do not see, and the site's own controls. */
+function unseenInputs(fields: readonly Field[], inputs: FormInputs): [name: string, value: string][] {
+  const shown = new Set(fields.flatMap(inputNames));
+  return [...inputs].flatMap(([name, values]) => {
+    const isUnseen = name.startsWith('_') ? carried.has(name) : !shown.has(name);
+    return isUnseen ? values.map((value): [string, string] => [name, value]) : [];
+  });
+}
+
+const carried: ReadonlySet<string> = new Set(['_next', '_source']);
+
+function hasFile(field: Field, inputs: FormInputs): boolean {
+  return uploadLimits(field) !== undefined && (inputs.get(field.id) ?? []).some((value) => value !== '');
+}
+
+/** A post of a site's own form, and what is wrong with it. */
+type RefusedPost = {
+  request: IncomingMessage;
+  inputs: FormInputs;
+  details: readonly Violation[];
+  /** The address of the page that has the form, http or https; empty if it is not known. */
+  site: string;
+};

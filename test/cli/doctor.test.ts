@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { judgeDisk } from '../../src/cli/admin/doctor/settings.ts';
+import { judgeDisk } from '../../src/cli/admin/doctor/doctor.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { startMailServer } from '../support/mail-server.ts';

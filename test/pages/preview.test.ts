@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isPreview } from '../../src/pages/form/preview.ts';
+import { isPreview } from '../../src/pages/form/page-source.ts';
 
 it.each([
   'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)',

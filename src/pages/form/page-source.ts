@@ -18,7 +18,6 @@ import { definitionFromMessage } from '../../domain/definition/definition-proto.
 import { type FailureReason, failed } from '../../domain/errors/failure.ts';
 import type { FormInputs } from '../../http/multipart.ts';
 import type { PageExchange } from '../handler.ts';
-import { isPreview } from './preview.ts';
 import { readVisitorCookie, setVisitorCookie } from './visitor-cookie.ts';
 
 const { method: rpcs } = HostedService;
@@ -120,6 +119,30 @@ function prefillOf({ url }: Request): Input[] {
   const names = [...new Set(query.keys())];
   return names.map((name) => create(InputSchema, { name, values: query.getAll(name) }));
 }
+
+/**
+ * Whether nobody is shown what a request reads: it asks for the headers alone, a browser fetches the page ahead, or a
+ * program looks at a link that somebody was sent.
+ */
+export function isPreview({ method, headers }: Pick<Request, 'method' | 'headers'>): boolean {
+  if (method === 'HEAD') return true;
+  if (method !== 'GET') return false;
+  const purposes = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz'].map((name) =>
+    String(headers[name] ?? ''),
+  );
+  return (
+    purposes.some((purpose) => /prefetch|preview/i.test(purpose)) ||
+    previewer.test(headers['user-agent'] ?? '')
+  );
+}
+
+/**
+ * What programs that preview links call themselves: most say "bot", "preview" or the like (Slackbot, Twitterbot,
+ * Discordbot, TelegramBot, LinkedInBot, MicrosoftPreview, SkypeUriPreview), the others are named. Signal says
+ * WhatsApp; Apple's Messages says facebookexternalhit. Cubot makes telephones.
+ */
+const previewer =
+  /(?<!\bcu)bot\b|crawler|spider|preview|facebookexternalhit|facebookcatalog|meta-external|whatsapp\/|slack-imgproxy|embedly|iframely|vkshare|kakaotalk-scrap|line-poker|mastodon\/|synapse|outbrain|flipboardproxy|google-inspectiontool/i;
 
 /** Why a session in each state takes no answers. */
 const refusals: Partial<Record<HostedState, [reason: FailureReason, message: string]>> = {

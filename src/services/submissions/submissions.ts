@@ -1,20 +1,25 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CheckAnswersRequest,
   ListSubmissionsRequest,
   SubmissionsService,
+  WatchSubmissionsRequest,
+  WatchSubmissionsResponseSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { notFound } from '../../domain/errors/failure.ts';
 import { violationToMessage } from '../../domain/errors/violation-proto.ts';
 import { demoFormId, isId } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';
+import type { EventHead } from '../../store/events.ts';
 import {
   listSubmissions as listStored,
   type SubmissionFilter,
 } from '../../store/submissions/submission-pages.ts';
 import { findSubmission, type Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
+import { streamEvents } from '../events/event-stream.ts';
 import {
   type PublishedForm,
   publishedForm,
@@ -26,9 +31,8 @@ import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored, eraseSubmissions } from './erasure.ts';
 import { exportSubmissions } from './export.ts';
 import { checkOrigin } from './origins.ts';
-import { submissionRangeOf, submissionToMessage } from './submission-proto.ts';
+import { submissionRangeOf, submissionStatusOf, submissionToMessage } from './submission-proto.ts';
 import { acceptRequest, readRequest } from './submission-request.ts';
-import { watchSubmissions } from './watch.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
 export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {
@@ -142,3 +146,33 @@ async function projectSubmission(
   if ((await forms.find(submission.formId)) === undefined) throw notFound('submission');
   return submission;
 }
+
+/** Streams the submissions of a form, or of the caller's project, as they come. */
+async function* watchSubmissions(
+  { database, ...context }: ServiceContext,
+  { formId, source, status, cursor }: WatchSubmissionsRequest,
+  call: HandlerContext,
+): AsyncGenerator<MessageInitShape<typeof WatchSubmissionsResponseSchema>> {
+  const { projectId } = callerOf(call);
+  const types = typesOf[submissionStatusOf(status)];
+  const find = async ({ id, submissionId }: EventHead) => {
+    const found = submissionId === null ? null : await findSubmission(database, projectId, submissionId);
+    const isWanted = found !== null && (source === '' || found.source === source);
+    return isWanted ? [[id, submissionToMessage(found)] as const] : [];
+  };
+  const messages = streamEvents({ database, ...context }, call, {
+    formId,
+    cursor,
+    types,
+    load: async (events) => new Map((await Promise.all(events.map(find))).flat()),
+  });
+  for await (const { cursor: next, item: submission } of messages) {
+    yield submission === undefined ? { cursor: next } : { cursor: next, submission };
+  }
+}
+
+/** The events that tell of a submission. */
+const typesOf = {
+  accepted: ['submission.created', 'submission.completed'],
+  spam: ['submission.spam'],
+};
