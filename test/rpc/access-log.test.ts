@@ -194,10 +194,12 @@ describe('settings of the log', () => {
   });
 });
 
-/** The line of a request, which is written when its answer has ended. */
+/** The line of a request, which is written when its answer has ended. One of the audit may have its id, too. */
 async function lineOf(requestId: string) {
   const lines = () =>
-    service.logged.map((line) => JSON.parse(line)).filter((line) => line.requestId === requestId);
+    service.logged
+      .map((line) => JSON.parse(line))
+      .filter((line) => line.requestId === requestId && line.msg !== 'audit');
   await until(() => lines().length > 0);
   expect(lines()).toHaveLength(1);
   return lines()[0];
