@@ -147,16 +147,20 @@ function textOf(answer: unknown, linkOf: LinkOf): string {
   return pairs.join('|');
 }
 
-/** Keeps a spreadsheet from taking a stranger's text for a formula. */
+/** Keeps a spreadsheet from taking a stranger's text for a formula, also where it parts cells at `;` or tabs. */
 function guarded(text: string): string {
-  return formula.test(text) ? `'${text}` : text;
+  const inside = text.replace(formulaInside, "'$&");
+  return formula.test(text) ? `'${inside}` : inside;
 }
 
 /**
  * Spreadsheets skip spaces before they look for a formula, and some skip what can't be seen and read the signs of
  * East Asian keyboards (full-width and small forms) as the plain ones.
  */
-const formula = /^[\s\p{Cc}\p{Cf}\p{DI}]*[=+\-@＝＋－＠﹦﹢﹣﹫−]|^ *[\t\r]/u;
+const skipped = String.raw`[\s\p{Cc}\p{Cf}\p{DI}]*`;
+const sign = String.raw`[=+\-@＝＋－＠﹦﹢﹣﹫−]`;
+const formula = new RegExp(String.raw`^${skipped}${sign}|^ *[\t\r]`, 'u');
+const formulaInside = new RegExp(String.raw`(?<=[;\t]${skipped})${sign}`, 'gu');
 
 const ownColumns = ['id', 'created_at', 'status', 'source', 'session_id'];
 
