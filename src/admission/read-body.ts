@@ -67,13 +67,13 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
       if (!finished) request.resume();
     });
   };
-  /** The buffer grows with what has come, not with what was announced, so that nobody holds more than they have sent. */
+  /** The buffer grows with what has come, not with what was announced, so that nobody holds much more than they have sent. */
   const append = (chunk: Buffer) => {
     const needed = size + chunk.length;
     // A small part of what the connection received would keep all of it.
     const isWhole = size === 0 && chunk.buffer.byteLength <= 2 * chunk.length;
     if (needed > content.length) {
-      const length = isWhole ? needed : Math.max(needed, Math.min(2 * needed, announced));
+      const length = isWhole ? needed : Math.max(needed, Math.min(Math.ceil(GROWTH * needed), announced));
       if (!account.hold(length - content.length)) return false;
       content = isWhole ? chunk : grown(content, length);
     }
@@ -216,6 +216,9 @@ const unbounded = {
   known: new Count(Number.POSITIVE_INFINITY),
   onRefused: () => undefined,
 };
+
+/** By a fourth: what is empty of the buffer counts, too. All copies of a body are some five times its bytes. */
+const GROWTH = 1.25;
 
 /** What is read of one body before others go on. */
 const SLICE_BYTES = 64 * 1024;

@@ -64,6 +64,16 @@ describe('the bytes of bodies that have not arrived', () => {
     await until(async () => (await send(server, { bytes: 1 })) === 'over budget');
   });
 
+  it('count as at most a fourth more where their number is not announced', async () => {
+    await using server = await startReading({ client: { ...bounds.client, bodyBytes: 49 * KIB } });
+    using connection = await openSocket(server.url);
+
+    connection.socket.write(chunked({}, Array(36).fill(Buffer.alloc(KIB))));
+    await connection.ended;
+
+    expect(bodyOf(connection.text())).toBe(String(36 * KIB));
+  });
+
   it('are counted over HTTP/2, and free when their stream is cancelled', async () => {
     await using server = await startReading();
     using client = openHttp2(server.grpcUrl);
