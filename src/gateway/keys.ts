@@ -31,7 +31,7 @@ const createKeyBody = z
       .meta({ pattern: '^[A-Za-z0-9._-]{1,64}$', description: 'Absent: the caller’s own.' }),
     expires_in: seconds({ min: 1, max: 3_153_600_000 })
       .exactOptional()
-      .describe('Seconds; absent: it never expires.'),
+      .describe('Seconds; absent: it ends with the key that makes it, or never.'),
   })
   .meta({ id: 'CreateKeyInput' });
 
@@ -44,6 +44,7 @@ const key = shape(KeySchema, 'Key', {
   created_at: timeReply,
   expires_at: timeReply.nullable(),
   last_used_at: timeReply.nullable(),
+  created_by: z.string().nullable().describe('The id of the key that made it; null if none did.'),
 });
 
 const keyCreatedReply = z.object({ key: key.schema, secret: z.string().describe('Shown only here.') });
@@ -76,7 +77,16 @@ export const keyRoutes: Route[] = tagged('Keys', [
   }),
   route('delete', '/v1/keys/:id', rpcs.deleteKey, {
     summary: 'Revoke an API key',
-    input: ({ id }) => ({ keyId: id }),
+    query: z.object({
+      children: z
+        .literal('revoke')
+        .exactOptional()
+        .describe(
+          'Revokes the keys, too, that it made. Without this, a key that made some that work is refused.',
+        ),
+    }),
+    input: ({ id, query: { children } }) => ({ keyId: id, revokeChildren: children === 'revoke' }),
+    errors: [409],
     reply: okReply,
     answer: () => ({ ok: true as const }),
   }),

@@ -1,5 +1,5 @@
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { failed } from '../domain/errors/failure.ts';
+import { failed, insufficientScope } from '../domain/errors/failure.ts';
 import { type Access, isWithinScopes } from '../domain/methods.ts';
 import { noteCaller } from '../telemetry/access-log.ts';
 import { bearerOf, type Caller, type CallFacts, type Owner } from './context.ts';
@@ -26,9 +26,7 @@ export async function identify(
     noteCaller(facts.line, caller);
     const { scope = '' } = access;
     if (!isWithinScopes(access, caller.scopes)) {
-      throw failed(Reason.INSUFFICIENT_SCOPE, `The API key lacks the scope ${scope}`, {
-        requiredScope: scope,
-      });
+      throw insufficientScope(scope);
     }
     facts.caller = caller;
   } else if (access.key === 'required') {

@@ -108,6 +108,8 @@ export type Caller = {
   /** Undefined for calls without a key where none is required. */
   keyId: string | undefined;
   scopes: readonly string[];
+  /** When the key ends; absent: never. */
+  expiresAt?: Date;
 };
 
 /** The owner of forms who is signed in. */

@@ -33,6 +33,14 @@ export function readIdempotency(key: string, content: Record<string, unknown>): 
 }
 
 /**
+ * As callers without an API key have it: a stranger may have guessed the key of another's request, and with other
+ * content it is another key.
+ */
+export function withinContent({ key, fingerprint: content }: Idempotency): Idempotency {
+  return { key: `content:${fingerprint([key, content])}`, fingerprint: content };
+}
+
+/**
  * Does the work of a request, or gives again what the first request with its key made.
  *
  * That holds also where `work` refuses the request by now: the form may have been closed, or filled, by

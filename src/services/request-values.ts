@@ -42,6 +42,7 @@ export async function requireFound<T>(
 /** What ids with a prefix name. */
 const names = {
   form: 'form',
+  key: 'key',
   sub: 'submission',
   sess: 'session',
   wh: 'webhook',

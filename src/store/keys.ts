@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import DataLoader from 'dataloader';
-import { id, text, time, toMillisecond } from './database/columns.ts';
+import { id, rowsOf, text, time, toMillisecond } from './database/columns.ts';
 import { findPage, type Page, type PageRequest, type Queries, type Transaction } from './database/queries.ts';
 
 /** An API key. The text itself is never stored. */
@@ -20,8 +20,13 @@ export const KeyEntity = defineEntity({
     expiresAt: time().strictNullable(),
     /** Kept to the minute, see `touchKey`. */
     lastUsedAt: time().strictNullable(),
+    /** The id of the key that made it; null if none did, or before this was kept. */
+    createdBy: id().strictNullable(),
   },
-  indexes: [{ name: 'api_keys_by_project', properties: ['projectId', 'id'] }],
+  indexes: [
+    { name: 'api_keys_by_project', properties: ['projectId', 'id'] },
+    { name: 'api_keys_by_maker', properties: ['createdBy'], where: 'created_by is not null' },
+  ],
 });
 
 export type Key = InferEntity<typeof KeyEntity>;
@@ -116,14 +121,50 @@ export async function touchKey(db: Queries, keyId: string): Promise<void> {
   await db.write((em) => em.nativeUpdate(KeyEntity, { id: keyId, $or: unused }, change));
 }
 
-/** Deletes a key, of which its hash among the revoked ones is left, and says whether there was one. */
-export async function deleteKey(db: Queries, projectId: string, keyId: string): Promise<boolean> {
-  const [row] = await db.execute(
-    `with deleted as (delete from api_keys where id = $1 and project_id = $2 returning secret_hash),
-       revoked as (insert into revoked_keys (secret_hash, revoked_at)
-         select secret_hash, ${toMillisecond('now()')} from deleted on conflict do nothing)
-     select count(*) as count from deleted`,
-    [keyId, projectId],
+/** Whether a key is there; it stays until the transaction ends, so that what it makes is found when it is revoked. */
+export async function holdKey(tx: Transaction, keyId: string): Promise<boolean> {
+  const rows = await tx.execute('select id from api_keys where id = $1 for key share', [keyId]);
+  return rows.length > 0;
+}
+
+/** The keys that still work and were made by a key, by those that it made, and so on. */
+export async function listKeysMadeBy(db: Queries, keyId: string): Promise<Key[]> {
+  const rows = await db.select(
+    `with recursive made as (
+       select * from api_keys where created_by = $1
+       union select k.* from api_keys k join made on k.created_by = made.id)
+     select ${keys.columns} from made where expires_at is null or expires_at > now() order by id`,
+    [keyId],
   );
-  return Number(row?.count) > 0;
+  return rows.map(keys.map);
+}
+
+const keys = rowsOf(KeyEntity);
+
+/**
+ * Deletes a key, of which its hash among the revoked ones is left, and with `children` those that it made, and so on.
+ * Returns those that were deleted, none if there is no such key.
+ */
+export async function revokeKey(
+  tx: Transaction,
+  keyId: string,
+  options: { children: boolean },
+): Promise<Key[]> {
+  const revoked: Key[] = [];
+  const found = [keyId];
+  for (const id of found) {
+    // Waits for the transactions of `holdKey`: what they have made is there for the next statement.
+    const rows = await tx.execute(
+      `with deleted as (delete from api_keys where id = $1 returning *),
+         revoked as (insert into revoked_keys (secret_hash, revoked_at)
+           select secret_hash, ${toMillisecond('now()')} from deleted on conflict do nothing)
+       select ${keys.columns} from deleted`,
+      [id],
+    );
+    revoked.push(...rows.map(keys.map));
+    if (!options.children) break;
+    const made = await tx.select('select id from api_keys where created_by = $1', [id]);
+    found.push(...made.map((row) => String(row.id)));
+  }
+  return revoked;
 }

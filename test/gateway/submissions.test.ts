@@ -60,10 +60,11 @@ describe('POST /api/forms/:id/submissions', () => {
 
   it('gives the first answer again under the same Idempotency-Key, and refuses another content', async () => {
     const headers = { 'idempotency-key': 'order-1' };
+    const withKey = { headers, key: service.key };
 
-    const first = await submit({ answers }, { headers });
-    const again = await submit({ answers }, { headers });
-    const other = await submit({ answers: { email: 'b@example.com' } }, { headers });
+    const first = await submit({ answers }, withKey);
+    const again = await submit({ answers }, withKey);
+    const other = await submit({ answers: { email: 'b@example.com' } }, withKey);
 
     expect(again.json).toEqual(first.json);
     expect([other.status, other.json.error.reason]).toEqual([409, 'conflict']);

@@ -128,7 +128,7 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
   describe.each([
     ['4', '/api', anyone],
     ['7', '/v1', {}],
-  ])('%s: POST %s/forms/:id/submissions', (_row, tier, caller) => {
+  ])('%s: POST %s/forms/:id/submissions', (row, tier, caller) => {
     const submit = (body: unknown, formId = form.id, headers = {}) =>
       service.post(`${tier}/forms/${formId}/submissions`, body, { ...caller, headers });
     const answers = { email: 'ann@example.com' };
@@ -183,7 +183,7 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
       }
     });
 
-    it('gives the first answer again under the same Idempotency-Key, which takes nothing else', async () => {
+    it('gives the first answer again under the same Idempotency-Key, for the same content alone', async () => {
       const key: string = crypto.randomUUID();
       const send = (body: unknown, name = key) => submit(body, form.id, { 'idempotency-key': name });
 
@@ -195,8 +195,14 @@ describe.each(engines)('the public rows of the interface on %s', (engine) => {
 
       expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
       expect(new Set(replies.map(({ json }) => json.submission_id)).size).toBe(1);
-      expect(deniedAs(otherAnswers)).toEqual([409, 'validation_failed', 'conflict']);
-      expect(deniedAs(otherSource)).toEqual([409, 'validation_failed', 'conflict']);
+      if (row === '7') {
+        expect(deniedAs(otherAnswers)).toEqual([409, 'validation_failed', 'conflict']);
+        expect(deniedAs(otherSource)).toEqual([409, 'validation_failed', 'conflict']);
+      } else {
+        // It may be a stranger who guessed the key: another submission.
+        const made = [replies[0], otherAnswers, otherSource].map((reply) => reply?.json.submission_id);
+        expect(new Set(made).size).toBe(3);
+      }
       expect(longest.status).toBe(201);
       expect(deniedAs(tooLong)).toEqual([400, 'validation_failed', 'bad_request']);
     });

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { newId } from '../../src/domain/ids.ts';
 import { agreeOn } from '../../src/store/installation.ts';
 import {
-  deleteKey,
   findKeyByHash,
   insertFirstKey,
   insertKey,
   type Key,
   listKeys,
+  revokeKey,
   touchKey,
 } from '../../src/store/keys.ts';
 import { findProject, getOrCreateProject } from '../../src/store/projects/projects.ts';
@@ -41,7 +41,7 @@ describe.each(engines)('projects and keys on %s', (engine) => {
     expect((await listKeys(database, 'prj_one', { limit: 10 })).items).toHaveLength(1);
   });
 
-  it('finds a key by its hash until it expires or is deleted by its own project', async () => {
+  it('finds a key by its hash until it expires or is revoked', async () => {
     const key = aKey({
       secretHash: 'lasting',
       expiresAt: new Date(Date.now() + 60_000),
@@ -53,8 +53,9 @@ describe.each(engines)('projects and keys on %s', (engine) => {
     expect(await findKeyByHash(database, 'lasting')).toMatchObject(key);
     expect(await findKeyByHash(database, 'expired')).toBeNull();
     expect(await findKeyByHash(database, 'unknown')).toBeNull();
-    expect(await deleteKey(database, 'prj_two', key.id)).toBe(false);
-    expect(await deleteKey(database, 'prj_one', key.id)).toBe(true);
+    const revoke = () => database.transaction((tx) => revokeKey(tx, key.id, { children: false }));
+    expect((await revoke()).map(({ id }) => id)).toEqual([key.id]);
+    expect(await revoke()).toEqual([]);
     expect(await findKeyByHash(database, 'lasting')).toBeNull();
   });
 
@@ -91,7 +92,7 @@ describe.each(engines)('projects and keys on %s', (engine) => {
 
 function aKey(given: Partial<Key> = {}): Key {
   const id = given.id ?? newId('key', Date.now());
-  const times = { createdAt: new Date(), expiresAt: null, lastUsedAt: null };
+  const times = { createdAt: new Date(), expiresAt: null, lastUsedAt: null, createdBy: null };
   return {
     id,
     projectId: 'prj_one',

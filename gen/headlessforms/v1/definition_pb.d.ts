@@ -787,7 +787,8 @@ export declare const AutoresponseSchema: GenMessage<Autoresponse>;
  */
 export declare type WebhookDelivery = Message<"headlessforms.v1.WebhookDelivery"> & {
   /**
-   * Required. An https URL of a public host, at most 2,048 characters, without credentials.
+   * Required, but in a new version of a form, which keeps the URL that it has. An https URL of a public host, at most
+   * 2,048 characters, without credentials. Unset in forms that a key without `webhooks:read` reads.
    *
    * @generated from field: string url = 1;
    */
@@ -800,6 +801,13 @@ export declare type WebhookDelivery = Message<"headlessforms.v1.WebhookDelivery"
    * @generated from field: string secret = 2;
    */
   secret: string;
+
+  /**
+   * The URL's host, where the URL is not shown.
+   *
+   * @generated from field: string url_host = 3;
+   */
+  urlHost: string;
 };
 
 /**

@@ -76,6 +76,13 @@ export declare type Key = Message<"headlessforms.v1.Key"> & {
    * @generated from field: google.protobuf.Timestamp last_use_time = 8;
    */
   lastUseTime?: Timestamp | undefined;
+
+  /**
+   * The id of the key that made it; empty if the service or its operator did.
+   *
+   * @generated from field: string created_by = 9;
+   */
+  createdBy: string;
 };
 
 /**
@@ -114,7 +121,8 @@ export declare type CreateKeyRequest = Message<"headlessforms.v1.CreateKeyReques
   project: string;
 
   /**
-   * How long it works, whole seconds from 1 to 3,153,600,000 (100 years); unset: for ever.
+   * How long it works, whole seconds from 1 to 3,153,600,000 (100 years), at most as long as the caller's key; unset:
+   * as long as that.
    *
    * @generated from field: google.protobuf.Duration expires_in = 4;
    */
@@ -229,6 +237,13 @@ export declare type DeleteKeyRequest = Message<"headlessforms.v1.DeleteKeyReques
    * @generated from field: string key_id = 1;
    */
   keyId: string;
+
+  /**
+   * Whether the keys are revoked, too, that it made, and those that they made.
+   *
+   * @generated from field: bool revoke_children = 2;
+   */
+  revokeChildren: boolean;
 };
 
 /**
@@ -285,6 +300,9 @@ export declare const KeysService: GenService<{
   },
   /**
    * Revokes a key, within a second on every process.
+   *
+   * Fails with `PERMISSION_DENIED` if the key has a scope that the caller's lacks, and with `FAILED_PRECONDITION`,
+   * naming them, if it made keys that still work, unless `revoke_children` revokes these, too.
    *
    * @generated from rpc headlessforms.v1.KeysService.DeleteKey
    */

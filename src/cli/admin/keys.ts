@@ -21,19 +21,27 @@ export async function listKeys(admin: Admin, project: string, { print, now }: Te
   const rows: string[][] = [];
   for await (const { keys } of admin.listKeys({ project })) {
     for (const key of keys) {
-      const { id, last4, scopes, createTime, expireTime, lastUseTime, name } = key;
+      const { id, last4, scopes, createTime, expireTime, lastUseTime, createdBy, name } = key;
       const isOver = expireTime !== undefined && timestampMs(expireTime) <= now();
       const end = `${day(expireTime)}${isOver ? ' (expired)' : ''}`;
-      rows.push([id, key.project, `…${last4}`, scopes.join(), day(createTime), end, day(lastUseTime), name]);
+      const times = [day(createTime), end, day(lastUseTime)];
+      rows.push([id, key.project, `…${last4}`, scopes.join(), ...times, createdBy, name]);
     }
   }
-  printTable([['ID', 'PROJECT', 'KEY', 'SCOPES', 'CREATED', 'ENDS', 'LAST USED', 'NAME'], ...rows], print);
+  printTable(
+    [['ID', 'PROJECT', 'KEY', 'SCOPES', 'CREATED', 'ENDS', 'LAST USED', 'MADE BY', 'NAME'], ...rows],
+    print,
+  );
 }
 
 /** Revokes a key of any project. */
-export async function revokeKey(admin: Admin, keyId: string, { note }: Terminal): Promise<void> {
-  const { key } = await admin.revokeKey({ keyId });
-  note(`Revoked ${key?.id} (${key?.name}) of the project ${key?.project}.`);
+export async function revokeKey(
+  admin: Admin,
+  request: Parameters<Admin['revokeKey']>[0],
+  { note }: Terminal,
+): Promise<void> {
+  const { keys } = await admin.revokeKey(request);
+  for (const { id, name, project } of keys) note(`Revoked ${id} (${name}) of the project ${project}.`);
 }
 
 /** Lists the projects with the numbers of their keys and forms. */

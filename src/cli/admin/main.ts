@@ -1,4 +1,5 @@
 import { ConnectError } from '@connectrpc/connect';
+import { RevokeKeyRequest_Children as Children } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import { ConfigError } from '../../config.ts';
 import { StartError } from '../../domain/errors/system-errors.ts';
 import type { Admin } from '../../services/admin/admin.ts';
@@ -49,6 +50,8 @@ const options = {
   yes: { type: 'boolean' },
   check: { type: 'boolean' },
   'allow-missing-files': { type: 'boolean' },
+  'revoke-children': { type: 'boolean' },
+  'keep-children': { type: 'boolean' },
 } as const;
 
 function commandsOn(terminal: Terminal): Commands<typeof options> {
@@ -72,7 +75,13 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
     'keys revoke': {
       needs: 1,
       missing: 'Which key? Its id is in: admin keys list',
-      run: (_, keyId = '') => withAdmin((admin) => revokeKey(admin, keyId, terminal)),
+      takes: ['revoke-children', 'keep-children'],
+      async run({ 'revoke-children': revoke = false, 'keep-children': keep = false }, keyId = '') {
+        if (revoke && keep) throw new UsageError('Either --revoke-children or --keep-children');
+        const others = keep ? Children.KEEP : Children.UNSPECIFIED;
+        const children = revoke ? Children.REVOKE : others;
+        await withAdmin((admin) => revokeKey(admin, { keyId, children }, terminal));
+      },
     },
     projects: { run: () => withAdmin((admin) => listProjects(admin, terminal)) },
     erase: {

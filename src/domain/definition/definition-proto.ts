@@ -216,7 +216,6 @@ const alwaysGiven: Record<string, string[]> = {
   FieldOption: ['label', 'value'],
   ConditionList: ['conditions'],
   Comparison: ['field'],
-  WebhookDelivery: ['url'],
   Autoresponse: ['to', 'subject', 'message'],
   Settings: ['allow_partial', 'allowed_origins', 'embed_origins', 'review'],
 };

@@ -79,7 +79,7 @@ const MAX_SEARCHES = 200;
 
 function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleOptions): Violation[] {
   if (!isObject(delivery)) return [];
-  if (delivery.type === 'webhook') return urlProblems(delivery.url, options);
+  if (delivery.type === 'webhook') return urlProblems(delivery, options);
   if (delivery.type !== 'email') return [];
   const { replyTo, autoresponse } = delivery;
   return [
@@ -91,10 +91,13 @@ function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleO
   ];
 }
 
-function urlProblems(url: unknown, { allowPrivateUrls }: RuleOptions): Violation[] {
+function urlProblems({ url }: { url?: unknown }, { allowPrivateUrls, keptUrl }: RuleOptions): Violation[] {
+  const path = 'delivery.url';
+  if (url === undefined && keptUrl === undefined)
+    return [{ path, code: 'invalid_type', message: 'Required' }];
   if (typeof url !== 'string') return [];
   const message = checkWebhookUrl(url, { allowPrivate: allowPrivateUrls });
-  return message === undefined ? [] : [{ path: 'delivery.url', code: 'invalid_string', message }];
+  return message === undefined ? [] : [{ path, code: 'invalid_string', message }];
 }
 
 function emailFieldProblems(id: unknown, fields: FieldSent[], path: string): Violation[] {
@@ -139,4 +142,4 @@ function custom(path: string, message: string): Violation {
 }
 
 type FieldSent = { input: unknown; id: string | undefined; type: unknown };
-type RuleOptions = { keyless: boolean; allowPrivateUrls: boolean };
+type RuleOptions = { keyless: boolean; allowPrivateUrls: boolean; keptUrl?: string };

@@ -63,7 +63,7 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
     slug,
     ...(description && { description }),
     fields: fields.map((field) => normalizeField(field, options)),
-    delivery: withoutSecret(delivery),
+    delivery: storedDelivery(delivery, options),
     settings: normalizeSettings(settings),
     ...(pages.length > 0 && { pages }),
     ...(Object.keys(translations).length > 0 && { translations: normalizeTranslations(translations) }),
@@ -72,13 +72,18 @@ export function checkDefinition(input: unknown, options: DefinitionOptions): Def
   return { ok: true, definition, deliverySecret: delivery.secret };
 }
 
-function withoutSecret(delivery: DeliveryInput): Delivery {
-  if (delivery.type === 'webhook') return { type: 'webhook', url: delivery.url };
+function storedDelivery(delivery: DeliveryInput, { keptUrl = '' }: DefinitionOptions): Delivery {
+  if (delivery.type === 'webhook') return { type: 'webhook', url: delivery.url ?? keptUrl };
   const { to = [], ...rest } = delivery;
   return to.length > 0 ? { ...rest, to } : rest;
 }
 
-export type DefinitionOptions = { keyless: boolean; allowPrivateUrls: boolean };
+export type DefinitionOptions = {
+  keyless: boolean;
+  allowPrivateUrls: boolean;
+  /** The URL of a webhook that leaves it out; absent: it is required. */
+  keptUrl?: string;
+};
 
 export type DefinitionResult =
   | { ok: true; definition: FormDefinition; deliverySecret?: string }

@@ -44,8 +44,15 @@ const webhookDeliverySchema = z
     type: z.literal('webhook'),
     url: z
       .string()
+      .exactOptional()
       .meta({ format: 'uri', pattern: '^https://', maxLength: formLimits.url })
-      .describe('An HTTPS URL of a public host.'),
+      .describe(
+        'An HTTPS URL of a public host. A new version of a form may leave it out: it keeps the one it has.',
+      ),
+    urlHost: z
+      .string()
+      .exactOptional()
+      .describe('In place of the URL for keys without webhooks:read; ignored when it is sent.'),
     secret: z
       .string()
       .min(secretLength.min)
@@ -66,4 +73,4 @@ export type DeliveryInput = z.output<typeof deliverySchema>;
 /** Where submissions go. The secret of a webhook is never part of it. */
 export type Delivery = EmailDelivery | WebhookDelivery;
 export type EmailDelivery = z.output<typeof emailDeliverySchema>;
-type WebhookDelivery = Omit<z.output<typeof webhookDeliverySchema>, 'secret'>;
+type WebhookDelivery = { type: 'webhook'; url: string };

@@ -34,6 +34,12 @@ export function invalid(violations: readonly Violation[]): ConnectError {
   return failed(Reason.INVALID, summarize(violations), { violations });
 }
 
+/** The failure of a call whose key lacks a scope; `what` says what it is needed for, if not for the call itself. */
+export function insufficientScope(scope: string, what = ''): ConnectError {
+  const message = `The API key lacks the scope ${scope}${what === '' ? '' : `, which is needed ${what}`}`;
+  return failed(Reason.INSUFFICIENT_SCOPE, message, { requiredScope: scope });
+}
+
 /** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
   const { violations = [], submissionId = '', requiredScope = '', cause } = facts;

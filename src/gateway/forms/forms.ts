@@ -27,12 +27,14 @@ import {
 
 const { method: rpcs } = FormsService;
 
-/** The parts of a route whose body is a form definition. */
-export const definitionBody = {
-  shape: definitionSchema,
-  check: (raw: unknown, { request, allowPrivateUrls }: Exchange) =>
-    readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls }),
-};
+/** Reads a body that is a form definition. */
+export function checkedDefinition(kept: { keptUrl?: string } = {}) {
+  return (raw: unknown, { request, allowPrivateUrls }: Exchange) =>
+    readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
+}
+
+/** The parts of a route whose body is the definition of a new form. */
+const definitionBody = { shape: definitionSchema, check: checkedDefinition() };
 
 const draft = shape(FormSchema, '', {
   id: formId,

@@ -5,7 +5,7 @@ import { from, shape, timeReply } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
 import { type Route, route, tagged } from '../route.ts';
 import { idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
-import { definitionBody } from './forms.ts';
+import { checkedDefinition } from './forms.ts';
 import { definitionOf, form, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
@@ -27,7 +27,9 @@ const version = shape(FormVersionSchema, 'FormVersion', {
 /** The routes of a form's versions. */
 export const versionRoutes: Route[] = tagged('Forms', [
   route('post', '/v1/forms/:id/versions', rpcs.publishFormVersion, {
-    ...definitionBody,
+    shape: definitionSchema,
+    // Which URL a form keeps is for the service to say.
+    check: checkedDefinition({ keptUrl: '' }),
     summary: 'Publish a new definition of a published form; an unchanged one keeps its version',
     headers: { 'Idempotency-Key': idempotencyKey },
     input: ({ id, body }, { request }) => ({

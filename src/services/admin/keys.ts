@@ -1,12 +1,15 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { AdminService } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
+import {
+  type AdminService,
+  RevokeKeyRequest_Children as Children,
+} from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { DEFAULT_PROJECT } from '../../rpc/context.ts';
-import { deleteKey, findKeyOfAny, insertKey, listKeys, listKeysOfAll } from '../../store/keys.ts';
+import { findKeyOfAny, insertKey, listKeys, listKeysOfAll } from '../../store/keys.ts';
 import { projectNames } from '../../store/projects/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
-import { keyToMessage, newKey, newKeyProblems } from '../keys/keys.ts';
+import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
 import {
   type AdminContext,
   adminEntry,
@@ -22,7 +25,7 @@ export function adminKeys(context: AdminContext) {
   return {
     async createKey({ name, scopes, project: projectName, expiresIn }) {
       const wanted = { name, scopes, project: projectName, expiresIn };
-      refuseProblems(newKeyProblems(wanted, { project: DEFAULT_PROJECT, scopes: ['*'] }));
+      refuseProblems(newKeyProblems(wanted, { project: DEFAULT_PROJECT, scopes: ['*'] }, now()));
       const project = await projectNamed(database, projectName, now());
       const lifeMs = expiresIn && durationMs(expiresIn);
       const { key, secret } = newKey({ project, name, scopes, expiresIn: lifeMs }, now());
@@ -47,20 +50,25 @@ export function adminKeys(context: AdminContext) {
       }
     },
 
-    async revokeKey({ keyId }) {
-      const key = await findKeyOfAny(database, keyId);
-      if (key === null) throw refusal(`There is no key ${keyId}.`);
-      const { projectId } = key;
-      await database.transaction(async (tx) => {
-        if (!(await deleteKey(tx, projectId, keyId))) throw refusal(`There is no key ${keyId}.`);
-        await auditWriter.store(
-          tx,
-          adminEntry(context, { action: 'key.revoked', projectId, resource: keyId }),
-        );
+    async revokeKey({ keyId, children }) {
+      if ((await findKeyOfAny(database, keyId)) === null) throw refusal(`There is no key ${keyId}.`);
+      const revoked = await database.transaction(async (tx) => {
+        const advice = 'say --revoke-children or --keep-children';
+        const keys = await revokeKeys(tx, keyId, fates[children], advice);
+        for (const { id: resource, projectId } of keys) {
+          await auditWriter.store(tx, adminEntry(context, { action: 'key.revoked', projectId, resource }));
+        }
+        return keys;
       });
       onChange();
-      const names = await projectNames(database, [projectId]);
-      return { key: keyToMessage(key, names.get(projectId) ?? projectId) };
+      const names = await projectNames(database, [...new Set(revoked.map(({ projectId }) => projectId))]);
+      return { keys: revoked.map((key) => keyToMessage(key, names.get(key.projectId) ?? key.projectId)) };
     },
   } satisfies Partial<ServiceImpl<typeof AdminService>>;
 }
+
+const fates = {
+  [Children.UNSPECIFIED]: 'refuse',
+  [Children.REVOKE]: 'revoke',
+  [Children.KEEP]: 'keep',
+} as const;

@@ -1,8 +1,9 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { failed, notFound } from '../../domain/errors/failure.ts';
+import { failed, insufficientScope, notFound } from '../../domain/errors/failure.ts';
 import { isKeyless } from '../../domain/ids.ts';
+import { lackedToGive, type Right } from '../../domain/rights.ts';
 import type { Caller } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
 import { type Form, findForm } from '../../store/forms/forms.ts';
@@ -11,7 +12,11 @@ import { requireFound } from '../request-values.ts';
 import type { FormReader, LiveForm, LiveVersion } from './form-reader.ts';
 
 /** A form of the caller's project, in any status. Throws NOT_FOUND. */
-export function projectForm(db: Queries, { projectId }: Caller, formId: string): Promise<Form> {
+export function projectForm(
+  db: Queries,
+  { projectId }: Pick<Caller, 'projectId'>,
+  formId: string,
+): Promise<Form> {
   return requireFound('form', formId, () => findForm(db, projectId, formId));
 }
 
@@ -20,6 +25,18 @@ export async function requireProjectForm(forms: FormReader, caller: Caller, form
   const form = await forms.find(formId);
   if (form?.projectId !== caller.projectId) throw notFound('form');
 }
+
+/** Throws INSUFFICIENT_SCOPE if a caller would give a right over a published form's answers that they don't hold. */
+export function requireRight({ scopes }: Pick<Caller, 'scopes'>, right: Right): void {
+  const scope = lackedToGive(right, scopes);
+  if (scope !== undefined) throw insufficientScope(scope, purposes[right]);
+}
+
+const purposes: Record<Right, string> = {
+  ownership: 'to change who owns the answers of a published form',
+  destination: 'to change where the answers of a published form go',
+  retention: 'to have answers that are there deleted earlier',
+};
 
 /** A form's current definition, or a draft's first. */
 export async function definitionInUse(db: Queries, form: Form): Promise<FormDefinition> {

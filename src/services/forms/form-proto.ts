@@ -16,15 +16,16 @@ import { definitionToMessage } from '../../domain/definition/definition-proto.ts
 import { type Share, shareOf } from '../../domain/definition/share.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
+import { holds } from '../../domain/scopes.ts';
 import type { Form, FormSummary } from '../../store/forms/forms.ts';
 import type { VersionSummary } from '../../store/forms/versions.ts';
 import type { ServiceContext } from '../context.ts';
 
-/** A form as callers see it; lists leave the definition out. */
+/** A form as callers with these scopes see it; lists leave the definition out. */
 export function formToMessage(
   form: FormSummary,
   definition?: FormDefinition,
-  share?: Share,
+  { share, scopes = ['*'] }: { share?: Share; scopes?: readonly string[] } = {},
 ): MessageInitShape<typeof FormSchema> {
   const { id, name, slug, status, currentVersionId, createdBy, ownerEmail } = form;
   return {
@@ -40,7 +41,7 @@ export function formToMessage(
     ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
     ...(form.closedAt !== null && { closeTime: timestampFromDate(form.closedAt) }),
     ...(definition !== undefined && {
-      definition: definitionToMessage(definition),
+      definition: definitionToReader(definition, scopes),
       missingTranslations: missingTranslations(definition),
     }),
     ...(share !== undefined && { share }),
@@ -56,11 +57,22 @@ export function formToStranger(
   return { id, name, slug, currentVersionId: currentVersionId ?? '', definition: described };
 }
 
-/** A version of a form as callers see it; lists leave the definition out. */
+/** The URL of a webhook may hold a secret: who may not read webhooks gets its host alone. */
+function definitionToReader(definition: FormDefinition, scopes: readonly string[]) {
+  const message = definitionToMessage(definition);
+  const channel = message.delivery?.channel;
+  if (channel?.case === 'webhook' && !holds(scopes, 'webhooks:read')) {
+    channel.value.urlHost = new URL(channel.value.url).host;
+    channel.value.url = '';
+  }
+  return message;
+}
+
+/** A version of a form as callers with these scopes see it; lists leave the definition out. */
 export function versionToMessage(
   version: VersionSummary,
   form: Pick<Form, 'currentVersionId'>,
-  definition?: FormDefinition,
+  { definition, scopes = [] }: { definition?: FormDefinition; scopes?: readonly string[] } = {},
 ): MessageInitShape<typeof FormVersionSchema> {
   const { id, number, checksum, createdAt } = version;
   return {
@@ -69,7 +81,7 @@ export function versionToMessage(
     checksum,
     createTime: timestampFromDate(createdAt),
     current: id === form.currentVersionId,
-    ...(definition !== undefined && { definition: definitionToMessage(definition) }),
+    ...(definition !== undefined && { definition: definitionToReader(definition, scopes) }),
   };
 }
 
@@ -86,14 +98,15 @@ const statuses: Record<Form['status'], FormStatus> = {
   archived: FormStatus.ARCHIVED,
 };
 
-/** A form with its definition as its owner sees it, and how to share it if it is published. */
+/** A form with its definition as callers with these scopes see it, and how to share it if it is published. */
 export function sharedFormToMessage(
   context: Pick<ServiceContext, 'settings'>,
   form: FormSummary,
   definition: FormDefinition,
+  scopes?: readonly string[],
 ): MessageInitShape<typeof FormSchema> {
-  if (form.status !== 'published') return formToMessage(form, definition);
-  return formToMessage(form, definition, shareOfForm(context, form.id, definition));
+  const shared = form.status === 'published' && { share: shareOfForm(context, form.id, definition) };
+  return formToMessage(form, definition, { ...(scopes && { scopes }), ...shared });
 }
 
 /** How to share a published form. */

@@ -23,7 +23,7 @@ import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { creatorOf } from './confirmation-mail.ts';
-import { definitionInUse, projectForm } from './form-access.ts';
+import { definitionInUse, projectForm, requireRight } from './form-access.ts';
 import {
   agentSchemaToMessage,
   formToMessage,
@@ -54,8 +54,10 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     createForm: (request, call) => createForm(context, request, call),
 
     async getForm({ formId }, call) {
-      const form = await projectForm(database, callerOf(call), formId);
-      return { form: sharedFormToMessage(context, form, await definitionInUse(database, form)) };
+      const caller = callerOf(call);
+      const form = await projectForm(database, caller, formId);
+      const definition = await definitionInUse(database, form);
+      return { form: sharedFormToMessage(context, form, definition, caller.scopes) };
     },
 
     async listForms(request, call) {
@@ -75,10 +77,11 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     },
 
     async getFormVersion({ formId, number }, call) {
-      const form = await projectForm(database, callerOf(call), formId);
+      const { scopes, ...caller } = callerOf(call);
+      const form = await projectForm(database, caller, formId);
       const version = await findVersionByNumber(database, form.id, number);
       if (version === null) throw notFound('version');
-      return { version: versionToMessage(version, form, version.definition) };
+      return { version: versionToMessage(version, form, { definition: version.definition, scopes }) };
     },
 
     async archiveForm({ formId }, call) {
@@ -125,6 +128,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
         });
       }
       requireEmail(email);
+      requireRight(caller, 'ownership');
 
       await database.transaction(async (tx) => {
         if (!(await proposeOwner(tx, caller.projectId, formId, email))) throw notFound('form');
@@ -145,7 +149,9 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       }
       const named = { ...form, name: definition.name };
       const message =
-        caller.keyId === undefined ? formToStranger(named, definition) : formToMessage(named, definition);
+        caller.keyId === undefined
+          ? formToStranger(named, definition)
+          : formToMessage(named, definition, caller);
       return { form: message, jsonSchema: answersSchema(definition) };
     },
   };

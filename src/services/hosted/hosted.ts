@@ -39,7 +39,7 @@ export function hostedService(context: ServiceContext): ServiceImpl<typeof Hoste
       const { allowedOrigins } = definition.settings;
       checkOrigin(requestHeader, allowedOrigins, context.settings);
       const given = inputs.length > 0 ? readInputs(definition, inputs) : undefined;
-      const request = readRequest({ ...rest, answers: given }, form);
+      const request = readRequest({ ...rest, answers: given }, form, call);
       const { submissionId, answers } = await acceptRequest(context, form, request, call);
       const redirectUrl = allowedRedirect(nextUrl, requestHeader, allowedOrigins, pageUrl);
       return { submissionId, ending: completionOf(definition, answers, { redirectUrl, requestHeader }) };

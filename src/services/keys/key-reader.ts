@@ -35,7 +35,8 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
         log.warn({ err: error, keyId: key.id }, 'could not note the use of a key');
       });
     }
-    return { projectId: key.projectId, project: project.name, keyId: key.id, scopes: key.scopes };
+    const { id: keyId, projectId, scopes, expiresAt } = key;
+    return { projectId, project: project.name, keyId, scopes, ...(expiresAt !== null && { expiresAt }) };
   }
 
   function noteClient(network: string): void {

@@ -1,31 +1,34 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Duration, durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateKeyRequest, KeySchema, KeysService } from '../../../gen/headlessforms/v1/keys_pb.js';
 import { type NewEntry, systemEntry } from '../../domain/audit.ts';
-import { invalid, notFound } from '../../domain/errors/failure.ts';
+import { failed, insufficientScope, invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
-import { isId, newId } from '../../domain/ids.ts';
+import { newId } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
-import { pageSizes } from '../../domain/limits/limits.ts';
-import { scopes as allScopes, isScope, withinScopes } from '../../domain/scopes.ts';
+import { DAY_MS, pageSizes } from '../../domain/limits/limits.ts';
+import { scopes as allScopes, holds, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
 import { type Caller, callerOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import type { AuditWriter } from '../../store/audit/audit-writer.ts';
-import type { Database } from '../../store/database/database.ts';
+import type { Database, Transaction } from '../../store/database/database.ts';
 import {
-  deleteKey,
   findKey,
+  holdKey,
   insertFirstKey,
   insertKey,
   type Key,
   listKeys,
+  listKeysMadeBy,
   registerKey,
+  revokeKey,
 } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
 import { replayFirst } from '../idempotency.ts';
-import { pageRequestOf, secondsProblems } from '../request-values.ts';
+import { pageRequestOf, requireFound, secondsProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
@@ -43,18 +46,46 @@ export function keysService(context: ServiceContext): ServiceImpl<typeof KeysSer
       };
     },
 
-    async deleteKey({ keyId }, call) {
-      const { projectId } = callerOf(call);
-      if (!isId('key', keyId)) throw notFound('key');
+    async deleteKey({ keyId, revokeChildren }, call) {
+      const caller = callerOf(call);
+      const key = await requireFound('key', keyId, () => findKey(database, caller.projectId, keyId));
+      const lacked = key.scopes.find((scope) => !isScope(scope) || !holds(caller.scopes, scope));
+      if (lacked !== undefined) throw insufficientScope(lacked, 'to revoke a key that has it');
       await database.transaction(async (tx) => {
-        if (!(await deleteKey(tx, projectId, keyId))) throw notFound('key');
-        await audit.change(tx, call, { resource: keyId });
+        const children = revokeChildren ? 'revoke' : 'refuse';
+        const revoked = await revokeKeys(tx, keyId, children, 'revoke them, too, with children=revoke');
+        for (const { id: resource, projectId } of revoked)
+          await audit.change(tx, call, { projectId, resource });
       });
       keys.forget();
       return {};
     },
   };
 }
+
+/**
+ * Revokes a key, and perhaps those that it made, and returns what was revoked. Throws NOT_FOUND, and CONFLICT if
+ * there are some that still work and they are to be refused; `advice` says what the caller can do then.
+ */
+export async function revokeKeys(
+  tx: Transaction,
+  keyId: string,
+  children: 'refuse' | 'revoke' | 'keep',
+  advice: string,
+): Promise<Key[]> {
+  const revoked = await revokeKey(tx, keyId, { children: children === 'revoke' });
+  if (revoked.length === 0) throw notFound('key');
+  const left = children === 'refuse' ? await listKeysMadeBy(tx, keyId) : [];
+  if (left.length === 0) return revoked;
+  const named = left.slice(0, MAX_NAMED).map(({ id }) => id);
+  if (left.length > MAX_NAMED) named.push(`and ${left.length - MAX_NAMED} more`);
+  throw failed(
+    Reason.CONFLICT,
+    `The key made ${left.length === 1 ? 'a key that still works' : 'keys that still work'}: ${named.join(', ')}; ${advice}`,
+  );
+}
+
+const MAX_NAMED = 20;
 
 /**
  * Makes a key with every scope in the default project if there is no key at all, and returns its text. Of instances
@@ -95,7 +126,7 @@ function madeByService({ id, projectId, createdAt }: Key, detail: string): NewEn
 
 /** A key to be stored, and its text. `expiresIn` is a number of milliseconds. */
 export function newKey(
-  { project, name, scopes, expiresIn }: NewKey,
+  { project, name, scopes, expiresIn, createdBy }: NewKey,
   time: number,
   secret: string = newApiKey(),
 ): { key: Key; secret: string } {
@@ -109,6 +140,7 @@ export function newKey(
     createdAt: new Date(time),
     expiresAt: expiresIn === undefined ? null : new Date(time + expiresIn),
     lastUsedAt: null,
+    createdBy: createdBy ?? null,
   };
   return { key, secret };
 }
@@ -116,13 +148,15 @@ export function newKey(
 /** What is wrong with a key that `caller` wants to make in the project of this name. */
 export function newKeyProblems(
   { name, scopes, project, expiresIn }: WantedKey,
-  caller: Pick<Caller, 'project' | 'scopes'>,
+  caller: Pick<Caller, 'project' | 'scopes' | 'expiresAt'>,
+  time: number,
 ): Violation[] {
+  const most = Math.floor((lifeLeft(caller, time) ?? MAX_LIFE_MS) / 1000);
   return [
     ...nameProblems(name),
     ...scopeProblems(scopes, caller),
     ...projectProblems(project, caller),
-    ...secondsProblems(expiresIn, 'expires_in', { min: 1, max: MAX_LIFE_SECONDS }),
+    ...secondsProblems(expiresIn, 'expires_in', { min: 1, max: most }),
   ];
 }
 
@@ -131,14 +165,15 @@ async function createKey(context: ServiceContext, request: CreateKeyRequest, cal
   const { name, scopes } = request;
   const caller = callerOf(call);
   const project = request.project === '' ? caller.project : request.project;
-  const violations = newKeyProblems({ name, scopes, project, expiresIn: request.expiresIn }, caller);
+  const time = now();
+  const violations = newKeyProblems({ name, scopes, project, expiresIn: request.expiresIn }, caller, time);
   if (violations.length > 0) throw invalid(violations);
 
-  const time = now();
   const owner =
     project === caller.project ? { id: caller.projectId } : await projectNamed(database, project, time);
-  const expiresIn = request.expiresIn && durationMs(request.expiresIn);
-  const { key, secret } = newKey({ project: owner, name, scopes, expiresIn }, time);
+  const expiresIn = request.expiresIn ? durationMs(request.expiresIn) : lifeLeft(caller, time);
+  const createdBy = caller.keyId;
+  const { key, secret } = newKey({ project: owner, name, scopes, expiresIn, createdBy }, time);
   return replayFirst(context, call, {
     key: request.idempotencyKey,
     content: { name, scopes, project, expires_in: request.expiresIn ? durationMs(request.expiresIn) : null },
@@ -149,6 +184,9 @@ async function createKey(context: ServiceContext, request: CreateKeyRequest, cal
     },
     async make(record) {
       await database.transaction(async (tx) => {
+        if (createdBy !== undefined && !(await holdKey(tx, createdBy))) {
+          throw failed(Reason.INVALID_KEY, 'The API key is no longer valid');
+        }
         await record(tx, { id: key.id, secret });
         await insertKey(tx, key);
         const detail = scopes.join(',');
@@ -198,13 +236,14 @@ function projectProblems(project: string, caller: Pick<Caller, 'project' | 'scop
 
 /** A key as replies have it, without its text. */
 export function keyToMessage(key: Key, project: string): MessageInitShape<typeof KeySchema> {
-  const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt } = key;
+  const { id, name, scopes, last4, createdAt, expiresAt, lastUsedAt, createdBy } = key;
   return {
     id,
     name,
     scopes,
     project,
     last4,
+    createdBy: createdBy ?? '',
     createTime: timestampFromDate(createdAt),
     ...(expiresAt !== null && { expireTime: timestampFromDate(expiresAt) }),
     ...(lastUsedAt !== null && { lastUseTime: timestampFromDate(lastUsedAt) }),
@@ -217,10 +256,22 @@ const MAX_NAME_LENGTH = 200;
 const projectName = /^[A-Za-z0-9._-]{1,64}$/;
 
 /** A hundred years. Longer is most likely a mistake: a key without an end has no `expires_in`. */
-const MAX_LIFE_SECONDS = 100 * 365 * 24 * 60 * 60;
+const MAX_LIFE_MS = 100 * 365 * DAY_MS;
+
+/** How long a caller's key still works, in milliseconds; undefined if it has no end. No key outlives its maker. */
+function lifeLeft({ expiresAt }: Pick<Caller, 'expiresAt'>, time: number): number | undefined {
+  return expiresAt && Math.max(1000, expiresAt.getTime() - time);
+}
 
 /** `expiresIn` is in milliseconds; without it a key has no end. */
-type NewKey = { project: { id: string }; name: string; scopes: string[]; expiresIn?: number | undefined };
+type NewKey = {
+  project: { id: string };
+  name: string;
+  scopes: string[];
+  expiresIn?: number | undefined;
+  /** The id of the key that makes it. */
+  createdBy?: string | undefined;
+};
 
 type WantedKey = { name: string; scopes: string[]; project: string; expiresIn: Duration | undefined };
 

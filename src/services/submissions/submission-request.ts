@@ -1,12 +1,14 @@
+import type { HandlerContext } from '@connectrpc/connect';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { invalid } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
+import { callerIfAny } from '../../rpc/context.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
-import { type Idempotency, readIdempotency, replayAfterRefusal } from '../idempotency.ts';
+import { type Idempotency, readIdempotency, replayAfterRefusal, withinContent } from '../idempotency.ts';
 import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
 
 /**
@@ -15,7 +17,11 @@ import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
  * Throws `INVALID_ARGUMENT` for what could not be stored, and `RESOURCE_EXHAUSTED` for more than a
  * form made without a key takes. Whether the answers fit the form is checked later.
  */
-export function readRequest(request: SubmittedContent, form: PublishedForm): ReadRequest {
+export function readRequest(
+  request: SubmittedContent,
+  form: PublishedForm,
+  call: HandlerContext,
+): ReadRequest {
   const { answers, source = '', honeypot = '', idempotencyKey = '' } = request;
   const violations = sourceProblems(source);
   if (violations.length > 0) throw invalid(violations);
@@ -23,7 +29,9 @@ export function readRequest(request: SubmittedContent, form: PublishedForm): Rea
 
   const read = { answers, source: source === '' ? DEFAULT_SOURCE : source, spam: honeypot !== '' };
   const content = { source: read.source, answers: answers ?? null };
-  return { ...read, idempotency: readIdempotency(idempotencyKey, content) };
+  const given = readIdempotency(idempotencyKey, content);
+  const isKeyless = callerIfAny(call)?.keyId === undefined;
+  return { ...read, idempotency: given && isKeyless ? withinContent(given) : given };
 }
 
 /** Checks and stores a submission; a repeated one gets its first answer. */

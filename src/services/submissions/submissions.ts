@@ -40,13 +40,13 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
     /** The hot path: it reads from caches, and its one write is grouped with others'. */
     async createSubmission(request, call) {
       const form = await answerableForm(context, request, call);
-      const { submissionId } = await acceptRequest(context, form, readRequest(request, form), call);
+      const { submissionId } = await acceptRequest(context, form, readRequest(request, form, call), call);
       return { submissionId };
     },
 
     async createManagedSubmission(request, call) {
       const form = await answerableForm(context, request, call, callerOf(call).projectId);
-      const { submissionId } = await acceptRequest(context, form, readRequest(request, form), call);
+      const { submissionId } = await acceptRequest(context, form, readRequest(request, form, call), call);
       return { submissionId };
     },
 
@@ -63,7 +63,11 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
     /** The origin is not checked: anybody may try the demo, and its submissions go to the operator alone. */
     async createDemoSubmission({ answers, source, idempotencyKey }, call) {
       const form = await publishedForm(context.forms, demoFormId);
-      const request = readRequest({ answers, source: source === '' ? 'demo' : source, idempotencyKey }, form);
+      const request = readRequest(
+        { answers, source: source === '' ? 'demo' : source, idempotencyKey },
+        form,
+        call,
+      );
       const { submissionId } = await acceptRequest(context, form, request, call);
       return { submissionId };
     },

@@ -99,7 +99,9 @@ async function submit(town: Town, { actor, random, form, person }: Submitting): 
     path: `/${isByKey ? 'v1' : 'api'}/forms/${form.id}/submissions`,
     ...(!isByKey && { key: null }),
     headers:
-      way === 'idempotency key' && person.answers === 1 ? { 'idempotency-key': email } : newKey(random),
+      isByKey && way === 'idempotency key' && person.answers === 1
+        ? { 'idempotency-key': email }
+        : newKey(random),
     body: { source: way === 'source' ? email : 'town', answers },
   };
   const reply = await insist(town, { actor, operation: 'submit', random }, sent);

@@ -22,6 +22,13 @@ describe.each(engines)('KeysService on %s', (engine) => {
 
   const keys = (key?: string) => createClient(KeysService, rpc.as(key));
 
+  const bootstrapKey = async () => {
+    const found = (await rpc.database.select(`select id from api_keys where name = 'BOOTSTRAP_API_KEY'`))[0]
+      ?.id;
+    const all = (await keys(rpc.key).listKeys({})).keys;
+    return all.find(({ id }) => id === found) ?? Promise.reject(new Error('No bootstrap key'));
+  };
+
   it('makes a key that works at once, and never shows its secret again', async () => {
     const made = await keys(rpc.key).createKey({ name: 'reader', scopes: ['forms:read'] });
 
@@ -76,6 +83,92 @@ describe.each(engines)('KeysService on %s', (engine) => {
       await failureOf(keys(elsewhere).createKey({ name: 'k', scopes: ['*'], project: 'default' })),
     ).toMatchObject({ violations: [['project', 'custom']] });
     await keys(weak).createKey({ name: 'k', scopes: ['forms:read'] });
+  });
+
+  it('lets no key outlive the one that made it, and says which did', async () => {
+    const lasting = { seconds: 3600n };
+    const maker = await keys(rpc.key).createKey({
+      name: 'maker',
+      scopes: ['keys:write'],
+      expiresIn: lasting,
+    });
+    const made = (request: object) =>
+      keys(maker.secret).createKey({ name: 'child', scopes: ['keys:write'], ...request });
+
+    expect((await made({})).key).toMatchObject({
+      createdBy: maker.key?.id,
+      expireTime: maker.key?.expireTime,
+    });
+    await made({ expiresIn: { seconds: 3599n } });
+    expect(await failureOf(made({ expiresIn: { seconds: 3601n } }))).toMatchObject({
+      violations: [['expires_in', 'too_big']],
+    });
+    expect((await bootstrapKey()).createdBy).toBe('');
+  });
+
+  it('revokes a key that made others with these, or not at all', async () => {
+    const make = async (secret: string, expiresIn?: bigint) => {
+      const wanted = { name: 'k', scopes: ['keys:write'], project: '' };
+      return keys(secret).createKey(
+        expiresIn === undefined ? wanted : { ...wanted, expiresIn: { seconds: expiresIn } },
+      );
+    };
+    const maker = await make(rpc.key);
+    const child = await make(maker.secret);
+    const grandchild = await make(child.secret);
+    const keyId = maker.key?.id ?? '';
+    const left = async () => (await keys(rpc.key).listKeys({})).keys.map(({ id }) => id);
+
+    const children = [child.key?.id, grandchild.key?.id].sort().join(', ');
+    expect(await failureOf(keys(rpc.key).deleteKey({ keyId }))).toMatchObject({
+      reason: 'CONFLICT',
+      message: `The key made keys that still work: ${children}; revoke them, too, with children=revoke`,
+    });
+    expect(await left()).toContain(keyId);
+    await keys(rpc.key).deleteKey({ keyId, revokeChildren: true });
+
+    expect(await left()).not.toEqual(expect.arrayContaining([keyId]));
+    for (const { secret } of [maker, child, grandchild])
+      expect(await failureOf(keys(secret).listKeys({}))).toMatchObject({ reason: 'INVALID_KEY' });
+  });
+
+  it('revokes a key without these if they have ended', async () => {
+    const maker = await keys(rpc.key).createKey({ name: 'maker', scopes: ['keys:write'] });
+    const soon = { seconds: 1n };
+    await keys(maker.secret).createKey({ name: 'short', scopes: ['keys:write'], expiresIn: soon });
+    await rpc.database.execute(`update api_keys set expires_at = now() where name = 'short'`);
+
+    await keys(rpc.key).deleteKey({ keyId: maker.key?.id ?? '' });
+  });
+
+  it('leaves no key that is made while its maker is revoked', async () => {
+    const maker = await keys(rpc.key).createKey({ name: 'maker', scopes: ['keys:write'] });
+    const making = Array.from({ length: 20 }, () =>
+      keys(maker.secret).createKey({ name: 'raced', scopes: ['keys:write'] }),
+    );
+    await making[0];
+
+    const revoked = keys(rpc.key).deleteKey({ keyId: maker.key?.id ?? '', revokeChildren: true });
+    await Promise.allSettled([...making, revoked]);
+
+    await revoked;
+    const rows = await rpc.database.select(`select id from api_keys where name = 'raced'`);
+    expect(rows).toEqual([]);
+  });
+
+  it('lets a key revoke only keys that may not do more', async () => {
+    const weak = await rpc.givenKey({ scopes: ['keys:write', 'forms:read'], project: 'default' });
+    const bootstrap = await bootstrapKey();
+    const reader = await keys(rpc.key).createKey({ name: 'r', scopes: ['forms:read', 'submissions:read'] });
+    const revoke = (keyId = '') => failureOf(keys(weak).deleteKey({ keyId }));
+
+    expect(await revoke(bootstrap.id)).toMatchObject({ reason: 'INSUFFICIENT_SCOPE', requiredScope: '*' });
+    expect(await revoke(reader.key?.id)).toMatchObject({
+      requiredScope: 'submissions:read',
+      message: 'The API key lacks the scope submissions:read, which is needed to revoke a key that has it',
+    });
+    const equal = await keys(rpc.key).createKey({ name: 'e', scopes: ['forms:read'] });
+    await keys(weak).deleteKey({ keyId: equal.key?.id ?? '' });
   });
 
   it('refuses strangers and keys without the scope', async () => {

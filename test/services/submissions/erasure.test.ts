@@ -15,8 +15,8 @@ const fields = [
 type Give = (services: TestServices, formId: string) => Promise<unknown>;
 
 const answered = (answers: object, more: object = {}): Give => {
-  return ({ submissions }, formId) =>
-    submissions.createSubmission({ formId, answers: { ...answers }, ...more });
+  return ({ submissions, owner }, formId) =>
+    submissions.createSubmission({ formId, answers: { ...answers }, ...more }, owner);
 };
 
 const withFile = (filename: string): Give => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Reason, ViolationCode } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { SubmissionStatus } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { demoFormId, newId } from '../../../src/domain/ids.ts';
+import { contextOf } from '../../../src/rpc/context.ts';
 import { engines } from '../../support/database.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
@@ -227,8 +228,8 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
   it('refuses an idempotency key that was used for another request, and ones that are none', async () => {
     await using services = await startServices(engine);
     const formId = await services.givenFormOf();
-    const submit = (idempotencyKey: string, email = 'ann@example.com') =>
-      services.submissions.createSubmission({ formId, answers: { email }, idempotencyKey });
+    const submit = (idempotencyKey: string, email = 'ann@example.com', options = services.owner) =>
+      services.submissions.createSubmission({ formId, answers: { email }, idempotencyKey }, options);
     await submit('once');
 
     const reused = await expectFailure(submit('once', 'bob@example.com'), Reason.CONFLICT);
@@ -237,6 +238,27 @@ describe.each(engines)('CreateSubmission on %s', (engine) => {
     expect(reused.code).toBe(Code.AlreadyExists);
     expect(long.violations).toEqual(['idempotency_key: invalid_string']);
     expect((await stored(services)).submissions).toHaveLength(1);
+  });
+
+  it('tells nobody without a key of another’s idempotency key, and repeats for whom sent the same', async () => {
+    await using services = await startServices(engine);
+    const formId = await services.givenFormOf();
+    const submit = async (email: string, options = {}, source = '') => {
+      const request = { formId, answers: { email }, idempotencyKey: 'guessed', source };
+      return (await services.submissions.createSubmission(request, options)).submissionId;
+    };
+    const from = (address: string) => contextOf({ clientAddress: address });
+    const first = await submit('ann@example.com', { contextValues: from('192.0.2.1') });
+
+    const others = [
+      await submit('bob@example.com', { contextValues: from('192.0.2.2') }),
+      await submit('ann@example.com', {}, 'guesser'),
+      await submit('ann@example.com', services.owner),
+    ];
+    const again = await submit('ann@example.com', { contextValues: from('198.51.100.7') });
+
+    expect(again).toBe(first);
+    expect(new Set([first, ...others]).size).toBe(4);
   });
 
   it('reads the inputs of an HTML form, drops unknown names, and thanks with a copy in words', async () => {

@@ -7,7 +7,7 @@
 // @generated from file headlessforms/internal/v1/admin.proto (package headlessforms.internal.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Key } from "../../v1/keys_pb.js";
@@ -137,6 +137,14 @@ export declare type RevokeKeyRequest = Message<"headlessforms.internal.v1.Revoke
    * @generated from field: string key_id = 1;
    */
   keyId: string;
+
+  /**
+   * What becomes of the keys that it made, and those that they made. Unset: if there are any that still work, nothing
+   * is revoked.
+   *
+   * @generated from field: headlessforms.internal.v1.RevokeKeyRequest.Children children = 2;
+   */
+  children: RevokeKeyRequest_Children;
 };
 
 /**
@@ -146,17 +154,44 @@ export declare type RevokeKeyRequest = Message<"headlessforms.internal.v1.Revoke
 export declare const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest>;
 
 /**
+ * What becomes of the keys that a key made.
+ *
+ * @generated from enum headlessforms.internal.v1.RevokeKeyRequest.Children
+ */
+export enum RevokeKeyRequest_Children {
+  /**
+   * @generated from enum value: CHILDREN_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * @generated from enum value: CHILDREN_REVOKE = 1;
+   */
+  REVOKE = 1,
+
+  /**
+   * @generated from enum value: CHILDREN_KEEP = 2;
+   */
+  KEEP = 2,
+}
+
+/**
+ * Describes the enum headlessforms.internal.v1.RevokeKeyRequest.Children.
+ */
+export declare const RevokeKeyRequest_ChildrenSchema: GenEnum<RevokeKeyRequest_Children>;
+
+/**
  * The response message for `RevokeKey`.
  *
  * @generated from message headlessforms.internal.v1.RevokeKeyResponse
  */
 export declare type RevokeKeyResponse = Message<"headlessforms.internal.v1.RevokeKeyResponse"> & {
   /**
-   * The key as it was.
+   * What was revoked, as it was: the key, then those that it made.
    *
-   * @generated from field: headlessforms.v1.Key key = 1;
+   * @generated from field: repeated headlessforms.v1.Key keys = 1;
    */
-  key?: Key | undefined;
+  keys: Key[];
 };
 
 /**
