@@ -2,7 +2,10 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
 import { describe, expect, it } from 'vitest';
+import { KeysService } from '../../gen/headlessforms/v1/keys_pb.js';
 import { newApiKey } from '../../src/domain/secrets/new-secrets.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
 import { createServerDatabase, engines, givenEmbeddedDatabase } from '../support/database.ts';
@@ -31,7 +34,25 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(made.errors).toMatch(/^Made key_\S+ in the project shop, with the scopes forms:read\.$/m);
     expect(await statusWith(key)).toBe(200);
     expect(await statusWith(bootstrapKey)).toBe(200);
-    expect(await admin(['keys', 'revoke', id], env)).toMatchObject({ code: 0, output: '' });
+    const client = createClient(
+      KeysService,
+      createConnectTransport({ baseUrl: `http://127.0.0.1:${env.PORT}`, httpVersion: '1.1' }),
+    );
+    const headers = { authorization: `Bearer ${bootstrapKey}` };
+    const { key: kept, secret } = await client.createKey(
+      { name: 'child', scopes: ['forms:read'] },
+      { headers },
+    );
+    expect(await admin(['keys', 'revoke', id], env)).toMatchObject({
+      code: 1,
+      errors: `The key made a key that still works: ${kept?.id}; say --revoke-children or --keep-children\n`,
+    });
+    expect(await statusWith(bootstrapKey)).toBe(200);
+    expect(await admin(['keys', 'revoke', id, '--keep-children'], env)).toMatchObject({
+      code: 0,
+      output: '',
+    });
+    expect(await statusWith(secret)).toBe(200);
     await until(async () => (await statusWith(bootstrapKey)) === 401);
     expect(await admin(['keys', 'revoke', id], env)).toEqual({
       code: 1,
