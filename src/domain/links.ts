@@ -39,27 +39,36 @@ export function mailLinkUrl(baseUrl: string, token: string): string {
 export const SIGN_IN_MAILS = 'sign-in';
 
 /**
- * The address of a submitted file for whoever has it, without a key, for 30 days from `now`, in milliseconds. `baseUrl`
- * has no slash at the end.
+ * The address of a submitted file for whoever has it, without a key, for 7 days from `now`, in milliseconds, unless the
+ * form gets another owner before: `ownerEpoch` counts them. `baseUrl` has no slash at the end.
  *
  * It names the form beside the file, so that what stands in the answers to one form never opens a file of another.
  */
-export function fileLink({ secretKey, baseUrl, now }: LinkMaker, formId: string, uploadId: string): string {
-  return `${baseUrl}/files/${signPair(secretKey, FILE, [formId, uploadId], now + FILE_LINK_MS)}`;
+export function fileLink(
+  { secretKey, baseUrl, now }: LinkMaker,
+  { id, ownerEpoch }: { id: string; ownerEpoch: number },
+  uploadId: string,
+): string {
+  const claim = [`${id} ${ownerEpoch}`, uploadId] as const;
+  return `${baseUrl}/files/${signPair(secretKey, FILE, claim, now + FILE_LINK_MS)}`;
 }
 
-/** What the token in a link stands for, if it was signed with one of the keys and has not expired. */
+/** What the token in a link stands for, if it was signed with the key and has not expired. */
 export function readFileLink(
-  keys: readonly SecretKey[],
+  key: SecretKey,
   token: string,
   now: number,
-): { ok: true; formId: string; uploadId: string } | RefusedLink {
-  const read = verifyPair(keys, FILE, token, now);
-  return read.ok ? { ok: true, formId: read.pair[0], uploadId: read.pair[1] } : read;
+): { ok: true; formId: string; ownerEpoch: number; uploadId: string } | RefusedLink {
+  const read = verifyPair([key], FILE, token, now);
+  if (!read.ok) return read;
+  const [formId = '', epoch] = read.pair[0].split(' ');
+  // Those of earlier versions name no owner.
+  if (epoch === undefined) return { ok: false, reason: 'expired' };
+  return { ok: true, formId, ownerEpoch: Number(epoch), uploadId: read.pair[1] };
 }
 
 /** How long a link to a file works. */
-export const FILE_LINK_MS = 30 * DAY_MS;
+export const FILE_LINK_MS = 7 * DAY_MS;
 
 /**
  * A new token of a mailed link by which an address signs in. `now` is in milliseconds; the token works for 15
@@ -97,10 +106,10 @@ export function deviceToken(key: SecretKey, address: string, now: number): strin
 
 /** Whether a token of `deviceToken` is one for an address. */
 export function isDeviceOf(
-  keys: readonly SecretKey[],
+  key: SecretKey,
   { token, address, now }: { token: string; address: string; now: number },
 ): boolean {
-  const result = verifyLink(keys, DEVICE, token, now);
+  const result = verifyLink([key], DEVICE, token, now);
   return result.ok && result.value === addressKey(address);
 }
 
@@ -146,7 +155,7 @@ function linkMac(key: SecretKey, purpose: string, claim: string): Buffer {
     .digest();
 }
 
-function signPair(key: SecretKey, purpose: string, pair: Pair, expiresAt: number | null): string {
+function signPair(key: SecretKey, purpose: string, pair: Readonly<Pair>, expiresAt: number | null): string {
   return signLink(key, purpose, JSON.stringify(pair), expiresAt);
 }
 

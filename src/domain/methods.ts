@@ -107,7 +107,7 @@ const forms: MethodTable<typeof FormsService> = {
   getActivation: { ...open, audit: changesNothing },
   activateForm: {
     key: 'none',
-    limit: { name: 'activate', calls: 30, per: 'hour', each: 'form' },
+    limit: { name: 'activate', calls: 30, per: 'hour', each: 'form', wider: true },
     audit: changes('form.activated'),
   },
   getForm: { ...needs('forms:read'), audit: showsNoAnswers },
@@ -211,14 +211,17 @@ const uploads: MethodTable<typeof UploadsService> = {
   },
 };
 
+/** The token in the link is the credential. */
+const mailedLink: Access = { key: 'none', limit: { name: 'mailed-link', calls: 60, per: 'minute' } };
+
 const mail: MethodTable<typeof MailService> = {
-  getMailLink: { ...open, audit: changesNothing },
+  getMailLink: { ...mailedLink, audit: changesNothing },
   followMailLink: {
-    ...open,
+    ...mailedLink,
     audit: changes('form.owner_confirmed', 'form.recipient_confirmed', 'form.mails_stopped'),
     stores: 'nothing',
   },
-  startMail: { ...open, audit: changes('form.mails_started') },
+  startMail: { ...mailedLink, audit: changes('form.mails_started') },
 };
 
 const owner: Access = {
@@ -249,12 +252,14 @@ const ownerAsksOthers: Access = {
 const owners: MethodTable<typeof OwnersService> = {
   requestSignIn: {
     ...signInLink,
-    limit: { name: 'sign-in', calls: 20, per: 'hour' },
+    limit: { name: 'sign-in', calls: 20, per: 'hour', wider: true },
     audit: isNot('Anybody can ask for a mail to any address. Who follows its link is recorded.'),
   },
   getSignInLink: { ...signInLink, audit: changesNothing },
   signIn: { ...signInLink, audit: changes('owner.signed_in') },
   signOut: { ...owner, audit: changes('owner.signed_out'), stores: 'nothing' },
+  listOwnerSessions: { ...owner, audit: showsNoAnswers },
+  endOwnerSession: { ...owner, audit: changes('owner.signed_out'), stores: 'nothing' },
   getOwner: { ...owner, audit: showsNoAnswers },
   listOwnedForms: { ...owner, audit: showsNoAnswers },
   getOwnedForm: { ...owner, audit: showsNoAnswers },
@@ -337,7 +342,14 @@ export type Access = {
 };
 
 /** A rate of calls. Minutes are counted in this process, hours in the database over all. */
-export type Limit = { name: string; calls: number; per: 'minute' | 'hour'; each?: 'form' | 'owner' };
+export type Limit = {
+  name: string;
+  calls: number;
+  per: 'minute' | 'hour';
+  each?: 'form' | 'owner';
+  /** Whether it counts for wider networks, too, as what mails somebody does: see `widerNetworksOf`. */
+  wider?: true;
+};
 
 /** Which actions the entries of an RPC can have, and when they are stored; or why it has none. */
 type Audited =

@@ -187,7 +187,7 @@ const ofApi = ['authorization', 'origin', 'referer', 'accept-language'] as const
 const passedOn = {
   api: ofApi,
   management: [...ofApi, 'sec-fetch-site', 'content-type'],
-  page: ['accept-language'],
+  page: ['accept-language', 'user-agent'],
 } as const satisfies Record<string, readonly string[]>;
 
 function passBack(received: Headers, response: Response): void {

@@ -100,6 +100,7 @@ function wordsFor(reason: ReasonName, words: Words): [title: string, text: strin
     case 'missing_key':
     case 'invalid_key':
     case 'insufficient_scope':
+    case 'sign_in_again':
       return [words.badRequestTitle, words.badRequestText];
     default:
       return reason satisfies never;

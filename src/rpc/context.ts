@@ -118,6 +118,7 @@ export type Owner = {
   address: string;
   /** The SHA-256 of the session's token, hex. */
   tokenHash: string;
+  signedInAt: Date;
   expiresAt: Date;
 };
 

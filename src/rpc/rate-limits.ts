@@ -1,6 +1,6 @@
 import type { ConnectError } from '@connectrpc/connect';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { networkOf } from '../domain/addresses/ip-address.ts';
+import { networkOf, widerNetworksOf } from '../domain/addresses/ip-address.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { isId } from '../domain/ids.ts';
 import { createWindowCounter, type WindowState } from '../domain/limits/window-counter.ts';
@@ -19,7 +19,14 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
   return async (own, facts, formId) => {
     const limit = facts.caller?.keyId === undefined ? own : keyLimit;
     if (limit === undefined || (limit.each === 'form' && formId === undefined)) return;
-    const key = `${limit.name}:${callerIn(facts, limit, formId)}`;
+    await count(limit, `${limit.name}:${callerIn(facts, limit, formId)}`, facts);
+    if (limit.wider !== true || facts.caller?.keyId !== undefined) return;
+    for (const { network, times } of widerNetworksOf(facts.clientAddress)) {
+      await count({ ...limit, calls: limit.calls * times }, `${limit.name}:${network}`, facts);
+    }
+  };
+
+  async function count(limit: Limit, key: string, facts: CallFacts): Promise<void> {
     let call = facts.counted?.find((counted) => counted.key === key);
     if (call === undefined) {
       const state = limit.per === 'minute' ? counter.count(key) : await countInDatabase(key, HOUR_SECONDS);
@@ -27,7 +34,7 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
       facts.counted = [...(facts.counted ?? []), call];
     }
     if (call.state.hits > limit.calls) throw tooMany(call, facts);
-  };
+  }
 }
 
 /**

@@ -72,6 +72,17 @@ describe.each(engines)('admin commands on %s', (engine) => {
     expect(existsSync(socket)).toBe(false);
   });
 
+  it('end the sessions of an owner', async () => {
+    await using installation = await givenInstallation(engine);
+    const { env } = installation;
+
+    expect(await admin(['owners', 'sign-out', 'Ada@Example.com'], env)).toMatchObject({
+      code: 0,
+      errors: expect.stringMatching(/^Ended 0 sessions of Ada@Example.com, and voided links to sign in\.$/m),
+    });
+    expect(await admin(['owners', 'sign-out'], env)).toMatchObject({ code: 2 });
+  });
+
   it('let whoever lost every key get in again, and erase a project while the service runs, and leave others', async () => {
     await using installation = await givenInstallation(engine);
     const { env, statusWith } = installation;

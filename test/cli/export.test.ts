@@ -84,7 +84,7 @@ describe('admin export', () => {
 
 /** Secrets, and what the service counts, schedules and compares by. */
 const omitted: Record<ExportName, string> = {
-  forms: 'project_id draft_secret activation_hash activation_expires_at created_from deleted_at',
+  forms: 'project_id draft_secret activation_hash activation_expires_at created_from deleted_at owner_epoch',
   versions: '',
   submissions: 'project_id idempotency_key request_fingerprint',
   sessions: 'project_id expiry_announced_at idempotency_key request_fingerprint keyless_bytes',

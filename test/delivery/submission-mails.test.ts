@@ -26,7 +26,7 @@ function mailOf(given: Given = {}) {
     senderName: definition.name,
   };
   const delivery = { type: 'email' as const, ...given.delivery };
-  return submissionMail(context, answered, { delivery, reader, now });
+  return submissionMail(context, answered, { delivery, reader, ownerEpoch: 0, now });
 }
 
 describe('the mail to an owner', () => {
@@ -104,7 +104,7 @@ describe('the mail to an owner', () => {
     expect(text).toContain('Why?\nSo\n\nどうやって？\nそう');
   });
 
-  it('has a link for each file, for 30 days, and names alone for who has not confirmed', () => {
+  it('has a link for each file, for 7 days, and names alone for who has not confirmed', () => {
     const [cv, photo] = [newId('upl', 0), newId('upl', 0)];
     const fields = [
       { id: 'cv', type: 'file' },
@@ -126,10 +126,10 @@ describe('the mail to an owner', () => {
     expect(mail.html).toContain(`<a href="${link}"`);
     expect(mail.html).toContain('>a &lt;b&gt;.png (1 kB)</a>');
     expect(mail.text).toContain(
-      'The links to files work until December 22, 2026, for everybody who has them.',
+      'The links to files work until November 29, 2026, for everybody who has them.',
     );
-    expect(readFileLink([secretKey], token, now + 30 * 86_400_000 - 1)).toMatchObject({ uploadId: cv });
-    expect(readFileLink([secretKey], token, now + 30 * 86_400_000)).toMatchObject({ reason: 'expired' });
+    expect(readFileLink(secretKey, token, now + 7 * 86_400_000 - 1)).toMatchObject({ uploadId: cv });
+    expect(readFileLink(secretKey, token, now + 7 * 86_400_000)).toMatchObject({ reason: 'expired' });
     expect(unconfirmed.text).toContain('Cv:\ncv[.]pdf');
     expect(unconfirmed.text).toContain('once you have confirmed your address');
     expect(unconfirmed.html).not.toContain('/files/');

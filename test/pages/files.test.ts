@@ -3,6 +3,7 @@ import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { fileLink, readFileLink, signInToken } from '../../src/domain/links.ts';
 import { fileOf } from '../support/files.ts';
 import { forged } from '../support/forged.ts';
+import { givenSignInLink } from '../support/owner.ts';
 import { startService, type TestService } from '../support/server.ts';
 
 const secretKey = Buffer.from('ab'.repeat(32), 'hex');
@@ -37,8 +38,11 @@ describe('a signed link to a file', () => {
     return { formId, address, uploadId: upload.upload_id, submissionId: submitted.json.submission_id };
   }
 
-  const linkTo = (formId: string, uploadId: string, { key = secretKey, madeAt = Date.now() } = {}) =>
-    fileLink({ secretKey: key, baseUrl: service.url, now: madeAt }, formId, uploadId);
+  const linkTo = (
+    formId: string,
+    uploadId: string,
+    { key = secretKey, madeAt = Date.now(), ownerEpoch = 0 } = {},
+  ) => fileLink({ secretKey: key, baseUrl: service.url, now: madeAt }, { id: formId, ownerEpoch }, uploadId);
   const open = (link: string) => service.get(link, { key: null, headers: { accept: 'text/html' } });
 
   it('stands in the CSV, and sends the file to be saved, to nobody’s cache', async () => {
@@ -65,18 +69,18 @@ describe('a signed link to a file', () => {
     );
   });
 
-  it('works for 30 days, after a change of SECRET_KEY too, and then says how to get the file', async () => {
+  it('works for 7 days with the same SECRET_KEY, and then says how to get the file', async () => {
     const { formId, uploadId } = await givenFile();
     const made = (days: number, key = secretKey) =>
       linkTo(formId, uploadId, { key, madeAt: Date.now() - days * DAY_MS });
 
     const [fresh, former, old] = [
-      await open(made(29.9)),
-      await open(made(29.9, formerKey)),
-      await open(made(30)),
+      await open(made(6.9)),
+      await open(made(6.9, formerKey)),
+      await open(made(7)),
     ];
 
-    expect([fresh.status, former.status, old.status]).toEqual([200, 200, 410]);
+    expect([fresh.status, former.status, old.status]).toEqual([200, 401, 410]);
     expect(old.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(old.headers.get('content-disposition')).toBeNull();
     expect(old.text).toContain('This link has expired');
@@ -116,7 +120,12 @@ describe('a signed link to a file', () => {
     expect((await service.call('POST', `/files/${token}`, {})).status).toBe(404);
     const json = await service.get('/files/x', { headers: { accept: 'application/json' } });
     expect([json.status, json.json.error.reason]).toEqual([401, 'invalid_token']);
-    expect(readFileLink([secretKey], token, Date.now())).toEqual({ ok: true, formId, uploadId });
+    expect(readFileLink(secretKey, token, Date.now())).toEqual({
+      ok: true,
+      formId,
+      ownerEpoch: 0,
+      uploadId,
+    });
   });
 
   it('says that a file was deleted with its answer or its form', async () => {
@@ -146,7 +155,7 @@ describe('a signed link to a file', () => {
 
     expect(stolen.status).toBe(422);
     expect(links).toHaveLength(1);
-    expect(readFileLink([secretKey], links[0]?.slice(7) ?? '', Date.now())).toMatchObject({
+    expect(readFileLink(secretKey, links[0]?.slice(7) ?? '', Date.now())).toMatchObject({
       uploadId: ada.uploadId,
     });
     expect((await open(linkTo(ada.formId, bob.uploadId))).status).toBe(410);
@@ -173,9 +182,10 @@ describe('a signed link to a file', () => {
   /** Signs an owner in, and returns what calls pages as that owner. */
   async function signedInAs(address: string) {
     const origin = { origin: service.url, 'content-type': 'application/x-www-form-urlencoded' };
-    const path = `${service.url}/owner/sign-in/${signInToken(secretKey, address, Date.now())}`;
+    const path = `${service.url}/owner/sign-in/${await givenSignInLink(service.database, address)}`;
     const opened = await fetch(path, { method: 'POST', headers: origin, redirect: 'manual' });
-    const [cookie = ''] = opened.headers.getSetCookie().map((each) => each.split(';')[0]);
+    const set = opened.headers.getSetCookie().find((each) => each.startsWith('owner='));
+    const [cookie = ''] = set?.split(';') ?? [];
     const home = await (await fetch(`${service.url}/owner`, { headers: { cookie } })).text();
     const [, csrf = ''] = /name="csrf" value="([\w-]+)"/.exec(home) ?? [];
     return async (method: string, page: string, inputs = '') => {

@@ -1,12 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { signInToken } from '../../src/domain/links.ts';
+import { hashSecret } from '../../src/domain/secrets/new-secrets.ts';
 import { createOwnerPages } from '../../src/pages/owner/router.ts';
 import { chooseLanguage } from '../../src/text/words.ts';
 import { startBrowser, type TestBrowser } from '../support/browser.ts';
 import { noBrowser } from '../support/chromium.ts';
 import { startMailServer } from '../support/mail-server.ts';
+import { givenSignInLink } from '../support/owner.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -66,11 +67,11 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     return { id, address, ids, uploadId: upload.upload_id };
   }
 
-  const linkFor = (address: string) =>
-    `/owner/sign-in/${signInToken(Buffer.from('ab'.repeat(32), 'hex'), address, Date.now())}`;
+  const linkFor = async (address: string) =>
+    `/owner/sign-in/${await givenSignInLink(service.database, address)}`;
 
   async function openAs(address: string, options: BrowserContextOptions = {}): Promise<Page> {
-    const page = await browser.open(linkFor(address), options);
+    const page = await browser.open(await linkFor(address), options);
     await page.click('main button');
     await page.waitForURL('**/owner');
     return page;
@@ -80,6 +81,31 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
     if (process.env.SHOTS)
       writeFileSync(`${process.env.SHOTS}/${name}.png`, await page.screenshot({ fullPage: true }));
   }
+
+  it('sign in by a link in the browser alone that asked for it at the same address', async () => {
+    const { address } = await givenForm();
+    const page = await browser.open(`${service.url.replace('localhost', '127.0.0.1')}/owner`);
+    const before = mailServer.mails.length;
+    await page.fill('[name=email]', address);
+    await page.click('main form button');
+    const mailed = () =>
+      mailServer.mails.slice(before).find(({ recipients }) => recipients.includes(address));
+    await until(() => mailed() !== undefined);
+    const [link = ''] = /http\S+owner\/sign-in\S+/.exec(mailed()?.text ?? '') ?? [];
+
+    const elsewhere = await browser.open(link);
+    expect(await elsewhere.textContent('main')).toContain('This link was asked for in another browser');
+    expect(await browser.audit(elsewhere)).toEqual([]);
+    await elsewhere.click('main button');
+    expect(await elsewhere.textContent('h1')).toBe('Look into your mailbox');
+    await page.goto(link);
+    await page.check('text=Stay signed in');
+    expect(await browser.audit(page)).toEqual([]);
+    await page.click('main button');
+    expect(await page.textContent('main')).toContain('Where you are signed in');
+    expect(await page.textContent('main')).toContain('Chrome');
+    expect(await browser.audit(page)).toEqual([]);
+  });
 
   it.each([
     ['on a desk', {}],
@@ -311,7 +337,7 @@ describe.skipIf(noBrowser)('the owner’s pages', { timeout: 60_000 }, () => {
 
     const page = await browser.open(link);
     expect(await page.textContent('h1')).toBe('Sign in to your forms');
-    await page.goto(new URL(linkFor(address), link).href);
+    await page.goto(new URL(await linkFor(address), link).href);
     await page.click('main button');
 
     expect(page.url()).toBe(link);
@@ -335,7 +361,7 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
       headers: { ...(cookie && { cookie }), ...(origin && { origin }) },
       ...(body && { body: new URLSearchParams(body) }),
     });
-  const linkFor = (address: string) => signInToken(Buffer.from('ab'.repeat(32), 'hex'), address, Date.now());
+  const linkFor = (address: string) => givenSignInLink(service.database, address);
 
   async function givenOwner() {
     const address = `${crypto.randomUUID()}@example.com`;
@@ -348,22 +374,25 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
       .upload;
     const answers = { cv: { upload_id: uploadId } };
     const submissionId = (await service.post(`/api/forms/${id}/submissions`, { answers })).json.submission_id;
-    const opened = await send('POST', `/sign-in/${linkFor(address)}`, { origin: service.url });
-    const [cookie = ''] = opened.headers.getSetCookie().map((line) => line.split(';')[0] ?? '');
+    const opened = await send('POST', `/sign-in/${await linkFor(address)}`, { origin: service.url });
+    const cookie = sessionIn(opened);
     const page = await (await send('GET', `/forms/${id}`, { cookie })).text();
     const csrf = /name="csrf" value="([\w-]+)"/.exec(page)?.[1] ?? '';
     return { address, id, uploadId, submissionId, cookie, csrf };
   }
 
   it('set a cookie that scripts and other sites can’t use, and no page is kept', async () => {
-    const link = linkFor('ada@example.com');
+    const link = await linkFor('ada@example.com');
     const shown = await send('GET', `/sign-in/${link}`);
     const again = await send('GET', `/sign-in/${link}`);
     const opened = await send('POST', `/sign-in/${link}`, { origin: service.url });
     const used = await send('POST', `/sign-in/${link}`, { origin: service.url });
 
     expect([shown.status, again.status, opened.status, used.status]).toEqual([200, 200, 303, 401]);
-    const [cookie, device] = opened.headers.getSetCookie();
+    const [browserCookie, cookie, device] = opened.headers.getSetCookie();
+    expect(browserCookie).toMatch(
+      /^owner-browser=\w{43}; Max-Age=31536000; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
+    );
     expect(cookie).toMatch(/^owner=own_[^;]+; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/);
     expect(device).toMatch(
       /^owner-device=[^;]+; Max-Age=31536000; Path=\/owner; Expires=[^;]+; HttpOnly; SameSite=Lax$/,
@@ -404,7 +433,7 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     for (const origin of [undefined, 'null', 'https://evil.example']) {
       const body = { email: 'ada@example.com' };
       expect((await send('POST', '/sign-in', { body, ...(origin && { origin }) })).status).toBe(401);
-      const link = `/sign-in/${linkFor('ada@example.com')}`;
+      const link = `/sign-in/${await linkFor('ada@example.com')}`;
       expect((await send('POST', link, { ...(origin && { origin }) })).status).toBe(401);
     }
     expect((await send('GET', `/submissions/${submissionId}`, { cookie })).status).toBe(200);
@@ -477,7 +506,8 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     ];
     const before = await state();
     const ids: Record<string, string> = { forms: id, submissions: submissionId, files: uploadId };
-    const inputs = { csrf, email: 'mine@example.com', text: 'a', format: 'csv', stop: 'yes' };
+    const session = hashSecret(decodeURIComponent(cookie.slice('owner='.length)));
+    const inputs = { csrf, email: 'mine@example.com', text: 'a', format: 'csv', stop: 'yes', session };
     const { url: origin } = service;
 
     for (const { method, path: pattern } of routesOfSession()) {
@@ -504,7 +534,10 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
       for (const sent of refused) expect((await send('POST', path, sent)).status, path).toBe(401);
       if (path !== '/sign-out') {
         const body = { ...inputs, csrf: stranger.csrf };
-        expect((await send('POST', path, { cookie: stranger.cookie, body, origin })).status, path).toBe(404);
+        // To end a session of another is to end none.
+        expect((await send('POST', path, { cookie: stranger.cookie, body, origin })).status, path).toBe(
+          path === '/sessions/end' ? 303 : 404,
+        );
       }
       await send('GET', path, { cookie });
     }
@@ -533,9 +566,32 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
     expect(after.headers.getSetCookie().join()).toMatch(/owner=; Path=\/owner; Expires=Thu, 01 Jan 1970/);
   });
 
+  it('ask to sign in again to delete what is open for long, and lead back after it', async () => {
+    const { address, submissionId, cookie, csrf } = await givenOwner();
+    await service.database.execute(
+      "update owner_sessions set created_at = now() - interval '16 minutes' where address = $1",
+      [address],
+    );
+    const body = { csrf };
+
+    const asked = await send('POST', `/submissions/${submissionId}/delete`, {
+      cookie,
+      body,
+      origin: service.url,
+    });
+
+    expect(asked.status).toBe(401);
+    expect(await asked.text()).toContain('You signed in more than 15 minutes ago');
+    expect(asked.headers.getSetCookie().join()).toContain(
+      encodeURIComponent(`/owner/submissions/${submissionId}`),
+    );
+    expect((await send('GET', `/submissions/${submissionId}`, { cookie })).status).toBe(200);
+  });
+
   it('send cookies over https alone where the service is at https', async () => {
     await using secure = await startService({ env: { BASE_URL: 'https://forms.example' } });
-    const url = new URL(`/owner/sign-in/${linkFor('ada@example.com')}`, secure.url);
+    const link = await givenSignInLink(secure.database, 'ada@example.com');
+    const url = new URL(`/owner/sign-in/${link}`, secure.url);
 
     const { headers } = await fetch(url, {
       method: 'POST',
@@ -543,9 +599,20 @@ describe('the owner’s routes', { timeout: 60_000 }, () => {
       headers: { origin: 'https://forms.example' },
     });
 
-    expect(headers.getSetCookie()[0]).toMatch(/^__Secure-owner=own_.*; Secure; SameSite=Lax$/);
+    const cookies = headers.getSetCookie();
+    expect(cookies[1]).toMatch(
+      /^__Host-owner=own_[^;]+; Path=\/; Expires=[^;]+; HttpOnly; Secure; SameSite=Lax$/,
+    );
+    for (const cookie of cookies.slice(0, 3))
+      expect(cookie).toMatch(/^__Host-owner.*; Path=\/; .*; Secure; /);
   });
 });
+
+/** The cookie that a reply signs in with. */
+function sessionIn({ headers }: Response): string {
+  const set = headers.getSetCookie().find((line) => line.startsWith('owner='));
+  return set?.split(';')[0] ?? '';
+}
 
 /** The routes that need an owner's session, as the router has them, so that one that is added is tried as well. */
 function routesOfSession(): { method: string; path: string }[] {

@@ -255,6 +255,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
         created_at: anIsoTime,
         expires_at: anIsoTime,
         last_used_at: null,
+        created_by: id('key'),
       },
       secret: expect.stringMatching(/^hfs_[0-9A-Za-z]{43}$/),
     });

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
-import { signInToken } from '../../src/domain/links.ts';
-import { parseSecretKey } from '../../src/domain/secrets/secret-key.ts';
 import { csrfToken } from '../../src/pages/owner/session.ts';
 import { engines } from '../support/database.ts';
+import { givenSignInLink } from '../support/owner.ts';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -129,14 +128,18 @@ describe.each(engines)('the audit log on %s', (engine) => {
   }
 
   async function signedIn(address: string) {
-    const link = signInToken(parseSecretKey('ab'.repeat(32)), address, Date.now());
+    const link = await givenSignInLink(service.database, address);
     const headers = { origin: service.url };
     const opened = await fetch(`${service.url}/owner/sign-in/${link}`, {
       method: 'POST',
       headers,
       redirect: 'manual',
     });
-    const [cookie = ''] = opened.headers.getSetCookie()[0]?.split(';') ?? [];
+    const [cookie = ''] =
+      opened.headers
+        .getSetCookie()
+        .find((set) => set.startsWith('owner='))
+        ?.split(';') ?? [];
     const token = decodeURIComponent(cookie.slice(cookie.indexOf('=') + 1));
     const send = async (method: string, path: string, body?: URLSearchParams) => {
       const url = `${service.url}/owner/${path}`;

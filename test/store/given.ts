@@ -28,6 +28,7 @@ function aForm(given: Partial<Form> = {}): Form {
     ownerEmail: null,
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
+    ownerEpoch: 0,
     archivedAt: null,
     closedAt: null,
     deletedAt: null,

@@ -87,6 +87,7 @@ export async function givenForm(
     ownerEmail: 'owner@example.com',
     ownerConfirmedAt: at,
     pendingOwnerEmail: null,
+    ownerEpoch: 0,
     archivedAt: null,
     closedAt: null,
     deletedAt: null,

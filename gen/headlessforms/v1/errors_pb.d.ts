@@ -471,6 +471,13 @@ export enum Reason {
    * @generated from enum value: REASON_DELETED = 21;
    */
   DELETED = 21,
+
+  /**
+   * The owner of a form signed in too long ago for this call. Code `PERMISSION_DENIED`.
+   *
+   * @generated from enum value: REASON_SIGN_IN_AGAIN = 22;
+   */
+  SIGN_IN_AGAIN = 22,
 }
 
 /**

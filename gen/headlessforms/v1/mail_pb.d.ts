@@ -72,6 +72,13 @@ export declare type GetMailLinkResponse = Message<"headlessforms.v1.GetMailLinkR
    * @generated from field: bool about_sign_in = 5;
    */
   aboutSignIn: boolean;
+
+  /**
+   * Of a link to take a form over: the addresses that its owner has added to get its submissions.
+   *
+   * @generated from field: repeated string recipients = 6;
+   */
+  recipients: string[];
 };
 
 /**
@@ -99,6 +106,13 @@ export declare type FollowMailLinkRequest = Message<"headlessforms.v1.FollowMail
    * @generated from field: headlessforms.v1.StopScope stop_scope = 2;
    */
   stopScope: StopScope;
+
+  /**
+   * For a link to take a form over, whether the addresses that its owner has added go on getting its submissions.
+   *
+   * @generated from field: bool keep_recipients = 3;
+   */
+  keepRecipients: boolean;
 };
 
 /**
@@ -309,8 +323,8 @@ export declare const MailService: GenService<{
     output: typeof GetMailLinkResponseSchema;
   },
   /**
-   * Does what a link stands for. Doing it again changes nothing. Fails with `UNAUTHENTICATED` if
-   * the token is wrong or expired.
+   * Does what a link stands for. A link works once, but one that stops mail, which does so again without a change.
+   * Fails with `UNAUTHENTICATED` if the token is wrong, expired or used.
    *
    * @generated from rpc headlessforms.v1.MailService.FollowMailLink
    */

@@ -224,6 +224,13 @@ export declare type RequestSignInRequest = Message<"headlessforms.v1.RequestSign
    * @generated from field: string device_token = 2;
    */
   deviceToken: string;
+
+  /**
+   * A secret that only this browser has, at most 128 characters: the link signs in there alone. Unset: it does anywhere.
+   *
+   * @generated from field: string browser = 3;
+   */
+  browser: string;
 };
 
 /**
@@ -264,6 +271,13 @@ export declare type GetSignInLinkRequest = Message<"headlessforms.v1.GetSignInLi
    * @generated from field: string token = 1;
    */
   token: string;
+
+  /**
+   * As in `RequestSignIn`.
+   *
+   * @generated from field: string browser = 2;
+   */
+  browser: string;
 };
 
 /**
@@ -284,6 +298,13 @@ export declare type GetSignInLinkResponse = Message<"headlessforms.v1.GetSignInL
    * @generated from field: string address = 1;
    */
   address: string;
+
+  /**
+   * Whether another browser has asked for the link, so that it signs in there alone.
+   *
+   * @generated from field: bool elsewhere = 2;
+   */
+  elsewhere: boolean;
 };
 
 /**
@@ -304,6 +325,27 @@ export declare type SignInRequest = Message<"headlessforms.v1.SignInRequest"> & 
    * @generated from field: string token = 1;
    */
   token: string;
+
+  /**
+   * As in `RequestSignIn`.
+   *
+   * @generated from field: string browser = 2;
+   */
+  browser: string;
+
+  /**
+   * Whether the session lasts for 30 days in place of 12 hours.
+   *
+   * @generated from field: bool stay = 3;
+   */
+  stay: boolean;
+
+  /**
+   * The credential of the session that the browser had, which ends.
+   *
+   * @generated from field: string former_session_token = 4;
+   */
+  formerSessionToken: string;
 };
 
 /**
@@ -352,6 +394,129 @@ export declare type SignInResponse = Message<"headlessforms.v1.SignInResponse"> 
  * Use `create(SignInResponseSchema)` to create a new message.
  */
 export declare const SignInResponseSchema: GenMessage<SignInResponse>;
+
+/**
+ * A session of an owner.
+ *
+ * @generated from message headlessforms.v1.OwnerSession
+ */
+export declare type OwnerSession = Message<"headlessforms.v1.OwnerSession"> & {
+  /**
+   * What it is ended by. It opens nothing.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What it was opened with, such as `Firefox, Linux`; empty if it is not known.
+   *
+   * @generated from field: string browser = 2;
+   */
+  browser: string;
+
+  /**
+   * When it was opened.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 3;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When it was last used, to about a minute.
+   *
+   * @generated from field: google.protobuf.Timestamp last_use_time = 4;
+   */
+  lastUseTime?: Timestamp | undefined;
+
+  /**
+   * When it ends.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 5;
+   */
+  expireTime?: Timestamp | undefined;
+
+  /**
+   * Whether it is the one that calls.
+   *
+   * @generated from field: bool current = 6;
+   */
+  current: boolean;
+};
+
+/**
+ * Describes the message headlessforms.v1.OwnerSession.
+ * Use `create(OwnerSessionSchema)` to create a new message.
+ */
+export declare const OwnerSessionSchema: GenMessage<OwnerSession>;
+
+/**
+ * The request message for `ListOwnerSessions`.
+ *
+ * @generated from message headlessforms.v1.ListOwnerSessionsRequest
+ */
+export declare type ListOwnerSessionsRequest = Message<"headlessforms.v1.ListOwnerSessionsRequest"> & {
+};
+
+/**
+ * Describes the message headlessforms.v1.ListOwnerSessionsRequest.
+ * Use `create(ListOwnerSessionsRequestSchema)` to create a new message.
+ */
+export declare const ListOwnerSessionsRequestSchema: GenMessage<ListOwnerSessionsRequest>;
+
+/**
+ * The response message for `ListOwnerSessions`.
+ *
+ * @generated from message headlessforms.v1.ListOwnerSessionsResponse
+ */
+export declare type ListOwnerSessionsResponse = Message<"headlessforms.v1.ListOwnerSessionsResponse"> & {
+  /**
+   * The sessions.
+   *
+   * @generated from field: repeated headlessforms.v1.OwnerSession sessions = 1;
+   */
+  sessions: OwnerSession[];
+};
+
+/**
+ * Describes the message headlessforms.v1.ListOwnerSessionsResponse.
+ * Use `create(ListOwnerSessionsResponseSchema)` to create a new message.
+ */
+export declare const ListOwnerSessionsResponseSchema: GenMessage<ListOwnerSessionsResponse>;
+
+/**
+ * The request message for `EndOwnerSession`.
+ *
+ * @generated from message headlessforms.v1.EndOwnerSessionRequest
+ */
+export declare type EndOwnerSessionRequest = Message<"headlessforms.v1.EndOwnerSessionRequest"> & {
+  /**
+   * Required. The session to end.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.EndOwnerSessionRequest.
+ * Use `create(EndOwnerSessionRequestSchema)` to create a new message.
+ */
+export declare const EndOwnerSessionRequestSchema: GenMessage<EndOwnerSessionRequest>;
+
+/**
+ * The response message for `EndOwnerSession`.
+ *
+ * @generated from message headlessforms.v1.EndOwnerSessionResponse
+ */
+export declare type EndOwnerSessionResponse = Message<"headlessforms.v1.EndOwnerSessionResponse"> & {
+};
+
+/**
+ * Describes the message headlessforms.v1.EndOwnerSessionResponse.
+ * Use `create(EndOwnerSessionResponseSchema)` to create a new message.
+ */
+export declare const EndOwnerSessionResponseSchema: GenMessage<EndOwnerSessionResponse>;
 
 /**
  * The request message for `SignOut`.
@@ -1531,7 +1696,8 @@ export declare const OwnersService: GenService<{
     output: typeof GetSignInLinkResponseSchema;
   },
   /**
-   * Opens a session of 12 hours. A link works once and for 15 minutes, then the call fails with
+   * Opens a session of 12 hours, or of 30 days with `stay`, and ends the one that the browser had. A link works once
+   * and for 15 minutes, and where a browser has asked for it in that one alone; else the call fails with
    * `UNAUTHENTICATED`. Needs no credential but the token.
    *
    * @generated from rpc headlessforms.v1.OwnersService.SignIn
@@ -1542,7 +1708,27 @@ export declare const OwnersService: GenService<{
     output: typeof SignInResponseSchema;
   },
   /**
-   * Ends the session, or all sessions of the address.
+   * Lists the sessions of the address, the newest first, at most 100.
+   *
+   * @generated from rpc headlessforms.v1.OwnersService.ListOwnerSessions
+   */
+  listOwnerSessions: {
+    methodKind: "unary";
+    input: typeof ListOwnerSessionsRequestSchema;
+    output: typeof ListOwnerSessionsResponseSchema;
+  },
+  /**
+   * Ends one of them.
+   *
+   * @generated from rpc headlessforms.v1.OwnersService.EndOwnerSession
+   */
+  endOwnerSession: {
+    methodKind: "unary";
+    input: typeof EndOwnerSessionRequestSchema;
+    output: typeof EndOwnerSessionResponseSchema;
+  },
+  /**
+   * Ends the session, or all sessions of the address and the links that were mailed to sign in with it.
    *
    * @generated from rpc headlessforms.v1.OwnersService.SignOut
    */
@@ -1651,6 +1837,7 @@ export declare const OwnersService: GenService<{
   /**
    * Asks an address by mail to take a form over. Once it has, the form is its owner's alone. Asking another
    * takes the question to the first one back. 20 calls an hour.
+   * Fails with `PERMISSION_DENIED` and `REASON_SIGN_IN_AGAIN` if the session is older than 15 minutes.
    *
    * @generated from rpc headlessforms.v1.OwnersService.OfferOwnedForm
    */
@@ -1713,6 +1900,7 @@ export declare const OwnersService: GenService<{
   },
   /**
    * Deletes a submission with its event, deliveries and files. What waits to be delivered is dropped.
+   * Fails with `PERMISSION_DENIED` and `REASON_SIGN_IN_AGAIN` if the session is older than 15 minutes.
    *
    * @generated from rpc headlessforms.v1.OwnersService.DeleteOwnedSubmission
    */

@@ -1343,6 +1343,13 @@ export enum MailKind {
    * @generated from enum value: MAIL_KIND_SIGN_IN = 9;
    */
   SIGN_IN = 9,
+
+  /**
+   * Tells who owned a form that another address has taken it over.
+   *
+   * @generated from enum value: MAIL_KIND_OWNER_CHANGED = 10;
+   */
+  OWNER_CHANGED = 10,
 }
 
 /**

@@ -44,6 +44,14 @@ export async function revokeKey(
   for (const { id, name, project } of keys) note(`Revoked ${id} (${name}) of the project ${project}.`);
 }
 
+/** Ends all sessions of an owner. */
+export async function signOutOwner(admin: Admin, address: string, { note }: Terminal): Promise<void> {
+  const { sessions } = await admin.signOutOwner({ address });
+  note(
+    `Ended ${sessions} ${sessions === 1 ? 'session' : 'sessions'} of ${address}, and voided links to sign in.`,
+  );
+}
+
 /** Lists the projects with the numbers of their keys and forms. */
 export async function listProjects(admin: Admin, { print }: Terminal): Promise<void> {
   const rows: string[][] = [];

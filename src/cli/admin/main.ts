@@ -10,7 +10,7 @@ import { backUp } from './backup.ts';
 import { examine } from './doctor/doctor.ts';
 import { erase } from './erase.ts';
 import { exportProject } from './export.ts';
-import { createKey, listKeys, listProjects, revokeKey } from './keys.ts';
+import { createKey, listKeys, listProjects, revokeKey, signOutOwner } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
 import { checkArchive, restore } from './restore.ts';
@@ -82,6 +82,11 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
         const children = revoke ? Children.REVOKE : others;
         await withAdmin((admin) => revokeKey(admin, { keyId, children }, terminal));
       },
+    },
+    'owners sign-out': {
+      needs: 1,
+      missing: 'Which owner? Such as: admin owners sign-out ada@example.com',
+      run: (_, address = '') => withAdmin((admin) => signOutOwner(admin, address, terminal)),
     },
     projects: { run: () => withAdmin((admin) => listProjects(admin, terminal)) },
     erase: {

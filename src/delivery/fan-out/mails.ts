@@ -49,6 +49,8 @@ function wantedBy(
       return form.ownerEmail === null ? [] : askEach(mails, [form.ownerEmail]);
     case 'owner_change':
       return askEach(mails, addressesOf(event.body));
+    case 'owner_changed':
+      return addressesOf(event.body).map((to) => ({ kind: mails, to }));
     case 'recipient_confirmation': {
       const own = context.recipients.filter(({ formId }) => formId === form.id);
       const confirmed = new Set(own.map(({ address }) => address));

@@ -10,9 +10,17 @@ import { findVersion } from '../../store/forms/versions.ts';
 import { listConfirmedRecipients } from '../../store/mail/mail.ts';
 import { chooseLanguage } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
+import { newRequestLink, newSignInLink } from './links.ts';
 import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
-import { noticeMail, type RequestKind, requestMail, signInMail, webhookOffMail } from './request-mails.ts';
+import {
+  noticeMail,
+  ownerChangedMail,
+  type RequestKind,
+  requestMail,
+  signInMail,
+  webhookOffMail,
+} from './request-mails.ts';
 import { answeredVersion, autoresponseMail, submissionMail } from './submission-mails.ts';
 
 /**
@@ -28,10 +36,13 @@ export async function composeMail(
 ): Promise<MailMessage | null> {
   const whole = mailMessageSchema.safeParse(mail);
   if (whole.success) return whole.data;
-  const { to, languages, webhook } = queuedMailSchema.parse(mail);
-  const { database, secretKey, settings, now } = options;
+  const { to, languages, webhook, browserHash = null } = queuedMailSchema.parse(mail);
+  const { database, secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
-  if (kind === 'sign_in') return signInMail({ ...context, language: chooseLanguage('', languages) }, now());
+  if (kind === 'sign_in') {
+    const token = await newSignInLink(options, to, browserHash);
+    return signInMail({ ...context, language: chooseLanguage('', languages) }, token);
+  }
 
   const form = await findAnyForm(database, formId);
   if (form === null) return null;
@@ -40,14 +51,21 @@ export async function composeMail(
   switch (kind) {
     case 'notice': {
       const waiting = (await findFormState(database, formId))?.accepted ?? 0;
-      return noticeMail(inLanguage, { formName: form.name, waiting, now: now() });
+      const token = await newRequestLink(options, kind, context);
+      return noticeMail(inLanguage, { formName: form.name, waiting, token });
     }
     case 'webhook_off':
       return webhook === undefined ? null : webhookOffMail({ ...inLanguage, senderName: form.name }, webhook);
+    case 'owner_changed':
+      return ownerChangedMail(inLanguage, form.name);
     case 'confirmation':
     case 'recipient_confirmation':
     case 'owner_change':
-      return writeRequest(options, kind, inLanguage, { form, definition });
+      return writeRequest(options, kind, inLanguage, {
+        form,
+        definition,
+        token: await newRequestLink(options, kind, context),
+      });
     default:
       return writeAboutSubmission(options, kind, context, { form, definition, eventId });
   }
@@ -68,10 +86,10 @@ export class MakingFailed extends Error {
 }
 
 function writeRequest(
-  { settings, now }: ComposeOptions,
+  { settings }: ComposeOptions,
   kind: RequestKind,
   context: MailContext,
-  { form, definition }: { form: Form; definition: FormDefinition | undefined },
+  { form, definition, token }: { form: Form; definition: FormDefinition | undefined; token: string },
 ): MailMessage {
   const keyless = isKeyless(form);
   // A stranger's form could say anything on its page, to an address that never asked for it.
@@ -83,7 +101,7 @@ function writeRequest(
     formName: form.name,
     pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
     usesWebhook: definition?.delivery.type === 'webhook',
-    now: now(),
+    token,
   });
 }
 
@@ -115,7 +133,8 @@ async function writeAboutSubmission(
   const { to, reader } = recipient;
   const { locale } = definition.settings;
   const named = { ...context, to, language: chooseLanguage(locale), senderName: definition.name };
-  return making(() => submissionMail(named, submission, { delivery, reader, now: now() }));
+  const { ownerEpoch } = form;
+  return making(() => submissionMail(named, submission, { delivery, reader, ownerEpoch, now: now() }));
 }
 
 /** What is queued of a mail beside its kind, its form and its event. */
@@ -132,6 +151,8 @@ export const queuedMailSchema = z.object({
   /** Of mails to sign in with: a device that has signed in asked, or somebody in a network of this pseudonym. */
   isKnown: z.boolean().exactOptional(),
   askedFrom: z.string().exactOptional(),
+  /** SHA-256 of what only the browser has that asked to sign in, hex. */
+  browserHash: z.string().exactOptional(),
 });
 
 export type QueuedMail = z.output<typeof queuedMailSchema>;

@@ -1,12 +1,4 @@
-import { DAY_MS } from '../../domain/limits/limits.ts';
-import {
-  type MailLinkPurpose,
-  mailLinkToken,
-  mailLinkUrl,
-  SIGN_IN_MAILS,
-  signInToken,
-  signInUrl,
-} from '../../domain/links.ts';
+import { mailLinkUrl, SIGN_IN_MAILS, signInUrl } from '../../domain/links.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
 import { fill, type MailWords } from '../../text/words.ts';
@@ -16,12 +8,11 @@ import { type MailContext, type MailMessage, writeMail } from './message.ts';
  * The mail that asks an address to confirm something about a form. Its reader may not know the form, so
  * it quotes nothing of the form's creator but the form's name, without links.
  *
- * `pageUrl` is where a form that is to be confirmed can be filled in, if it has a page. `now` is in milliseconds; the
- * link works for 30 days.
+ * `pageUrl` is where a form that is to be confirmed can be filled in, if it has a page; `token` is that of the link.
  */
 export function requestMail(
   context: MailContext,
-  { kind, formName, pageUrl, usesWebhook, now }: RequestedMail,
+  { kind, formName, pageUrl, usesWebhook, token }: RequestedMail,
 ): MailMessage {
   const { mail } = context.language;
   const form = withoutLinks(formName);
@@ -33,7 +24,7 @@ export function requestMail(
     ...(pageUrl !== undefined && {
       rows: [{ label: mail.page, text: pageUrl, links: [{ name: pageUrl, url: pageUrl }] }],
     }),
-    button: confirmButton(context, kind, now),
+    button: confirmButton(context, kind, token),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
@@ -42,11 +33,11 @@ export function requestMail(
  * The mail that tells the owner of a form made without a key that answers wait until the address has confirmed.
  * It quotes nothing of them, and of the form only the letters and digits of its name.
  *
- * `waiting` is how many answers wait; `now` is in milliseconds; the link works for 30 days.
+ * `waiting` is how many answers wait; `token` is that of the link to confirm.
  */
 export function noticeMail(
   context: MailContext,
-  { formName, waiting, now }: { formName: string; waiting: number; now: number },
+  { formName, waiting, token }: { formName: string; waiting: number; token: string },
 ): MailMessage {
   const { mail, tag } = context.language;
   const form = lettersAndDigits(formName);
@@ -58,14 +49,14 @@ export function noticeMail(
       mail.noticeMore,
       mail.ignore,
     ],
-    button: confirmButton(context, 'confirmation', now),
+    button: confirmButton(context, 'confirmation', token),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
 
-/** The mail with the link by which an owner signs in, for 15 minutes from `now`, in milliseconds. */
-export function signInMail(context: Omit<MailContext, 'formId'>, now: number): MailMessage {
-  const { secretKey, baseUrl, to, language } = context;
+/** The mail with the link by which an owner signs in. */
+export function signInMail(context: Omit<MailContext, 'formId'>, token: string): MailMessage {
+  const { baseUrl, to, language } = context;
   const { mail } = language;
   return writeMail(
     { ...context, formId: SIGN_IN_MAILS },
@@ -73,10 +64,22 @@ export function signInMail(context: Omit<MailContext, 'formId'>, now: number): M
       subject: mail.signInTitle,
       title: mail.signInTitle,
       paragraphs: [mail.signInText, mail.signInIgnore],
-      button: { label: mail.signInButton, url: signInUrl(baseUrl, signInToken(secretKey, to, now)) },
+      button: { label: mail.signInButton, url: signInUrl(baseUrl, token) },
       footer: [fill(mail.whySignIn, { email: to })],
     },
   );
+}
+
+/** The mail to who owned a form until another address took it over. */
+export function ownerChangedMail(context: MailContext, formName: string): MailMessage {
+  const { mail } = context.language;
+  const form = withoutLinks(formName);
+  return writeMail(context, {
+    subject: `${mail.ownerChangedTitle}: ${form}`,
+    title: mail.ownerChangedTitle,
+    paragraphs: [fill(mail.ownerChangedText, { form })],
+    footer: [fill(mail.whyOwned, { form })],
+  });
 }
 
 /** The mail that says that a webhook, of which only the `host` is named, was turned off. */
@@ -93,9 +96,7 @@ export function webhookOffMail(
   });
 }
 
-function confirmButton(context: MailContext, kind: RequestKind, now: number) {
-  const { secretKey, baseUrl, formId, to, language } = context;
-  const token = mailLinkToken(secretKey, { purpose: purposes[kind], formId, address: to }, now + LINK_MS);
+function confirmButton({ baseUrl, language }: MailContext, kind: RequestKind, token: string) {
   const { button } = requestWords(kind, language.mail, false);
   return { label: button, url: mailLinkUrl(baseUrl, token) };
 }
@@ -117,21 +118,13 @@ function requestWords(kind: RequestKind, mail: MailWords, usesWebhook: boolean):
   }
 }
 
-const LINK_MS = 30 * DAY_MS;
-
-const purposes: Record<RequestKind, MailLinkPurpose> = {
-  confirmation: 'confirm-owner',
-  recipient_confirmation: 'confirm-recipient',
-  owner_change: 'change-owner',
-};
-
 type RequestedMail = {
   kind: RequestKind;
   formName: string;
   pageUrl?: string | undefined;
   /** Whether the form's submissions go to a webhook. */
   usesWebhook: boolean;
-  now: number;
+  token: string;
 };
 
 export type RequestKind = 'confirmation' | 'recipient_confirmation' | 'owner_change';

@@ -67,7 +67,7 @@ const whys = {
 function rowsOf(
   context: MailContext,
   { definition, answers }: AnsweredForm,
-  { reader, now }: AboutSubmissionMail,
+  { reader, ownerEpoch, now }: AboutSubmissionMail,
   notes: ReadonlyMap<string, string>,
 ): MailRow[] {
   const { secretKey, baseUrl, formId, language } = context;
@@ -77,7 +77,7 @@ function rowsOf(
     const uploads = reader === 'unconfirmed' ? [] : uploadsIn(answers[fieldId]);
     const links = uploads.map(({ id, filename, size }) => ({
       name: `${filename} (${fileSizeInWords(size, language.tag)})`,
-      url: fileLink({ secretKey, baseUrl, now }, formId, id),
+      url: fileLink({ secretKey, baseUrl, now }, { id: formId, ownerEpoch }, id),
     }));
     return {
       label: safe(oneLine(label)),
@@ -203,6 +203,8 @@ export type Reader = 'owner' | 'unconfirmed' | 'named' | 'added' | 'operator';
 type AboutSubmissionMail = {
   delivery: EmailDelivery;
   reader: Reader;
+  /** Of the form, for links to files. */
+  ownerEpoch: number;
   /** Milliseconds. */
   now: number;
 };

@@ -10,6 +10,7 @@ import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-remov
 import { removeUnactivatedForms } from '../../store/forms/forms.ts';
 import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
 import { purgeMailCounts } from '../../store/mail/mail.ts';
+import { purgeMailedLinks } from '../../store/mail/mailed-links.ts';
 import { purgeOwnerSessions } from '../../store/owners/owner-sessions.ts';
 import { purgeRateLimits } from '../../store/rate-limits.ts';
 import { removeDueFiles } from '../../store/removal/removals.ts';
@@ -108,6 +109,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     idempotency_keys: await purgeIdempotencyKeys(database, BATCH),
     visitors_sessions: await removeVisitorsSessions(database, BATCH),
     owner_sessions: await purgeOwnerSessions(database, BATCH),
+    mailed_links: await purgeMailedLinks(database, BATCH),
     audit_entries: await removeEntriesBefore(database, auditBefore, BATCH),
     uploads: await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH),
   };

@@ -74,5 +74,24 @@ export function networkOf(forwarded: string): string {
     .join(':')}::/64`;
 }
 
+/**
+ * The networks that one customer may have many clients in, the smallest first: the IPv6 /56 and /48, or the IPv4 /24,
+ * each with how many times the calls of one client it may make. None for what is no IP address.
+ */
+export function widerNetworksOf(forwarded: string): { network: string; times: number }[] {
+  const client = networkOf(forwarded);
+  if (ipaddr.IPv4.isValidFourPartDecimal(client)) {
+    return [{ network: client.replace(/[^.]+$/, '0/24'), times: 8 }];
+  }
+  if (!client.endsWith('::/64')) return [];
+  const [first = '', second = '', third = '', fourth = ''] = client.split(':');
+  const subnet = (Number.parseInt(fourth, 16) & 0xff00).toString(16);
+  const site = `${first}:${second}:${third}`;
+  return [
+    { network: `${site}:${subnet}::/56`, times: 4 },
+    { network: `${site}::/48`, times: 8 },
+  ];
+}
+
 /** `192.0.2.1:50000` or `[2001:db8::1]:50000`. */
 const withPort = /^(?:([\d.]+)|\[(.+)\]):\d+$/;

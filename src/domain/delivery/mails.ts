@@ -13,6 +13,7 @@ const mailKinds = {
   webhook_off: pb.MailKind.WEBHOOK_OFF,
   demo: pb.MailKind.DEMO,
   sign_in: pb.MailKind.SIGN_IN,
+  owner_changed: pb.MailKind.OWNER_CHANGED,
 } as const;
 
 /** The kind of a stored mail; unspecified if only another version knows it. */

@@ -65,6 +65,8 @@ export const eventTypes = {
   'form.activated': { type: NOT_EMITTED, webhooks: 'none', mails: 'confirmation', body: addressBody },
   /** An address is asked whether it takes a form over. */
   'owner.change_requested': { type: NOT_EMITTED, webhooks: 'none', mails: 'owner_change', body: addressBody },
+  /** Another address has taken a form over from this one. */
+  'owner.changed': { type: NOT_EMITTED, webhooks: 'none', mails: 'owner_changed', body: addressBody },
   /** Addresses are asked whether they want a form's submissions. */
   'recipients.added': {
     type: NOT_EMITTED,
@@ -125,7 +127,7 @@ export type EventEffects = {
   /** Which webhooks receive it: those that registered for the event named here; the one that is tested; none. */
   webhooks: RegistrableEvent | 'tested' | 'none';
   /** What is mailed: the answers, as the form's delivery says; or a request to confirm something. */
-  mails: 'submission' | 'confirmation' | 'owner_change' | 'recipient_confirmation' | 'none';
+  mails: 'submission' | 'confirmation' | 'owner_change' | 'owner_changed' | 'recipient_confirmation' | 'none';
 };
 
 /**

@@ -35,7 +35,7 @@ export function sourceOf(exchange: PageExchange): PageSource {
   const prefill = formId === '' ? [] : prefillOf(request);
   const posted = request.method === 'POST';
   const crossSite = posted && request.headers['sec-fetch-site'] === 'cross-site';
-  const cookie = formId === '' ? { sessionId: '', remembers: false } : readVisitorCookie(request);
+  const cookie = formId === '' ? { sessionId: '', remembers: false } : readVisitorCookie(request, formId);
   // A page that is posted goes on with the session that it names, or none: another tab's is not its own.
   let visitorId = posted ? '' : cookie.sessionId;
   let remembers = cookie.remembers;

@@ -7,8 +7,8 @@ import { cookieOf, cookiePath } from '../cookies.ts';
  * is submitted. It is for the page's path and goes with the browser's session, since others may use the device, unless
  * the person asks to be remembered.
  */
-export function readVisitorCookie(request: Request): VisitorCookie {
-  const value = cookieOf(request, COOKIE) ?? '';
+export function readVisitorCookie(request: Request, formId: string): VisitorCookie {
+  const value = cookieOf(request, `${SECURE_COOKIE}${formId}`) ?? cookieOf(request, COOKIE) ?? '';
   const remembers = value.endsWith(REMEMBERS);
   return { sessionId: remembers ? value.slice(0, -REMEMBERS.length) : value, remembers };
 }
@@ -22,20 +22,23 @@ export function setVisitorCookie(
   // One that was set earlier in the same reply is not kept beside it.
   response.removeHeader('set-cookie');
   const secure = hostedUrl.startsWith('https:');
+  // Browsers take a cookie with the prefix from this host alone, and for all of its paths.
+  const name = secure ? `${SECURE_COOKIE}${formId}` : COOKIE;
   const options = {
-    path: cookiePath(hostedUrl, `/f/${formId}`),
+    path: secure ? '/' : cookiePath(hostedUrl, `/f/${formId}`),
     httpOnly: true,
     secure,
     // Within another site's page browsers keep cookies only so, for each such site apart.
     ...(secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const }),
   };
-  if (sessionId === '') response.clearCookie(COOKIE, options);
+  if (sessionId === '') response.clearCookie(name, options);
   else if (remembers)
-    response.cookie(COOKIE, sessionId + REMEMBERS, { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
-  else response.cookie(COOKIE, sessionId, options);
+    response.cookie(name, sessionId + REMEMBERS, { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
+  else response.cookie(name, sessionId, options);
 }
 
 const COOKIE = 'form_visit';
+const SECURE_COOKIE = '__Host-visit-';
 
 /** Ends the value of a cookie that outlasts the browser's session: a browser does not say how long it keeps one. */
 const REMEMBERS = '.remembers';

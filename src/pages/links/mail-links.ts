@@ -38,12 +38,16 @@ export async function followMailLink({ call, request, response }: PageExchange):
   const done =
     inputs.has('start') && !isOneClick
       ? renderStarted(await call(rpcs.startMail, { token }), request)
-      : renderDone(await call(rpcs.followMailLink, { token, stopScope: scopeIn(inputs) }), request);
+      : renderDone(await call(rpcs.followMailLink, followed(token, inputs)), request);
   if (prefersJson(request)) return sendJson(response, 200, { ok: true });
   await sendPage(request, response, 200, done);
 }
 
-function renderLink(link: Link, request: PageExchange['request']): Page {
+function followed(token: string, inputs: FormInputs) {
+  return { token, stopScope: scopeIn(inputs), keepRecipients: inputs.has('keep-recipients') };
+}
+
+function renderLink(link: GetMailLinkResponse, request: PageExchange['request']): Page {
   if (link.purpose === MailLinkPurpose.STOP) return renderStop(link, request);
   const language = languageOf(request);
   const { title, text, button } = wordsFor(link.purpose, language.words);
@@ -52,8 +56,16 @@ function renderLink(link: Link, request: PageExchange['request']): Page {
     language,
     title,
     text: inserted(text, link),
-    more: html`<form method="post"><div class="actions"><button>${button}</button></div></form>`,
+    more: html`<form method="post">${keepRecipients(link, language.words)}<div class="actions"><button>${button}</button></div></form>`,
   });
+}
+
+/** Whoever takes a form over decides whether those whom the former owner added go on getting its answers. */
+function keepRecipients({ recipients }: GetMailLinkResponse, words: Words): Html | false {
+  if (recipients.length === 0) return false;
+  const label = fill(words.keepRecipients, { emails: recipients.join(', ') });
+  return html`<label class="choice"><input type="checkbox" name="keep-recipients" value="yes"><span>${label}</span></label>
+`;
 }
 
 function renderDone(link: Link, request: PageExchange['request']): Page {

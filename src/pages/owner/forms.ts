@@ -9,11 +9,13 @@ import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
 import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { buttonForm } from './layout.ts';
+import { sessionsOf } from './sign-in.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Lists the owner's forms, newest first. */
-export const showForms: HandleOwner = async ({ request, call, language, csrf }) => {
+export const showForms: HandleOwner = async (exchange) => {
+  const { request, call, language, csrf } = exchange;
   const pageToken = queryOf(request, 'page');
   const { forms, nextPageToken } = await call(rpcs.listOwnedForms, { pageToken });
   const { owner } = language;
@@ -24,7 +26,8 @@ ${forms.length === 0 && html`<p class="lead">${owner.noForms}</p>`}
     (form) => html`<li>${formOf(form, { root, csrf, language })}</li>
 `,
   )}</ul>
-${nextPageToken !== '' && html`<p><a href="${root}owner?page=${nextPageToken}">${owner.more}</a></p>`}`;
+${nextPageToken !== '' && html`<p><a href="${root}owner?page=${nextPageToken}">${owner.more}</a></p>`}
+${await sessionsOf(exchange)}`;
   return { title: owner.title, body };
 };
 

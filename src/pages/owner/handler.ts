@@ -7,7 +7,7 @@ import { sendPage } from '../../http/reply.ts';
 import type { Language } from '../../text/words.ts';
 import { type PageOptions, servePage } from '../handler.ts';
 import { languageOf } from '../messages.ts';
-import { type OwnerContent, renderOwnerPage, signInPage } from './layout.ts';
+import { type OwnerContent, renderOwnerPage, signInAgainPage, signInPage } from './layout.ts';
 import {
   type CookieOptions,
   checkCsrf,
@@ -47,7 +47,13 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
       if (content === undefined || content.signedOut === true) return content;
       return { ...content, signedIn: { address: await addressOf(), csrf } };
     } catch (error) {
-      if (restErrorOf(error).reason !== 'invalid_key') throw error;
+      const { reason } = restErrorOf(error);
+      if (reason === 'sign_in_again') {
+        rememberPage(request, response, options);
+        const address = await addressOf();
+        return { ...signInAgainPage(open.request, open.language, address), signedIn: { address, csrf } };
+      }
+      if (reason !== 'invalid_key') throw error;
       setSession(request, response, options);
       return askToSignIn(options, open);
     }

@@ -51,6 +51,21 @@ ${emailField({
   return { title: isWrong ? fill(words.errorTitle, { title: words.signIn }) : words.signIn, body };
 }
 
+/** The page that asks an owner to sign in again, whose session is too old for what was to be done. */
+export function signInAgainPage(request: Request, language: Language, address: string): OwnerContent {
+  const { signInAgainTitle: title, signInAgainText } = language.owner;
+  const body = html`<h1>${title}</h1>
+<p class="lead">${signInAgainText}</p>
+${newLinkForm(request, language, address)}`;
+  return { title, body, status: 401 };
+}
+
+/** A button that mails a link to sign in with in this browser. */
+export function newLinkForm(request: Request, { owner }: Language, address: string): Html {
+  return html`<form method="post" action="${rootOf(request)}owner/sign-in"><input type="hidden" name="email" value="${address}">
+<div class="actions"><button>${owner.signInButton}</button></div></form>`;
+}
+
 /** What every form of an owner's page sends with it. */
 export function csrfInput(csrf: string): Html {
   return html`<input type="hidden" name="${CSRF_INPUT}" value="${csrf}">`;

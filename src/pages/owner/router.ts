@@ -13,7 +13,7 @@ import {
   setMails,
   showSettings,
 } from './settings.ts';
-import { askForLink, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
+import { askForLink, endSession, followSignInLink, showSignInLink, signOut } from './sign-in.ts';
 import { askToDelete, deleteSubmission, sendMailAgain, sendOwnedFile, showSubmission } from './submission.ts';
 import { exportSubmissions, searchSubmissions, showSubmissions } from './submissions.ts';
 
@@ -32,13 +32,14 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
     .all(refuseMethod);
   router
     .route('/owner/sign-in/:token')
-    .get(openPage(options, showSignInLink))
+    .get(openPage(options, showSignInLink(options)))
     .post(openPage(options, followSignInLink(options)))
     .all(refuseMethod);
   router
     .route('/owner/sign-out')
     .post(page(signOut(options)))
     .all(refuseMethod);
+  router.route('/owner/sessions/end').post(page(endSession)).all(refuseMethod);
   router.route('/owner/forms/:id').get(page(showSubmissions)).all(refuseMethod);
   router.route('/owner/forms/:id/search').post(page(searchSubmissions)).all(refuseMethod);
   router.route('/owner/forms/:id/export').post(page(exportSubmissions)).all(refuseMethod);

@@ -4,6 +4,7 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { DEVICE_MS } from '../../domain/links.ts';
+import { newToken } from '../../domain/secrets/new-secrets.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import { cookieOf, cookiePath } from '../cookies.ts';
 
@@ -24,10 +25,10 @@ export function setSession(
   else response.cookie(name, session.token, { ...cookieOptions(request, options), expires: session.expires });
 }
 
-/** Remembers in the browser which page was asked for, to go on to it after signing in. */
+/** Remembers in the browser which page was asked for, or posted from, to go on to it after signing in. */
 export function rememberPage(request: Request, response: Response, options: CookieOptions): void {
-  const page = withinOwner.exec(request.path)?.[0];
-  if (request.method !== 'GET' || page === undefined) return;
+  const [page] = (request.method === 'GET' ? withinOwner : ofOwner).exec(request.path) ?? [];
+  if (page === undefined) return;
   response.cookie(PAGE_COOKIE, page, { ...cookieOptions(request, options), maxAge: PAGE_MS });
 }
 
@@ -52,6 +53,14 @@ export function setDeviceToken(
 ): void {
   const name = deviceCookieName(request, options);
   response.cookie(name, token, { ...cookieOptions(request, options), maxAge: DEVICE_MS });
+}
+
+/** What only this browser has, so that a link that it asks for signs in here alone; made when it is first needed. */
+export function browserOf(request: Request, response: Response, options: CookieOptions): string {
+  const name = `${cookieName(request, options)}-browser`;
+  const browser = cookieOf(request, name) ?? newToken();
+  response.cookie(name, browser, { ...cookieOptions(request, options), maxAge: DEVICE_MS });
+  return browser;
 }
 
 /** What a page puts into its forms, which no other site can know: it proves that the page was read in this session. */
@@ -84,9 +93,9 @@ function hostIn(origin: string): string | undefined {
   return /^https?:\/\/([\w.:[\]-]+)$/.exec(origin)?.[1];
 }
 
-/** Browsers take a cookie of this name over https alone, so that nobody on the way can set it. */
+/** Browsers take a cookie of this name over https alone and from this host, so that nobody else can set it. */
 function cookieName(request: Request, options: CookieOptions): string {
-  return isSecure(request, options) ? '__Secure-owner' : 'owner';
+  return isSecure(request, options) ? '__Host-owner' : 'owner';
 }
 
 function deviceCookieName(request: Request, options: CookieOptions): string {
@@ -94,12 +103,10 @@ function deviceCookieName(request: Request, options: CookieOptions): string {
 }
 
 function cookieOptions(request: Request, options: CookieOptions) {
-  return {
-    httpOnly: true,
-    secure: isSecure(request, options),
-    sameSite: 'lax' as const,
-    path: cookiePath(options.baseUrl, '/owner'),
-  };
+  const secure = isSecure(request, options);
+  // What the prefix `__Host-` asks for.
+  const path = secure ? '/' : cookiePath(options.baseUrl, '/owner');
+  return { httpOnly: true, secure, sameSite: 'lax' as const, path };
 }
 
 function isSecure(request: Request, { baseUrl }: CookieOptions): boolean {
@@ -108,6 +115,9 @@ function isSecure(request: Request, { baseUrl }: CookieOptions): boolean {
 
 /** A page that a mail may lead to. */
 const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
+
+/** The page that a post is about. */
+const ofOwner = /^\/owner\/(?:forms|submissions)\/[a-z]+_[0-9a-z]+/;
 
 const PAGE_COOKIE = 'owner-page';
 const PAGE_MS = HOUR_MS;

@@ -4,12 +4,15 @@ import {
   type AdminService,
   RevokeKeyRequest_Children as Children,
 } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { INSTALLATION } from '../../domain/audit.ts';
 import { pageSizes } from '../../domain/limits/limits.ts';
 import { DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { findKeyOfAny, insertKey, listKeys, listKeysOfAll } from '../../store/keys.ts';
 import { projectNames } from '../../store/projects/projects.ts';
 import { projectNamed } from '../keys/key-reader.ts';
 import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
+import { signOutEverywhere } from '../owners/owner-sessions.ts';
 import {
   type AdminContext,
   adminEntry,
@@ -19,7 +22,7 @@ import {
   refuseProblems,
 } from './context.ts';
 
-/** Makes, lists and revokes the keys of all projects. */
+/** Makes, lists and revokes the keys of all projects, and ends the sessions of owners. */
 export function adminKeys(context: AdminContext) {
   const { database, auditWriter, now, onChange } = context;
   return {
@@ -63,6 +66,17 @@ export function adminKeys(context: AdminContext) {
       onChange();
       const names = await projectNames(database, [...new Set(revoked.map(({ projectId }) => projectId))]);
       return { keys: revoked.map((key) => keyToMessage(key, names.get(key.projectId) ?? key.projectId)) };
+    },
+
+    async signOutOwner({ address }) {
+      const owner = addressKey(address);
+      const sessions = await database.transaction(async (tx) => {
+        const ended = await signOutEverywhere(tx, owner);
+        const about = { action: 'owner.signed_out', projectId: INSTALLATION, detail: 'everywhere' } as const;
+        await auditWriter.store(tx, adminEntry(context, about));
+        return ended;
+      });
+      return { sessions };
     },
   } satisfies Partial<ServiceImpl<typeof AdminService>>;
 }

@@ -40,6 +40,7 @@ export function newForm(definition: FormDefinition, draft: Draft, at: Date): For
     ownerEmail: null,
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
+    ownerEpoch: 0,
     archivedAt: null,
     closedAt: null,
     deletedAt: null,
@@ -68,6 +69,9 @@ export const formEvents = {
 
   ownerChangeRequested: (form: Named, at: Date, address: string) =>
     newEvent(form, at, 'owner.change_requested', eventTypes['owner.change_requested'].body({ address })),
+
+  ownerChanged: (form: Named, at: Date, address: string) =>
+    newEvent(form, at, 'owner.changed', eventTypes['owner.changed'].body({ address })),
 
   recipientsAdded: (form: Named, at: Date, addresses: string[]) =>
     newEvent(form, at, 'recipients.added', eventTypes['recipients.added'].body({ addresses })),

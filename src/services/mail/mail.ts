@@ -8,39 +8,52 @@ import {
 import type { AuditAction } from '../../domain/audit.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { type MailLink, readMailLink, SIGN_IN_MAILS } from '../../domain/links.ts';
-import type { Queries, Transaction } from '../../store/database/database.ts';
-import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
+import { hashSecret } from '../../domain/secrets/new-secrets.ts';
+import type { Queries } from '../../store/database/database.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
 import {
   confirmRecipient,
   findStoppedScope,
+  listAddedRecipients,
   type StopScope,
   startMail,
   stopMail,
 } from '../../store/mail/mail.ts';
-import { confirmOwner } from '../../store/owners/owners.ts';
+import { findMailedLink, useMailedLink } from '../../store/mail/mailed-links.ts';
 import type { ServiceContext } from '../context.ts';
+import { takeOwnership } from '../owners/owned-form.ts';
 
 /** Describes and follows mailed links. The token in the link is the credential. */
-export function mailService({
-  database,
-  verifyingKeys,
-  now,
-  notifyWorkers,
-  audit,
-}: ServiceContext): ServiceImpl<typeof MailService> {
+export function mailService(context: ServiceContext): ServiceImpl<typeof MailService> {
+  const { database, verifyingKeys, now, notifyWorkers, audit } = context;
   return {
     async getMailLink({ token }) {
-      return describe(database, linkOf(token));
+      const link = linkOf(token);
+      if (link.purpose !== 'stop') refuseUnusable(await findMailedLink(database, hashSecret(token)));
+      const isTaken = link.purpose === 'change-owner';
+      const recipients = isTaken ? await listAddedRecipients(database, link.formId) : [];
+      return {
+        ...(await describe(database, link)),
+        recipients: recipients.map(({ address }) => address),
+      };
     },
 
-    async followMailLink({ token, stopScope }, call) {
+    async followMailLink({ token, stopScope, keepRecipients }, call) {
       const link = linkOf(token);
-      const about = { ...(await formOf(link.formId)), action: actions[link.purpose] };
+      const { purpose, formId, address } = link;
+      const about = { ...(await formOf(formId)), action: actions[purpose] };
       await database.transaction(async (tx) => {
-        await follow(tx, link, stopScope);
+        if (purpose !== 'stop' && !(await useMailedLink(tx, hashSecret(token)))) {
+          refuseUnusable(await findMailedLink(tx, hashSecret(token)));
+        }
+        if (purpose === 'stop') await stopMail(tx, { address, formId, scope: scopeOf(stopScope) });
+        else if (purpose === 'confirm-recipient') await confirmRecipient(tx, { formId, address });
+        else if (!(await takeOwnership(tx, context, { formId, address, keepRecipients }))) {
+          throw wrongLink('The form has or awaits another owner now');
+        }
         await audit.change(tx, call, about);
       });
+      context.forms.forget(formId);
       notifyWorkers();
       return describe(database, link);
     },
@@ -75,23 +88,11 @@ function wrongLink(message = 'The link is not right') {
   return failed(Reason.INVALID_TOKEN, message, { nextCall: NextCall.NONE });
 }
 
-async function follow(tx: Transaction, link: MailLink, stopScope: StopScopeMessage): Promise<void> {
-  const { purpose, formId, address } = link;
-  switch (purpose) {
-    case 'confirm-owner':
-    case 'change-owner':
-      if (!(await confirmOwner(tx, formId, address))) {
-        throw failed(Reason.INVALID_TOKEN, 'The form has or awaits another owner now', {
-          nextCall: NextCall.NONE,
-        });
-      }
-      return releaseWaitingMail(tx, { formId, address });
-    case 'confirm-recipient':
-      return confirmRecipient(tx, { formId, address });
-    case 'stop':
-      return stopMail(tx, { address, formId, scope: scopeOf(stopScope) });
-    default:
-      return purpose satisfies never;
+/** Throws unless a link was mailed, and not used or voided since. */
+function refuseUnusable(link: { usedAt: Date | null } | null): void {
+  if (link === null) throw wrongLink();
+  if (link.usedAt !== null) {
+    throw failed(Reason.TOKEN_USED, 'The link has been used', { nextCall: NextCall.NONE });
   }
 }
 

@@ -5,6 +5,7 @@ import type { FormDefinition as DefinitionMessage } from '../../../gen/headlessf
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { FormStatus } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { FormAvailability, type OwnedFormSchema } from '../../../gen/headlessforms/v1/owners_pb.js';
+import { addressKey } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import type { Share } from '../../domain/definition/share.ts';
@@ -12,10 +13,22 @@ import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import { ownerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
-import { findOwnedForm, lockOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
+import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
+import { insertEvents } from '../../store/events.ts';
+import { findAnyForm } from '../../store/forms/forms.ts';
+import { removeAddedRecipients } from '../../store/mail/mail.ts';
+import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
+import { closeOwnerSessions } from '../../store/owners/owner-sessions.ts';
+import { confirmOwner, findOwnedForm, lockOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
-import { type Availability, availabilityOf, submissionLimitOf } from '../forms/form-access.ts';
+import {
+  type Availability,
+  availabilityOf,
+  definitionInUse,
+  submissionLimitOf,
+} from '../forms/form-access.ts';
 import type { LiveVersion } from '../forms/form-reader.ts';
+import { formEvents } from '../forms/form-rows.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */
 export async function ownerForm(
@@ -51,6 +64,43 @@ export async function confirmedForm(
 export async function lockForOwner(tx: Transaction, form: OwnedForm): Promise<void> {
   if (!(await lockOwnedForm(tx, form))) throw notFound('form');
 }
+
+/**
+ * Records that an address owns a form, confirmed by a link or by who has signed in with it. Whoever owned it before is
+ * told, signed out, and with their links voided; so go the recipients that they added, unless they are kept. False if
+ * the address neither owns the form nor was asked to.
+ */
+export async function takeOwnership(
+  tx: Transaction,
+  { now }: Pick<ServiceContext, 'now'>,
+  { formId, address, keepRecipients }: { formId: string; address: string; keepRecipients: boolean },
+): Promise<boolean> {
+  const former = await confirmOwner(tx, formId, address);
+  if (former === null) return false;
+  await releaseWaitingMail(tx, { formId, address });
+  if (former.address === address) return true;
+  await voidMailedLinks(tx, { address: former.address, formId });
+  await closeOwnerSessions(tx, { address: addressKey(former.address) });
+  const form = await findAnyForm(tx, formId);
+  if (form === null) return true;
+  if (!keepRecipients) {
+    const { delivery } = await definitionInUse(tx, form);
+    await removeAddedRecipients(tx, formId, delivery.type === 'email' ? (delivery.to ?? []) : []);
+  }
+  // Who never confirmed did not know of the form.
+  if (former.isConfirmed) {
+    await insertEvents(tx, [formEvents.ownerChanged(form, new Date(now()), former.address)]);
+  }
+  return true;
+}
+
+/** Throws SIGN_IN_AGAIN if the owner has not signed in within some minutes: a browser left open must not do this. */
+export function requireFreshSignIn(call: HandlerContext, now: number): void {
+  if (now - ownerOf(call).signedInAt.getTime() <= FRESH_MS) return;
+  throw failed(Reason.SIGN_IN_AGAIN, 'This needs a session of at most 15 minutes: sign in again');
+}
+
+const FRESH_MS = 15 * 60 * 1000;
 
 /** A form as its owner sees it; lists leave the `facts` and its definition out. `now` is in milliseconds. */
 export function ownedFormToMessage(

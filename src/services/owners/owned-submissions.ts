@@ -19,7 +19,7 @@ import { submissionRangeOf, submissionToMessage } from '../submissions/submissio
 import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
 import { sendAgain } from '../webhooks/deliveries.ts';
 import { deliveryToMessage } from '../webhooks/webhook-proto.ts';
-import { confirmedForm } from './owned-form.ts';
+import { confirmedForm, requireFreshSignIn } from './owned-form.ts';
 import type { Scan } from './search.ts';
 import { searchSubmissions } from './search.ts';
 
@@ -76,6 +76,7 @@ export function submissionMethods(context: ServiceContext, scan: Scan) {
     },
 
     async deleteOwnedSubmission({ submissionId }, call) {
+      requireFreshSignIn(call, context.now());
       const { submission } = await ownedSubmission(context, call, submissionId);
       await deleteStored(context, submission, call);
       return {};

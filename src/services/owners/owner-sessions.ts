@@ -1,32 +1,29 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import Bowser from 'bowser';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
-import { networkOf } from '../../domain/addresses/ip-address.ts';
+import { networkOf, widerNetworksOf } from '../../domain/addresses/ip-address.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
-import { HOUR_MS } from '../../domain/limits/limits.ts';
-import {
-  deviceToken,
-  isDeviceOf,
-  readSignInToken,
-  SIGN_IN_LINK_MS,
-  signLink,
-  verifyLink,
-} from '../../domain/links.ts';
+import { DAY_MS, HOUR_MS } from '../../domain/limits/limits.ts';
+import { deviceToken, isDeviceOf, readSignInToken, signLink, verifyLink } from '../../domain/links.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { pseudonymOf, type SecretKey } from '../../domain/secrets/secret-key.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
-import type { Database } from '../../store/database/database.ts';
+import type { Database, Transaction } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
+import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
   closeOwnerSessions,
   findOwnerSession,
-  isSignInLinkUsed,
-  openOwnerSession,
+  insertOwnerSession,
+  listOwnerSessions,
+  touchOwnerSession,
 } from '../../store/owners/owner-sessions.ts';
+import type { Log } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireEmail } from '../request-values.ts';
 
@@ -35,58 +32,109 @@ import { requireEmail } from '../request-values.ts';
  *
  * A token proves by itself that this service made it, so that guessed ones cost the database nothing.
  */
-export function createOwnerReader({ database, verifyingKeys, now }: OwnerReaderOptions): OwnerReader {
+export function createOwnerReader({ database, verifyingKeys, now, log }: OwnerReaderOptions): OwnerReader {
   return {
     async find(text) {
-      if (!text.startsWith(PREFIX) || text.length > MAX_TOKEN_LENGTH) return undefined;
-      if (!verifyLink(verifyingKeys, PURPOSE, text.slice(PREFIX.length), now()).ok) return undefined;
+      if (!isToken(verifyingKeys, text, now())) return undefined;
       const tokenHash = hashSecret(text);
       const session = await findOwnerSession(database, tokenHash);
-      return session === null ? undefined : { ...session, tokenHash };
+      if (session === null) return undefined;
+      const { address, createdAt: signedInAt, expiresAt, usedAt } = session;
+      if (now() - (usedAt ?? signedInAt).getTime() > LAST_USE_PRECISION_MS) {
+        touchOwnerSession(database, tokenHash).catch((error: unknown) => {
+          log.warn({ err: error }, 'could not note the use of an owner’s session');
+        });
+      }
+      return { address, tokenHash, signedInAt, expiresAt };
     },
   };
 }
 
+function isToken(keys: readonly SecretKey[], text: string, now: number): boolean {
+  if (!text.startsWith(PREFIX) || text.length > MAX_TOKEN_LENGTH) return false;
+  return verifyLink(keys, PURPOSE, text.slice(PREFIX.length), now).ok;
+}
+
 /** The RPCs by which owners sign in and out. */
 export function sessionMethods(context: ServiceContext) {
-  const { database, secretKey, verifyingKeys, now, notifyWorkers, audit } = context;
+  const { database, secretKey, now, notifyWorkers, audit } = context;
   return {
     /** Whether the address owns a form is found out when the mail is sent, so that nobody can tell by the answer. */
-    async requestSignIn({ email, deviceToken: token }, call) {
+    async requestSignIn({ email, deviceToken: token, browser }, call) {
       requireEmail(email);
       const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
-      const isKnown = isDeviceOf(verifyingKeys, { token, address: email, now: now() });
-      const askedFrom = pseudonymOf(secretKey, 'asked-from', networkOf(clientAddressOf(call)));
-      await queueMails(database, [signInMail({ email, languages, time: now(), isKnown, askedFrom })]);
+      const isKnown = isDeviceOf(secretKey, { token, address: email, now: now() });
+      const askedFrom = pseudonymOf(secretKey, 'asked-from', widestOf(clientAddressOf(call)));
+      const browserHash = browserHashOf(browser);
+      await queueMails(database, [
+        signInMail({ email, languages, time: now(), isKnown, askedFrom, browserHash }),
+      ]);
       notifyWorkers();
       return { mailWritten: context.settings.smtpUrl === undefined };
     },
 
-    async getSignInLink({ token }) {
+    async getSignInLink({ token, browser }) {
       const address = addressIn(context, token);
-      if (await isSignInLinkUsed(database, hashSecret(token))) throw used();
-      return { address };
+      const link = await findMailedLink(database, hashSecret(token));
+      return { address, elsewhere: isElsewhere(link, browser) };
     },
 
-    async signIn({ token }, call) {
+    async signIn({ token, browser, stay, formerSessionToken }, call) {
       const address = addressIn(context, token);
       const createdAt = new Date(now());
-      const expiresAt = new Date(now() + SESSION_MS);
+      const expiresAt = new Date(now() + (stay ? LONG_SESSION_MS : SESSION_MS));
       const sessionToken = newSessionToken(secretKey, expiresAt);
-      const link = { tokenHash: hashSecret(token), expiresAt: new Date(now() + SIGN_IN_LINK_MS) };
-      const session = { tokenHash: hashSecret(sessionToken), address, createdAt, expiresAt };
+      const tokenHash = hashSecret(sessionToken);
       await database.transaction(async (tx) => {
-        if (!(await openOwnerSession(tx, link, session))) throw used();
+        const linkHash = hashSecret(token);
+        if (isElsewhere(await findMailedLink(tx, linkHash), browser)) throw elsewhere();
+        if (!(await useMailedLink(tx, linkHash))) throw used();
+        if (formerSessionToken !== '') {
+          await closeOwnerSessions(tx, { tokenHash: hashSecret(formerSessionToken) });
+        }
+        const named = browserName(call.requestHeader.get('user-agent') ?? '');
+        await insertOwnerSession(tx, {
+          tokenHash,
+          address,
+          createdAt,
+          expiresAt,
+          browser: named,
+          usedAt: createdAt,
+        });
         await audit.change(tx, call, { owner: address });
       });
       const device = deviceToken(secretKey, address, now());
       return { sessionToken, expireTime: timestampFromDate(expiresAt), address, deviceToken: device };
     },
 
+    async listOwnerSessions(_request, call) {
+      const { address, tokenHash: own } = ownerOf(call);
+      const sessions = await listOwnerSessions(database, address);
+      return {
+        sessions: sessions.map(({ tokenHash: id, browser, createdAt, usedAt, expiresAt }) => ({
+          id,
+          browser,
+          createTime: timestampFromDate(createdAt),
+          lastUseTime: timestampFromDate(usedAt ?? createdAt),
+          expireTime: timestampFromDate(expiresAt),
+          current: id === own,
+        })),
+      };
+    },
+
+    async endOwnerSession({ sessionId: tokenHash }, call) {
+      const { address } = ownerOf(call);
+      await database.transaction(async (tx) => {
+        const ended = await closeOwnerSessions(tx, { tokenHash, address });
+        if (ended > 0) await audit.change(tx, call, {});
+      });
+      return {};
+    },
+
     async signOut({ everywhere }, call) {
       const { tokenHash, address } = ownerOf(call);
       await database.transaction(async (tx) => {
-        await closeOwnerSessions(tx, everywhere ? { address } : { tokenHash });
+        await (everywhere ? signOutEverywhere(tx, address) : closeOwnerSessions(tx, { tokenHash }));
         await audit.change(tx, call, everywhere ? { detail: 'everywhere' } : {});
       });
       return {};
@@ -99,8 +147,39 @@ export function sessionMethods(context: ServiceContext) {
   } satisfies Partial<ServiceImpl<typeof OwnersService>>;
 }
 
+/** Ends all sessions of an address, and voids the links to sign in with it. Returns how many sessions there were. */
+export async function signOutEverywhere(tx: Transaction, address: string): Promise<number> {
+  await voidMailedLinks(tx, { address, purpose: 'sign-in' });
+  return closeOwnerSessions(tx, { address });
+}
+
+/** Whoever has a whole IPv6 /48 or IPv4 /24 causes no more of a mailbox's mails than others. */
+function widestOf(address: string): string {
+  return widerNetworksOf(address).at(-1)?.network ?? networkOf(address);
+}
+
+/** Where a browser asked for a link, it works in that one alone. */
+function isElsewhere(
+  link: { browserHash: string | null; usedAt: Date | null } | null,
+  browser: string,
+): boolean {
+  if (link === null || link.usedAt !== null) throw used();
+  return link.browserHash !== null && link.browserHash !== browserHashOf(browser);
+}
+
+function browserHashOf(browser: string): string | null {
+  return browser === '' || browser.length > MAX_BROWSER_LENGTH ? null : hashSecret(browser);
+}
+
+/** Such as `Firefox, Linux`; empty for what is no known browser. */
+function browserName(userAgent: string): string {
+  if (userAgent === '' || userAgent.length > MAX_AGENT_LENGTH) return '';
+  const { browser, os } = Bowser.parse(userAgent);
+  return [browser.name ?? '', os.name ?? ''].filter((name) => name !== '').join(', ');
+}
+
 /** Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't. */
-function signInMail({ email, languages, time, isKnown, askedFrom }: AskedMail) {
+function signInMail({ email, languages, time, isKnown, askedFrom, browserHash }: AskedMail) {
   return {
     id: newId('dlv', time),
     eventId: null,
@@ -109,7 +188,13 @@ function signInMail({ email, languages, time, isKnown, askedFrom }: AskedMail) {
     keyless: !isKnown,
     kind: 'sign_in',
     receiver: addressKey(email),
-    mail: { to: email, signIn: true, languages, ...(isKnown ? { isKnown } : { askedFrom }) },
+    mail: {
+      to: email,
+      signIn: true,
+      languages,
+      ...(isKnown ? { isKnown } : { askedFrom }),
+      ...(browserHash !== null && { browserHash }),
+    },
     delaySeconds: 0,
   };
 }
@@ -131,14 +216,27 @@ function used() {
   return failed(Reason.TOKEN_USED, 'The link has been used');
 }
 
+function elsewhere() {
+  return failed(Reason.INVALID_TOKEN, 'The link works in the browser alone that asked for it');
+}
+
 const PREFIX = 'own_';
 const PURPOSE = 'owner-session';
 
 /** Ours have about 120 characters. */
 const MAX_TOKEN_LENGTH = 256;
 
-/** How long an owner stays signed in. */
+/** How long an owner stays signed in, and one who wishes to stay so. */
 const SESSION_MS = 12 * HOUR_MS;
+const LONG_SESSION_MS = 30 * DAY_MS;
+
+/** A session's last use is kept to about a minute, so that one that is busy is not written on each call. */
+const LAST_USE_PRECISION_MS = 60_000;
+
+const MAX_BROWSER_LENGTH = 128;
+
+/** Those of browsers have some 200 characters. */
+const MAX_AGENT_LENGTH = 512;
 
 type AskedMail = {
   email: string;
@@ -147,8 +245,9 @@ type AskedMail = {
   time: number;
   /** Whether a device that has signed in with the address asks. */
   isKnown: boolean;
-  /** A pseudonym of the client's network. */
+  /** A pseudonym of the site that the client is in. */
   askedFrom: string;
+  browserHash: string | null;
 };
 
 export type OwnerReader = {
@@ -160,4 +259,5 @@ export type OwnerReaderOptions = {
   database: Database;
   verifyingKeys: readonly SecretKey[];
   now: () => number;
+  log: Log;
 };

@@ -4,7 +4,6 @@ import type { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { ownerOf } from '../../rpc/context.ts';
-import { releaseWaitingMail } from '../../store/deliveries/delivery-removal.ts';
 import { insertEvents } from '../../store/events.ts';
 import { setFormClosed } from '../../store/forms/forms.ts';
 import {
@@ -15,13 +14,21 @@ import {
   startMail,
   stopMail,
 } from '../../store/mail/mail.ts';
-import { confirmOwner, listOwnedForms, type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
+import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
+import { listOwnedForms, type OwnedForm, proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { countRequest } from '../forms/confirmation-mail.ts';
 import { shareOfForm } from '../forms/form-proto.ts';
 import { formEvents } from '../forms/form-rows.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';
-import { confirmedForm, lockForOwner, ownedFormToMessage, ownerForm } from './owned-form.ts';
+import {
+  confirmedForm,
+  lockForOwner,
+  ownedFormToMessage,
+  ownerForm,
+  requireFreshSignIn,
+  takeOwnership,
+} from './owned-form.ts';
 import { submissionMethods } from './owned-submissions.ts';
 import { sessionMethods } from './owner-sessions.ts';
 import { createScanner } from './search.ts';
@@ -81,8 +88,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
     async confirmOwnedForm({ formId }, call) {
       const { id, ownerEmail: address, projectId } = await ownerForm(context, call, formId);
       await database.transaction(async (tx) => {
-        if (!(await confirmOwner(tx, id, address))) throw notFound('form');
-        await releaseWaitingMail(tx, { formId: id, address });
+        const asOwner = { formId: id, address, keepRecipients: true };
+        if (!(await takeOwnership(tx, context, asOwner))) throw notFound('form');
         await audit.change(tx, call, { projectId, formId });
       });
       notifyWorkers();
@@ -119,12 +126,15 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       await database.transaction(async (tx) => {
         await lockForOwner(tx, form);
         await removeRecipient(tx, { formId, address: email, inDefinition });
+        if (!inDefinition)
+          await voidMailedLinks(tx, { address: email, formId, purpose: 'confirm-recipient' });
         await audit.change(tx, call, { projectId: form.projectId, formId });
       });
       return {};
     },
 
     async offerOwnedForm({ formId, email }, call) {
+      requireFreshSignIn(call, now());
       const form = await confirmedForm(context, call, formId);
       requireEmail(email);
       const asked = formEvents.ownerChangeRequested(form, new Date(now()), email);

@@ -6,6 +6,7 @@ import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
+import { findAnyForm } from '../../store/forms/forms.ts';
 import { type AskedField, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ServiceContext } from '../context.ts';
@@ -66,9 +67,8 @@ async function formatterOf(
   if (format === ExportFormat.CSV) {
     const { database, secretKey, settings, now } = context;
     const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
-    return csvFormat(await listAskedFields(database, formId), (uploadId) =>
-      fileLink(links, formId, uploadId),
-    );
+    const form = { id: formId, ownerEpoch: (await findAnyForm(database, formId))?.ownerEpoch ?? 0 };
+    return csvFormat(await listAskedFields(database, formId), (uploadId) => fileLink(links, form, uploadId));
   }
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }

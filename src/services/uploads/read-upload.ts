@@ -34,18 +34,19 @@ export async function* getLinkedUpload(
   { token }: GetLinkedUploadRequest,
   call: HandlerContext,
 ): AsyncIterable<FileChunk> {
-  const { database, forms, verifyingKeys, now } = context;
-  const link = readFileLink(verifyingKeys, token, now());
-  if (!link.ok) {
-    const noCall = { nextCall: NextCall.NONE };
-    if (link.reason === 'expired') throw failed(Reason.EXPIRED, 'The link has expired', noCall);
+  const { database, forms, secretKey, now } = context;
+  const noCall = { nextCall: NextCall.NONE };
+  const link = readFileLink(secretKey, token, now());
+  if (!link.ok && link.reason === 'invalid') {
     throw failed(Reason.INVALID_TOKEN, 'The link is not right', noCall);
+  }
+  const form = link.ok ? await forms.find(link.formId) : undefined;
+  if (!link.ok || (form !== undefined && form.ownerEpoch !== link.ownerEpoch)) {
+    throw failed(Reason.EXPIRED, 'The link has expired', noCall);
   }
   const upload = await findAnyUpload(database, link.uploadId);
   const isThere = upload?.formId === link.formId && upload.submissionId !== null;
-  if (!isThere || (await forms.find(upload.formId)) === undefined) {
-    throw failed(Reason.DELETED, 'The file was deleted');
-  }
+  if (!isThere || form === undefined) throw failed(Reason.DELETED, 'The file was deleted');
   const { id, projectId, formId } = upload;
   context.audit.note(call, { projectId, resource: id, formId });
   yield* readClaimed(context, upload);

@@ -14,6 +14,7 @@ import {
   MailRecipientEntity,
   MailStopEntity,
 } from '../mail/mail.ts';
+import { MailedLinkEntity } from '../mail/mailed-links.ts';
 import { migrations } from '../migrations/index.ts';
 import { OwnerSessionEntity, UsedSignInLinkEntity } from '../owners/owner-sessions.ts';
 import { ProjectEntity } from '../projects/projects.ts';
@@ -48,6 +49,7 @@ export const entities = [
   MailRecipientEntity,
   MailStopEntity,
   MailAllowanceEntity,
+  MailedLinkEntity,
   AutoresponseEntity,
   UploadEntity,
   RateLimitEntity,

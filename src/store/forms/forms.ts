@@ -38,6 +38,8 @@ export const FormEntity = defineEntity({
     ownerConfirmedAt: time().strictNullable(),
     /** An address that becomes the owner's once it has confirmed. */
     pendingOwnerEmail: text().strictNullable(),
+    /** How often the form was handed over. Links to its files name it, and end with it. */
+    ownerEpoch: p.integer().default(0),
     archivedAt: time().strictNullable(),
     /** When its owner closed it; null while it takes answers. */
     closedAt: time().strictNullable(),
@@ -114,7 +116,7 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
 
 const states = rowsOf(
   FormEntity,
-  ['id', 'projectId', 'status', 'createdBy', 'currentVersionId', 'closedAt'],
+  ['id', 'projectId', 'status', 'createdBy', 'currentVersionId', 'closedAt', 'ownerEpoch'],
   'f',
 );
 

@@ -90,6 +90,14 @@ export async function removeRecipient(
   );
 }
 
+/** Removes all recipients that an owner of a form has added, but those that the definition names, too. */
+export async function removeAddedRecipients(db: Queries, formId: string, named: string[]): Promise<void> {
+  const where = 'form_id = $1 and added_as is not null';
+  const keys = named.map(addressKey);
+  await db.execute(`delete from mail_recipients where ${where} and not address = any($2)`, [formId, keys]);
+  await db.execute(`update mail_recipients set added_as = null where ${where}`, [formId]);
+}
+
 /** `addedAs` is the address as the form's owner wrote it, who has added it. */
 export type ConfirmedRecipient = { formId: string; address: string; addedAs: string | null };
 

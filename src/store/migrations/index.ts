@@ -20,6 +20,7 @@ import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
 import { PlainAudit } from './2026-11-23-plain-audit.ts';
 import { RefusedWriters } from './2026-11-23-refused-writers.ts';
 import { Removals } from './2026-11-23-removals.ts';
+import { MailedLinks } from './2026-11-24-mailed-links.ts';
 import { Rights } from './2026-11-24-rights.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
@@ -47,4 +48,5 @@ export const migrations = [
   { name: '2026-11-23-refused-writers', class: RefusedWriters },
   { name: '2026-11-23-plain-audit', class: PlainAudit },
   { name: '2026-11-24-rights', class: Rights },
+  { name: '2026-11-24-mailed-links', class: MailedLinks },
 ];

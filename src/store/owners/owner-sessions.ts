@@ -1,6 +1,6 @@
-import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, text, time, timeOf } from '../database/columns.ts';
-import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
+import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
+import { id, rowsOf, text, time } from '../database/columns.ts';
+import { deleteSome, type Queries } from '../database/queries.ts';
 
 /** An owner who is signed in. The token itself is never stored. */
 export const OwnerSessionEntity = defineEntity({
@@ -13,6 +13,10 @@ export const OwnerSessionEntity = defineEntity({
     address: text(),
     createdAt: time(),
     expiresAt: time(),
+    /** Such as `Firefox, Linux`; empty if it is not known. */
+    browser: text().default(''),
+    /** Kept to the minute, see `touchOwnerSession`. */
+    usedAt: time().strictNullable(),
   },
   indexes: [
     { name: 'owner_sessions_by_address', properties: ['address'] },
@@ -20,9 +24,9 @@ export const OwnerSessionEntity = defineEntity({
   ],
 });
 
-type OwnerSession = InferEntity<typeof OwnerSessionEntity>;
+export type OwnerSession = InferEntity<typeof OwnerSessionEntity>;
 
-/** A link that has signed somebody in and works no more. Kept until it would have expired. */
+/** Written by versions before 2026-11-24-mailed-links: the links that had signed somebody in. */
 export const UsedSignInLinkEntity = defineEntity({
   name: 'UsedSignInLink',
   tableName: 'used_sign_in_links',
@@ -34,46 +38,45 @@ export const UsedSignInLinkEntity = defineEntity({
   indexes: [{ name: 'used_sign_in_links_by_end', properties: ['expiresAt'] }],
 });
 
-/** Stores a session, unless the link that opens it was used before: of any number of calls at once, one does. */
-export async function openOwnerSession(
-  tx: Transaction,
-  link: { tokenHash: string; expiresAt: Date },
-  session: OwnerSession,
-): Promise<boolean> {
-  const used = await tx.execute(
-    `insert into used_sign_in_links (token_hash, expires_at) values ($1, $2) on conflict do nothing
-     returning token_hash`,
-    [link.tokenHash, link.expiresAt],
-  );
-  if (used.length === 0) return false;
-  await tx.write((em) => em.insert(OwnerSessionEntity, session));
-  return true;
+/** Stores a session. */
+export async function insertOwnerSession(db: Queries, session: OwnerSession): Promise<void> {
+  await db.write((em) => em.insert(OwnerSessionEntity, session));
 }
 
-/** Whether a link has been used. */
-export async function isSignInLinkUsed(db: Queries, tokenHash: string): Promise<boolean> {
-  return (await db.read((em) => em.count(UsedSignInLinkEntity, { tokenHash }))) > 0;
-}
-
-/** Whose session this is, and when it ends; null if it has been closed. */
-export async function findOwnerSession(
-  db: Queries,
-  tokenHash: string,
-): Promise<{ address: string; expiresAt: Date } | null> {
+/** A session; null if it has been closed, or is over. */
+export async function findOwnerSession(db: Queries, tokenHash: string): Promise<OwnerSession | null> {
   const [row] = await db.select(
-    'select address, expires_at from owner_sessions where token_hash = $1',
+    `select ${sessions.columns} from owner_sessions where token_hash = $1 and expires_at > now()`,
     [tokenHash],
     { prepared: true },
   );
-  return row === undefined ? null : { address: String(row.address), expiresAt: timeOf(row.expires_at) };
+  return row === undefined ? null : sessions.map(row);
 }
 
-/** Closes one session, or with an address all of its sessions. */
+const sessions = rowsOf(OwnerSessionEntity);
+
+/** The sessions of an address, the newest first. */
+export async function listOwnerSessions(db: Queries, address: string): Promise<OwnerSession[]> {
+  const where = { address, expiresAt: { $gt: raw('now()') } };
+  const newest = { orderBy: { createdAt: 'desc' }, limit: MAX_LISTED } as const;
+  return db.read((em) => em.find(OwnerSessionEntity, where, newest));
+}
+
+const MAX_LISTED = 100;
+
+/** Notes that a session was used, at most once a minute. */
+export async function touchOwnerSession(db: Queries, tokenHash: string): Promise<void> {
+  const unused = [{ usedAt: null }, { usedAt: { $lt: raw("now() - interval '1 minute'") } }];
+  const change = { usedAt: raw<Date>('now()') };
+  await db.write((em) => em.nativeUpdate(OwnerSessionEntity, { tokenHash, $or: unused }, change));
+}
+
+/** Closes one session, or with an address alone all of its sessions; returns how many there were. */
 export async function closeOwnerSessions(
   db: Queries,
-  which: { tokenHash: string } | { address: string },
-): Promise<void> {
-  await db.write((em) => em.nativeDelete(OwnerSessionEntity, which));
+  which: { tokenHash: string; address?: string } | { address: string },
+): Promise<number> {
+  return db.write((em) => em.nativeDelete(OwnerSessionEntity, which));
 }
 
 /** Removes at most `limit` rows of each kind whose time is over. Returns how many it removed of the larger group. */

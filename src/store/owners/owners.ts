@@ -34,21 +34,29 @@ export async function proposeOwner(
 
 /**
  * Records that an address followed its confirmation link: the owner is confirmed, or the proposed owner
- * takes over. False if the address is neither of them any more.
+ * takes over. Returns who owned the form before; null if the address is neither of them any more.
  */
-export async function confirmOwner(db: Queries, formId: string, email: string): Promise<boolean> {
-  const rows = await db.execute(
-    `update forms set
-       owner_confirmed_at = case when owner_email = $2 then coalesce(owner_confirmed_at, now()) else now() end,
+export async function confirmOwner(db: Queries, formId: string, email: string): Promise<FormerOwner | null> {
+  const [row] = await db.execute(
+    `with before as (select id, owner_email, owner_confirmed_at from forms where id = $1 for update)
+     update forms f set
+       owner_confirmed_at = case when f.owner_email = $2 then coalesce(f.owner_confirmed_at, now()) else now() end,
+       owner_epoch = f.owner_epoch + case when f.owner_email = $2 then 0 else 1 end,
        owner_email = $2,
-       pending_owner_email = nullif(pending_owner_email, $2),
+       pending_owner_email = nullif(f.pending_owner_email, $2),
        created_from = null,
        updated_at = now()
-     where id = $1 and (owner_email = $2 or pending_owner_email = $2) and deleted_at is null returning id`,
+     from before where f.id = before.id and (f.owner_email = $2 or f.pending_owner_email = $2)
+       and f.deleted_at is null
+     returning before.owner_email, before.owner_confirmed_at`,
     [formId, email],
   );
-  return rows.length > 0;
+  if (row === undefined) return null;
+  return { address: String(row.owner_email), isConfirmed: row.owner_confirmed_at !== null };
 }
+
+/** Who owned a form until it was confirmed or taken over, perhaps the same as after. */
+type FormerOwner = { address: string; isConfirmed: boolean };
 
 /**
  * Confirmed owners of a form, or of a project's forms, that was made with a key: whom to tell about a webhook.

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { checkWebhookUrl, isPublicAddress, networkOf } from '../../../src/domain/addresses/ip-address.ts';
+import {
+  checkWebhookUrl,
+  isPublicAddress,
+  networkOf,
+  widerNetworksOf,
+} from '../../../src/domain/addresses/ip-address.ts';
 
 describe('isPublicAddress', () => {
   it.each([
@@ -180,4 +185,25 @@ it.each([
   ['unknown', 'unknown'],
 ])('counts %s as %s', (address, network) => {
   expect(networkOf(address)).toBe(network);
+});
+
+it.each([
+  [
+    '2001:db8:1:2345::1',
+    [
+      ['2001:db8:1:2300::/56', 4],
+      ['2001:db8:1::/48', 8],
+    ],
+  ],
+  [
+    '2001:db8:0:23::1',
+    [
+      ['2001:db8:0:0::/56', 4],
+      ['2001:db8:0::/48', 8],
+    ],
+  ],
+  ['192.0.2.1:50000', [['192.0.2.0/24', 8]]],
+  ['unknown', []],
+])('counts %s within %j', (address, networks) => {
+  expect(widerNetworksOf(address).map(({ network, times }) => [network, times])).toEqual(networks);
 });

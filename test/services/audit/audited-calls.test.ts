@@ -11,12 +11,13 @@ import { ExportFormat, SubmissionsService } from '../../../gen/headlessforms/v1/
 import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { WebhookEvent, WebhooksService } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { newId } from '../../../src/domain/ids.ts';
-import { fileLink, mailLinkToken, signInToken } from '../../../src/domain/links.ts';
+import { fileLink, mailLinkToken } from '../../../src/domain/links.ts';
 import { policies } from '../../../src/domain/methods.ts';
 import { hashSecret } from '../../../src/domain/secrets/new-secrets.ts';
 import { pseudonymOf } from '../../../src/domain/secrets/secret-key.ts';
 import { engines } from '../../support/database.ts';
 import { definitionMessage } from '../../support/definitions.ts';
+import { givenSignInLink } from '../../support/owner.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 
 const ADDRESS = 'ada@example.com';
@@ -170,7 +171,11 @@ const calls: Record<string, Example> = {
     return byKey('upload.read', uploadId, formId);
   },
   'UploadsService.getLinkedUpload': async ({ rpc, headers, formId, uploadId }) => {
-    const link = fileLink({ secretKey: rpc.secretKey, baseUrl: '', now: rpc.clock.ms }, formId, uploadId);
+    const link = fileLink(
+      { secretKey: rpc.secretKey, baseUrl: '', now: rpc.clock.ms },
+      { id: formId, ownerEpoch: 0 },
+      uploadId,
+    );
     const token = link.slice('/files/'.length);
     await drain(createClient(UploadsService, rpc.as(undefined, headers)).getLinkedUpload({ token }));
     return { ...byKey('upload.read', uploadId, formId), by: 'anonymous' };
@@ -187,12 +192,17 @@ const calls: Record<string, Example> = {
     return byKey('form.mails_stopped', formId);
   },
   'OwnersService.signIn': async ({ rpc, headers }) => {
-    await createClient(OwnersService, rpc.as(undefined, headers)).signIn({ token: linkFor(rpc) });
+    await createClient(OwnersService, rpc.as(undefined, headers)).signIn({ token: await linkFor(rpc) });
     return byOwner('owner.signed_in', null, null);
   },
   'OwnersService.signOut': async ({ owner }) => {
     await owner.signOut({ everywhere: true });
     return { ...byOwner('owner.signed_out', null, null), detail: 'everywhere' };
+  },
+  'OwnersService.endOwnerSession': async ({ owner, rpc }) => {
+    const other = await createClient(OwnersService, rpc.as()).signIn({ token: await linkFor(rpc) });
+    await owner.endOwnerSession({ sessionId: hashSecret(other.sessionToken) });
+    return byOwner('owner.signed_out', null, null);
   },
   'OwnersService.confirmOwnedForm': async ({ owner, formId }) => {
     await owner.confirmOwnedForm({ formId });
@@ -334,7 +344,7 @@ async function givenThings(rpc: TestServices) {
     rpc.owner,
   );
   const { webhook } = await rpc.webhooks.createWebhook({ ...hook, formId }, rpc.owner);
-  const { sessionToken } = await createClient(OwnersService, rpc.as()).signIn({ token: linkFor(rpc) });
+  const { sessionToken } = await createClient(OwnersService, rpc.as()).signIn({ token: await linkFor(rpc) });
   await createClient(OwnersService, rpc.as(sessionToken)).confirmOwnedForm({ formId });
   await rpc.auditWriter.flush();
   return {
@@ -386,10 +396,8 @@ function nameOf(sessionId = ''): string {
   return `sha256:${hashSecret(sessionId)}`;
 }
 
-function linkFor({ secretKey, clock }: TestServices): string {
-  // Each link counts once.
-  clock.ms += 1;
-  return signInToken(secretKey, ADDRESS, clock.ms);
+function linkFor({ secretKey, clock, database }: TestServices): Promise<string> {
+  return givenSignInLink(database, ADDRESS, { key: secretKey, now: clock.ms });
 }
 
 async function drain(messages: AsyncIterable<unknown>): Promise<void> {

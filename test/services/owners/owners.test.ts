@@ -1,17 +1,19 @@
-import { timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { timestampFromDate, timestampFromMs, timestampMs, timestampNow } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HostedState } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { FormFieldType } from '../../../gen/headlessforms/v1/definition_pb.js';
 import { FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { MailService } from '../../../gen/headlessforms/v1/mail_pb.js';
 import { FormAvailability, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import {
   ExportFormat,
   SubmissionStatus,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { UploadsService } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import type { JsonObject } from '../../../src/domain/json/json.ts';
-import { signInToken } from '../../../src/domain/links.ts';
+import { fileLink, signInToken } from '../../../src/domain/links.ts';
 import {
   confirmRecipient,
   isMailStopped,
@@ -24,6 +26,7 @@ import { definitionOf, emailField } from '../../support/definitions.ts';
 import { failureOf } from '../../support/failures.ts';
 import { forged } from '../../support/forged.ts';
 import { postsOf } from '../../support/hosted.ts';
+import { givenMailLink, givenSignInLink } from '../../support/owner.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
 import { until } from '../../support/until.ts';
 import { awaitWholeDay } from '../../support/utc-day.ts';
@@ -40,10 +43,14 @@ describe.each(engines)('OwnersService on %s', (engine) => {
   afterAll(() => rpc[Symbol.asyncDispose]());
 
   const owners = (token?: string) => createClient(OwnersService, rpc.as(token));
-  const linkFor = (address: string) => signInToken(rpc.secretKey, address, rpc.clock.ms);
+  const mail = () => createClient(MailService, rpc.as());
+  const linkFor = (address: string, { agoMs = 0, browser }: { agoMs?: number; browser?: string } = {}) => {
+    const given = { key: rpc.secretKey, now: rpc.clock.ms - agoMs, ...(browser && { browser }) };
+    return givenSignInLink(rpc.database, address, given);
+  };
 
   async function signedIn(address: string) {
-    const { sessionToken } = await owners().signIn({ token: linkFor(address) });
+    const { sessionToken } = await owners().signIn({ token: await linkFor(address) });
     return { token: sessionToken, ...owners(sessionToken) };
   }
 
@@ -109,7 +116,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
     });
 
     it('tells of a link without using it, and opens one session by it, however many ask at once', async () => {
-      const token = linkFor('Ada@Example.com');
+      const token = await linkFor('Ada@Example.com');
 
       expect((await owners().getSignInLink({ token })).address).toBe('ada@example.com');
       expect((await owners().getSignInLink({ token })).address).toBe('ada@example.com');
@@ -121,14 +128,100 @@ describe.each(engines)('OwnersService on %s', (engine) => {
     });
 
     it('refuses links that are forged, of another purpose, or older than 15 minutes', async () => {
-      const token = linkFor('ada@example.com');
+      const token = await linkFor('ada@example.com');
       for (const wrong of ['', `${token}x`, 'stop.x.y.z', (await signedIn('ada@example.com')).token])
         expect(await failureOf(owners().signIn({ token: wrong }))).toMatchObject({ reason: 'INVALID_TOKEN' });
 
-      const old = signInToken(rpc.secretKey, 'ada@example.com', rpc.clock.ms - 15 * 60_000);
-      const young = signInToken(rpc.secretKey, 'ada@example.com', rpc.clock.ms - 15 * 60_000 + 1000);
+      const old = await linkFor('ada@example.com', { agoMs: 15 * 60_000 });
+      const young = await linkFor('ada@example.com', { agoMs: 15 * 60_000 - 1000 });
       expect(await failureOf(owners().signIn({ token: old }))).toMatchObject({ reason: 'INVALID_TOKEN' });
       await owners().signIn({ token: young });
+    });
+
+    it('signs in by a link in the browser alone that asked for it, where one did', async () => {
+      const token = await linkFor('ada@example.com', { browser: 'a secret of hers' });
+
+      expect((await owners().getSignInLink({ token })).elsewhere).toBe(true);
+      expect((await owners().getSignInLink({ token, browser: 'another' })).elsewhere).toBe(true);
+      for (const browser of ['', 'another'])
+        expect(await failureOf(owners().signIn({ token, browser }))).toMatchObject({
+          reason: 'INVALID_TOKEN',
+        });
+      expect((await owners().getSignInLink({ token, browser: 'a secret of hers' })).elsewhere).toBe(false);
+      await owners().signIn({ token, browser: 'a secret of hers' });
+    });
+
+    it('makes nothing of a link that is signed but was never mailed', async () => {
+      const forged = signInToken(rpc.secretKey, 'ada@example.com', rpc.clock.ms);
+
+      expect(await failureOf(owners().signIn({ token: forged }))).toMatchObject({ reason: 'TOKEN_USED' });
+      expect(await failureOf(owners().getSignInLink({ token: forged }))).toMatchObject({
+        reason: 'TOKEN_USED',
+      });
+    });
+
+    it('voids the links that were mailed to sign in when all sessions are ended', async () => {
+      const address = `${crypto.randomUUID()}@example.com`;
+      const [waiting, others] = [await linkFor(address), await linkFor('other@example.com')];
+      const { signOut } = await signedIn(address);
+
+      await signOut({ everywhere: true });
+
+      expect(await failureOf(owners().signIn({ token: waiting }))).toMatchObject({ reason: 'TOKEN_USED' });
+      await owners().signIn({ token: others });
+    });
+
+    it('ends the session that the browser had, and lists and ends the others', async () => {
+      const address = `${crypto.randomUUID()}@example.com`;
+      const agent = 'Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0';
+      const first = await signedIn(address);
+      const withAgent = createClient(OwnersService, rpc.as(undefined, { 'user-agent': agent }));
+      const opened = await withAgent.signIn({
+        token: await linkFor(address),
+        formerSessionToken: first.token,
+        stay: true,
+      });
+      const second = owners(opened.sessionToken);
+      const third = await signedIn(address);
+      const stranger = await signedIn('stranger@example.com');
+
+      expect(await failureOf(first.getOwner({}))).toMatchObject({ reason: 'INVALID_KEY' });
+      const { sessions } = await third.listOwnerSessions({});
+      expect(sessions.map(({ browser, current }) => [browser, current])).toEqual(
+        expect.arrayContaining([
+          ['', true],
+          ['Firefox, Linux', false],
+        ]),
+      );
+      expect(sessions).toHaveLength(2);
+      const sessionId = sessions.find(({ current }) => !current)?.id ?? '';
+      const days = (timestampMs(opened.expireTime ?? timestampNow()) - rpc.clock.ms) / 86_400_000;
+      expect(days).toBeCloseTo(30, 1);
+      expect(JSON.stringify(sessions.map(({ id }) => id))).not.toContain(third.token);
+
+      await stranger.endOwnerSession({ sessionId });
+      expect((await second.getOwner({})).address).toBe(address);
+      await third.endOwnerSession({ sessionId });
+      expect(await failureOf(second.getOwner({}))).toMatchObject({ reason: 'INVALID_KEY' });
+      expect((await third.getOwner({})).address).toBe(address);
+    });
+
+    it('asks for a fresh sign-in to hand over and to delete', async () => {
+      const { formId, owner } = await givenOwner();
+      const { submissionId } = await givenFile(formId);
+      const started = rpc.clock.ms;
+      const again = { reason: 'SIGN_IN_AGAIN' };
+
+      rpc.clock.ms = started + 15 * 60_000 + 1000;
+      expect(await failureOf(owner.deleteOwnedSubmission({ submissionId }))).toMatchObject(again);
+      expect(await failureOf(owner.offerOwnedForm({ formId, email: 'b@example.com' }))).toMatchObject(again);
+      expect((await owner.getOwnedSubmission({ submissionId })).submission?.submission?.id).toBe(
+        submissionId,
+      );
+      rpc.clock.ms = started + 15 * 60_000 - 1000;
+      await owner.offerOwnedForm({ formId, email: 'b@example.com' });
+      await owner.deleteOwnedSubmission({ submissionId });
+      rpc.clock.ms = started;
     });
 
     it('ends a session after 12 hours, at its end, or with all sessions of the address', async () => {
@@ -160,7 +253,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
 
     it('knows a device that has signed in by its token, for that address and a year', async () => {
       const address = `${crypto.randomUUID()}@example.com`;
-      const { deviceToken } = await owners().signIn({ token: linkFor(address) });
+      const { deviceToken } = await owners().signIn({ token: await linkFor(address) });
       const started = rpc.clock.ms;
       const isKnown = async (email: string, token: string) => {
         rpc.clock.ms += 1;
@@ -177,7 +270,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       for (const [email, token] of [
         ['other@example.com', deviceToken],
         [address, `${deviceToken}x`],
-        [address, linkFor(address)],
+        [address, await linkFor(address)],
         [address, ''],
       ] as const)
         expect(await isKnown(email, token)).toEqual(['', ' keyless']);
@@ -188,7 +281,7 @@ describe.each(engines)('OwnersService on %s', (engine) => {
     });
 
     it('stores neither links nor sessions in a form that opens anything', async () => {
-      const token = linkFor('ada@example.com');
+      const token = await linkFor('ada@example.com');
       const { sessionToken } = await owners().signIn({ token });
 
       const rows = JSON.stringify([
@@ -224,6 +317,8 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       const request = { formId, submissionId, uploadId, text: 'ada', format: ExportFormat.CSV };
       const own = new Set([
         'signOut',
+        'listOwnerSessions',
+        'endOwnerSession',
         'getOwner',
         'listOwnedForms',
         'requestSignIn',
@@ -284,7 +379,8 @@ describe.each(engines)('OwnersService on %s', (engine) => {
 
       expect((await owner.listOwnedForms({})).forms).toMatchObject([{ id: formId, confirmed: false }]);
       for (const { localName } of OwnersService.methods) {
-        if (/SignIn|signIn|signOut|getOwner$|listOwnedForms|confirmOwnedForm/.test(localName)) continue;
+        if (/SignIn|signIn|signOut|OwnerSession|getOwner$|listOwnedForms|confirmOwnedForm/.test(localName))
+          continue;
         expect(await failureOf(outcomeOf(owner, localName, request)), localName).toMatchObject({
           reason: 'CONFLICT',
         });
@@ -294,6 +390,88 @@ describe.each(engines)('OwnersService on %s', (engine) => {
       expect((await owner.getOwnedSubmission({ submissionId })).submission?.submission?.id).toBe(
         submissionId,
       );
+    });
+  });
+
+  describe('a hand-over', () => {
+    /** A form that its owner offers to another, with a recipient that was added and has confirmed. */
+    async function givenOffer() {
+      const given = await givenOwner();
+      const { formId, owner } = given;
+      const [next, added] = [`${crypto.randomUUID()}@example.com`, `${crypto.randomUUID()}@example.com`];
+      await owner.addFormRecipient({ formId, email: added });
+      await confirmRecipient(rpc.database, { formId, address: added });
+      await owner.offerOwnedForm({ formId, email: next });
+      const token = await givenMailLink(
+        rpc.database,
+        { purpose: 'change-owner', formId, address: next },
+        { key: rpc.secretKey },
+      );
+      const recipients = async () =>
+        (await listConfirmedRecipients(rpc.database, [formId])).map(({ address }) => address);
+      return { ...given, next, added, token, recipients };
+    }
+
+    it('ends what the former owner had and gave, and tells them', async () => {
+      const { formId, owner, address, next, added, token, recipients } = await givenOffer();
+      const link = { formId, address } as const;
+      const old = await givenMailLink(
+        rpc.database,
+        { purpose: 'confirm-owner', ...link },
+        { key: rpc.secretKey },
+      );
+      const { uploadId } = await givenFile(formId);
+      const fileUrl = (ownerEpoch: number) =>
+        fileLink(
+          { secretKey: rpc.secretKey, baseUrl: '', now: rpc.clock.ms },
+          { id: formId, ownerEpoch },
+          uploadId,
+        );
+      const open = async (url: string) => {
+        for await (const _ of createClient(UploadsService, rpc.as()).getLinkedUpload({
+          token: url.slice('/files/'.length),
+        }))
+          return 'read';
+        return 'empty';
+      };
+      expect(await open(fileUrl(0))).toBe('read');
+      expect((await mail().getMailLink({ token })).recipients).toEqual([added]);
+
+      await mail().followMailLink({ token });
+
+      expect(await failureOf(owner.getOwner({}))).toMatchObject({ reason: 'INVALID_KEY' });
+      expect(await recipients()).toEqual([]);
+      expect(await failureOf(open(fileUrl(0)))).toMatchObject({ reason: 'EXPIRED' });
+      expect(await open(fileUrl(1))).toBe('read');
+      expect(await failureOf(mail().followMailLink({ token: old }))).toMatchObject({
+        reason: 'INVALID_TOKEN',
+      });
+      const told = await rpc.database.select(
+        "select body from events where form_id = $1 and type = 'owner.changed'",
+        [formId],
+      );
+      expect(told.map(({ body }) => JSON.stringify(body))).toEqual([expect.stringContaining(address)]);
+      expect((await (await signedIn(next)).getOwnedForm({ formId })).form?.id).toBe(formId);
+    });
+
+    it('leaves the recipients that were added if the new owner says so', async () => {
+      const { added, token, recipients } = await givenOffer();
+
+      await mail().followMailLink({ token, keepRecipients: true });
+
+      expect(await recipients()).toEqual([added]);
+    });
+
+    it('confirms no recipient by a link from before it was removed', async () => {
+      const { formId, owner, added, recipients } = await givenOffer();
+      const link = { purpose: 'confirm-recipient', formId, address: added } as const;
+      const token = await givenMailLink(rpc.database, link, { key: rpc.secretKey });
+
+      await owner.removeFormRecipient({ formId, email: added });
+      await owner.addFormRecipient({ formId, email: added });
+
+      expect(await failureOf(mail().followMailLink({ token }))).toMatchObject({ reason: 'INVALID_TOKEN' });
+      expect(await recipients()).toEqual([]);
     });
   });
 
@@ -645,8 +823,14 @@ describe('the limits of owners', () => {
     expect(await failureOf(ask('192.0.2.1'))).toMatchObject(limited);
     await ask('192.0.2.2');
 
+    for (let count = 0; count < 139; count += 1) await ask(`192.0.2.${10 + (count % 50)}`);
+    expect(await failureOf(ask('192.0.2.100'))).toMatchObject(limited);
+    for (let count = 0; count < 80; count += 1) await ask(`2001:db8:0:${count % 9}::1`);
+    expect(await failureOf(ask('2001:db8:0:20::1'))).toMatchObject(limited);
+    await ask('2001:db8:0:100::1');
+
     const signIn = async (address: string) => {
-      const token = signInToken(rpc.secretKey, address, rpc.clock.ms);
+      const token = await givenSignInLink(rpc.database, address, { key: rpc.secretKey });
       return (await from('192.0.2.3').signIn({ token })).sessionToken;
     };
     const [ada, bob] = [await signIn('ada@example.com'), await signIn('bob@example.com')];

@@ -132,20 +132,26 @@ describe.each(engines)('forms on %s', (engine) => {
 
     expect(await proposeOwner(database, 'prj_two', form.id, 'new@example.com')).toBe(false);
     expect(await proposeOwner(database, 'prj_one', form.id, 'new@example.com')).toBe(true);
-    expect(await confirmOwner(database, form.id, 'third@example.com')).toBe(false);
-    expect(await confirmOwner(database, form.id, 'old@example.com')).toBe(true);
+    expect(await confirmOwner(database, form.id, 'third@example.com')).toBeNull();
+    expect(await confirmOwner(database, form.id, 'old@example.com')).toMatchObject({
+      address: 'old@example.com',
+    });
     expect(await findAnyForm(database, form.id)).toMatchObject({
       ownerEmail: 'old@example.com',
       pendingOwnerEmail: 'new@example.com',
       ownerConfirmedAt: expect.any(Date),
     });
-    expect(await confirmOwner(database, form.id, 'new@example.com')).toBe(true);
+    expect(await confirmOwner(database, form.id, 'new@example.com')).toEqual({
+      address: 'old@example.com',
+      isConfirmed: true,
+    });
 
     expect(await findAnyForm(database, form.id)).toMatchObject({
       ownerEmail: 'new@example.com',
       pendingOwnerEmail: null,
+      ownerEpoch: 1,
     });
-    expect(await confirmOwner(database, form.id, 'old@example.com')).toBe(false);
+    expect(await confirmOwner(database, form.id, 'old@example.com')).toBeNull();
   });
 
   it('removes drafts made without a key that were not activated in time, and no others', async () => {

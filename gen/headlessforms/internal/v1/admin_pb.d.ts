@@ -201,6 +201,46 @@ export declare type RevokeKeyResponse = Message<"headlessforms.internal.v1.Revok
 export declare const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse>;
 
 /**
+ * The request message for `SignOutOwner`.
+ *
+ * @generated from message headlessforms.internal.v1.SignOutOwnerRequest
+ */
+export declare type SignOutOwnerRequest = Message<"headlessforms.internal.v1.SignOutOwnerRequest"> & {
+  /**
+   * The owner's address.
+   *
+   * @generated from field: string address = 1;
+   */
+  address: string;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.SignOutOwnerRequest.
+ * Use `create(SignOutOwnerRequestSchema)` to create a new message.
+ */
+export declare const SignOutOwnerRequestSchema: GenMessage<SignOutOwnerRequest>;
+
+/**
+ * The response message for `SignOutOwner`.
+ *
+ * @generated from message headlessforms.internal.v1.SignOutOwnerResponse
+ */
+export declare type SignOutOwnerResponse = Message<"headlessforms.internal.v1.SignOutOwnerResponse"> & {
+  /**
+   * How many sessions were ended.
+   *
+   * @generated from field: int32 sessions = 1;
+   */
+  sessions: number;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.SignOutOwnerResponse.
+ * Use `create(SignOutOwnerResponseSchema)` to create a new message.
+ */
+export declare const SignOutOwnerResponseSchema: GenMessage<SignOutOwnerResponse>;
+
+/**
  * The request message for `ListProjects`.
  *
  * @generated from message headlessforms.internal.v1.ListProjectsRequest
@@ -564,6 +604,16 @@ export declare const AdminService: GenService<{
     methodKind: "unary";
     input: typeof RevokeKeyRequestSchema;
     output: typeof RevokeKeyResponseSchema;
+  },
+  /**
+   * Ends all sessions of an owner, and voids the links that were mailed to sign in.
+   *
+   * @generated from rpc headlessforms.internal.v1.AdminService.SignOutOwner
+   */
+  signOutOwner: {
+    methodKind: "unary";
+    input: typeof SignOutOwnerRequestSchema;
+    output: typeof SignOutOwnerResponseSchema;
   },
   /**
    * Lists the projects, oldest first, in pages.
