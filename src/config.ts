@@ -172,7 +172,8 @@ const table = z.object({
   ),
   previousSecretKey: optional(
     'SECRET_KEY_PREVIOUS',
-    'the former `SECRET_KEY`, after a change: opens what was encrypted and signed with it',
+    'the former `SECRET_KEY`, after a change: opens stored secrets that it encrypted, and checks links that stop ' +
+      'mail, pages that were open and sessions of owners; it makes nothing',
     '',
     readBy(parseSecretKey),
   ),

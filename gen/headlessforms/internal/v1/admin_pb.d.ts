@@ -160,16 +160,22 @@ export declare const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest>;
  */
 export enum RevokeKeyRequest_Children {
   /**
+   * Nothing is revoked if it made keys that still work.
+   *
    * @generated from enum value: CHILDREN_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
+   * They are revoked with it.
+   *
    * @generated from enum value: CHILDREN_REVOKE = 1;
    */
   REVOKE = 1,
 
   /**
+   * They go on working.
+   *
    * @generated from enum value: CHILDREN_KEEP = 2;
    */
   KEEP = 2,
