@@ -7,6 +7,7 @@ import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
 import { parseSecretKey } from './domain/secrets/secret-key.ts';
 import { nearestName } from './domain/text/nearest-name.ts';
 import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
+import type { DayWindow } from './store/database/vacuum.ts';
 
 /**
  * Reads the settings from the environment, or throws a `ConfigError` that names every mistake.
@@ -261,6 +262,12 @@ const table = z.object({
     '365',
     wholeNumber(1, 3650),
   ),
+  vacuumWindow: setting(
+    'VACUUM_WINDOW',
+    'when the embedded database may pause for long, by the clock of the process: large tables are vacuumed, and what held erased answers is written anew',
+    '03:00-04:00',
+    readBy<DayWindow>(parseDayWindow),
+  ),
   uploads: optional(
     'UPLOADS_URL',
     '`s3://KEY:SECRET@host[:port]/bucket[/folder]?region=…&tls=false` (key and secret percent-encoded); ' +
@@ -439,6 +446,19 @@ function parseWorkers(text: string): number {
 }
 
 const MAX_WORKERS = 128;
+
+/** Reads VACUUM_WINDOW: two times of day. */
+function parseDayWindow(text: string): DayWindow {
+  const [, ...parts] = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/.exec(text) ?? [];
+  const [fromHour, fromMinute, untilHour, untilMinute] = parts.map(Number);
+  if (untilMinute === undefined) throw new Error('expected two times of day, such as 03:00-04:00');
+  const window = {
+    from: Number(fromHour) * 60 + Number(fromMinute),
+    until: Number(untilHour) * 60 + untilMinute,
+  };
+  if (window.from === window.until) throw new Error('expected two times that differ');
+  return window;
+}
 
 /** Reads METRICS_PORT: a port, 0 for one that is free, or undefined for `off`. */
 function parseMetricsPort(text: string): number | undefined {

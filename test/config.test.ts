@@ -19,6 +19,7 @@ describe('readConfig', () => {
       retrySchedule: [0, 5, 30, 120, 900, 3600, 21_600, 86_400],
       deliveryRetentionDays: 90,
       auditRetentionDays: 365,
+      vacuumWindow: { from: 180, until: 240 },
       rateLimit: true,
       trustProxy: 0,
       metricsPort: 9464,

@@ -13,6 +13,7 @@ const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- admin keys list [--project NAME]
        npm run cli -- admin keys revoke [--revoke-children | --keep-children] ID
        npm run cli -- admin owners sign-out ADDRESS
+       npm run cli -- admin vacuum [--full]
        npm run cli -- admin projects
        npm run cli -- admin backup FILE
        npm run cli -- admin restore [--check] [--allow-missing-files] FILE

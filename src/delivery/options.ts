@@ -3,6 +3,7 @@ import type { buildConnector } from 'undici';
 import type { SecretBox, SecretKey } from '../domain/secrets/secret-key.ts';
 import type { AuditWriter } from '../store/audit/audit-writer.ts';
 import type { Database } from '../store/database/database.ts';
+import type { DayWindow } from '../store/database/vacuum.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
@@ -61,4 +62,6 @@ export type DeliverySettings = {
   retentionDays: number;
   /** How long entries of the audit log are kept. */
   auditRetentionDays: number;
+  /** When the embedded database may pause for long; absent: at no time of day by itself. */
+  vacuumWindow?: DayWindow;
 };

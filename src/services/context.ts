@@ -1,4 +1,5 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import type { WindowCounter } from '../domain/limits/window-counter.ts';
 import type { Limit } from '../domain/methods.ts';
 import type { SecretBox, SecretKey } from '../domain/secrets/secret-key.ts';
 import type { Caller } from '../rpc/context.ts';
@@ -93,6 +94,8 @@ export type ServiceContext = ServiceOptions & {
    * RATE_LIMITED.
    */
   limitRate: (call: Pick<HandlerContext, 'values'>, limit: Limit, formId: string) => Promise<void>;
+  /** Counts the bytes of answers that are saved in a session in a minute, by its id. */
+  sessionWrites: WindowCounter;
   /** Counts the streams that are open. */
   streams: CallsAtOnce<Caller>;
   /** Counts the calls that wait for sessions. */

@@ -13,6 +13,7 @@ import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js
 import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { HOUR_MS } from '../domain/limits/limits.ts';
+import { createWindowCounter } from '../domain/limits/window-counter.ts';
 import { policyOf } from '../domain/methods.ts';
 import type { Caller } from '../rpc/context.ts';
 import { createAudit } from './audit/audit.ts';
@@ -48,6 +49,7 @@ export function createServices(options: ServiceOptions, limitRate: ServiceContex
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
     forms: createFormReader({ database, now }),
     audit: createAudit({ writer: options.auditWriter, secretKey: options.secretKey, now }),
+    sessionWrites: createWindowCounter({ now }),
     streams: limitCallersAtOnce(
       'streams',
       {

@@ -30,3 +30,11 @@ export async function agreeOn(db: Queries, name: string, value: string): Promise
   const [row] = await db.select('select value from installation where name = $1', [name]);
   return String(row?.value);
 }
+
+/** Keeps `value` under `name`, in place of what is kept there. */
+export async function keepFact(db: Queries, name: string, value: string): Promise<void> {
+  await db.execute(
+    'insert into installation (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value',
+    [name, value],
+  );
+}

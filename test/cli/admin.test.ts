@@ -247,6 +247,17 @@ describe('admin commands', () => {
     expect((await service.stop()).errors).toContain('Admin commands need this service stopped');
   });
 
+  it('vacuum an embedded database alone', async () => {
+    await using embedded = await givenInstallation('pglite');
+    await using server = await givenInstallation('postgres');
+
+    expect(await admin(['vacuum', '--full'], embedded.env)).toMatchObject({ code: 0 });
+    expect(await admin(['vacuum'], server.env)).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^PostgreSQL vacuums its tables by itself/),
+    });
+  });
+
   it.runIf(process.getuid?.() === 0)('write nothing into a folder of another user', async () => {
     await using installation = await givenInstallation('pglite');
     const { DATA_DIR = '' } = installation.env;

@@ -63,6 +63,42 @@ describe('a backup of the embedded database', () => {
     expect(await client.read(upload)).toBe('kept');
   }, 60_000);
 
+  it('has nothing of what was erased before, and neither has the folder after admin vacuum --full', async () => {
+    await using installation = await givenInstallation('pglite');
+    const { DATA_DIR: dataDir = '', ...env } = installation.env;
+    const all = { ...env, DATA_DIR: dataDir };
+    await using service = spawnService(all);
+    const { firstKey = '' } = await service.started();
+    const client = clientOf(all, firstKey);
+    const form = await client.givenForm();
+    const erase = async (text: string) => {
+      await client.erase(await client.submit(form, { text: text + 'x'.repeat(500) }));
+    };
+    const filesWith = (folder: string, text: string) =>
+      spawnSync('grep', ['-rla', text, folder], { encoding: 'utf8' }).stdout.split('\n').filter(Boolean);
+    await client.submit(form, { text: 'stays'.repeat(20) });
+    await erase('erased-before-a-vacuum');
+    expect(filesWith(dataDir, 'erased-before-a-vacuum')).not.toEqual([]);
+
+    const vacuumed = await admin(['vacuum', '--full'], all);
+    const left = filesWith(dataDir, 'erased-before-a-vacuum');
+    await erase('erased-before-a-backup');
+    const file = join(dirname(dataDir), 'backup.tar.gz');
+    await admin(['backup', file], all);
+    const unpacked = join(dirname(dataDir), 'unpacked');
+    mkdirSync(unpacked);
+    spawnSync('tar', ['-xzf', file, '-C', unpacked]);
+
+    expect(vacuumed).toMatchObject({
+      code: 0,
+      errors: expect.stringMatching(/^Vacuumed the database\. Written anew: .*\bsubmissions\b/m),
+    });
+    expect(left).toEqual([]);
+    expect(filesWith(unpacked, 'erased-before-a-backup')).toEqual([]);
+    expect(filesWith(unpacked, 'staysstays')).not.toEqual([]);
+    expect(await client.listIds(form)).toHaveLength(1);
+  }, 60_000);
+
   it('of a service that is stopped is restored into an empty folder alone, and whole or not at all', async () => {
     await using installation = await givenInstallation('pglite');
     const { env } = installation;
@@ -241,6 +277,8 @@ function clientOf(env: Record<string, string>, key: string) {
       await post(form.activate_url, { email: 'owner@example.com' });
       return form.id;
     },
+    erase: (submission: string) =>
+      fetch(`${url}/v1/submissions/${submission}`, { method: 'DELETE', headers }),
     submit: async (form: string, answers: object) =>
       (await post(`/api/forms/${form}/submissions`, { answers })).submission_id,
     async upload(form: string, content: string): Promise<string> {

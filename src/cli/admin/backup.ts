@@ -8,7 +8,7 @@ import { requestSnapshot } from '../../services/admin/socket.ts';
 import { lockDataFolder } from '../../store/database/data-folder.ts';
 import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
 import { besideArchive, factsOf, refuseExisting, writeArchive } from './archive.ts';
-import { hasDatabase, noDatabase, refuseOtherUsers } from './open.ts';
+import { hasDatabase, noDatabase, openAdmin, refuseOtherUsers } from './open.ts';
 import { backUpServer } from './server-backup.ts';
 
 /**
@@ -33,6 +33,9 @@ export async function backUp(file: string, terminal: Terminal): Promise<void> {
   if (running === undefined) {
     refuseOtherUsers(folder);
     note(`No service runs on ${dataDir}: packing its files. None can start until that is done.`);
+    // What was erased is not to come back out of a backup's files.
+    await using opened = await openAdmin(terminal);
+    await opened.admin.vacuum({ full: true, ifErased: true });
   }
   using _lock = running === undefined ? heldLock(folder) : undefined;
   const database = running === undefined ? join(folder, 'pglite') : join(running.folder, 'database');

@@ -52,6 +52,17 @@ export async function signOutOwner(admin: Admin, address: string, { note }: Term
   );
 }
 
+/** Vacuums the embedded database. */
+export async function vacuum(
+  admin: Admin,
+  request: Parameters<Admin['vacuum']>[0],
+  { note }: Terminal,
+): Promise<void> {
+  const { tables } = await admin.vacuum(request);
+  const written = tables.length === 0 ? '' : ` Written anew: ${tables.join(', ')}.`;
+  note(`Vacuumed the database.${written}`);
+}
+
 /** Lists the projects with the numbers of their keys and forms. */
 export async function listProjects(admin: Admin, { print }: Terminal): Promise<void> {
   const rows: string[][] = [];

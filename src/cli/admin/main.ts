@@ -10,7 +10,7 @@ import { backUp } from './backup.ts';
 import { examine } from './doctor/doctor.ts';
 import { erase } from './erase.ts';
 import { exportProject } from './export.ts';
-import { createKey, listKeys, listProjects, revokeKey, signOutOwner } from './keys.ts';
+import { createKey, listKeys, listProjects, revokeKey, signOutOwner, vacuum } from './keys.ts';
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
 import { checkArchive, restore } from './restore.ts';
@@ -52,6 +52,7 @@ const options = {
   'allow-missing-files': { type: 'boolean' },
   'revoke-children': { type: 'boolean' },
   'keep-children': { type: 'boolean' },
+  full: { type: 'boolean' },
 } as const;
 
 function commandsOn(terminal: Terminal): Commands<typeof options> {
@@ -82,6 +83,10 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
         const children = revoke ? Children.REVOKE : others;
         await withAdmin((admin) => revokeKey(admin, { keyId, children }, terminal));
       },
+    },
+    vacuum: {
+      takes: ['full'],
+      run: ({ full = false }) => withAdmin((admin) => vacuum(admin, { full }, terminal)),
     },
     'owners sign-out': {
       needs: 1,

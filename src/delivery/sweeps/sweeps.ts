@@ -3,6 +3,7 @@ import { sessionEvent } from '../../domain/events/index.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
+import { isWithin, rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import { purgeDeliveries, readClock } from '../../store/deliveries/delivery-removal.ts';
 import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
 import { purgeEvents } from '../../store/events.ts';
@@ -43,19 +44,23 @@ export function createSweeps(options: SweepOptions & ResealingOptions, onDeliver
   const expiry = createWorkerLoop('expiry', () => expireSessions(options, onDeliveries), options);
   const removal = createWorkerLoop('removal', () => removeOld(options), options);
   const fileRemoval = createWorkerLoop('file removal', () => removeFiles(options), options);
+  const vacuum = createWorkerLoop('vacuum', () => tidyEmbedded(options), options);
   const resealing = createWorkerLoop('resealing', createResealing(options), options);
   let timer: NodeJS.Timeout | undefined;
   return {
     start() {
       if (options.secrets.hasPrevious) resealing.wake();
-      timer = setInterval(removal.wake, REMOVAL_MS);
+      timer = setInterval(() => {
+        removal.wake();
+        vacuum.wake();
+      }, REMOVAL_MS);
       removal.wake();
     },
     expireSessions: expiry.wake,
     removeFiles: fileRemoval.wake,
     async stop() {
       clearInterval(timer);
-      await Promise.all([expiry.stop(), removal.stop(), fileRemoval.stop(), resealing.stop()]);
+      await Promise.all([expiry.stop(), removal.stop(), fileRemoval.stop(), vacuum.stop(), resealing.stop()]);
     },
   };
 }
@@ -117,6 +122,16 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
   const moreOfDeleted = await removeDeletedForms(options);
   const moreRetained = await enforceRetention(options);
   return moreOfDeleted || moreRetained || Object.values(counts).some((count) => count >= BATCH);
+}
+
+/** Vacuums an embedded database, and in its window writes anew what held what was erased. */
+export async function tidyEmbedded({ database, settings, now, log }: SweepOptions): Promise<boolean> {
+  if (database.engine !== 'pglite') return false;
+  const { vacuumWindow } = settings;
+  const isQuiet = vacuumWindow !== undefined && isWithin(vacuumWindow, now());
+  await vacuumTables(database, { isQuiet, log });
+  if (isQuiet) await rewriteErased(database, { log });
+  return false;
 }
 
 /** Removes a batch of the drafts that nobody has activated. Returns how many. */

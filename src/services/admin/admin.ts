@@ -14,21 +14,27 @@ import type { Log } from '../../telemetry/log.ts';
 import { type AdminContext, refusal } from './context.ts';
 import { adminKeys } from './keys.ts';
 import { adminProjects } from './projects.ts';
+import { adminVacuum } from './vacuum.ts';
 
 /** The admin of the process that has the database open, such as that of a command. It takes no snapshots. */
 export function createAdmin(context: AdminContext, log: Log = console): Admin {
-  const transport = createRouterTransport(({ service }) => service(AdminService, adminService(context)), {
-    router: { interceptors: [refuse(log)] },
-    transport: { interceptors: [explain] },
-  });
+  const transport = createRouterTransport(
+    ({ service }) => service(AdminService, adminService(context, log)),
+    {
+      router: { interceptors: [refuse(log)] },
+      transport: { interceptors: [explain] },
+    },
+  );
   return createClient(AdminService, transport);
 }
 
 /** What whoever holds the machine may do without a key, on an open database. */
-export function adminService(context: AdminContext) {
-  return { ...adminKeys(context), ...adminProjects(context) } satisfies Partial<
-    ServiceImpl<typeof AdminService>
-  >;
+export function adminService(context: AdminContext, log: Log) {
+  return {
+    ...adminKeys(context),
+    ...adminProjects(context),
+    ...adminVacuum(context, log),
+  } satisfies Partial<ServiceImpl<typeof AdminService>>;
 }
 
 /** For the service's side: tells callers what is wrong with a request, and the log alone what is wrong with the service. */

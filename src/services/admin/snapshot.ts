@@ -6,6 +6,7 @@ import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type { AdminService } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import type { Database } from '../../store/database/database.ts';
+import { rewriteErased } from '../../store/database/vacuum.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type AdminContext, noteBackup, refusal } from './context.ts';
 import { createFolderCopy, sizeOfFolder } from './folder-copy.ts';
@@ -24,6 +25,8 @@ export function adminSnapshots(context: AdminContext, { dataDir, log }: { dataDi
       const onBytes = (more: number) => {
         bytes += more;
       };
+      // What was erased is not to come back out of a backup's files.
+      await rewriteErased(database, { log });
       const copying = takeSnapshot({ database, dataDir, folder, now, onBytes });
       try {
         let facts: SnapshotFacts | undefined;

@@ -31,7 +31,7 @@ export async function serveAdminSocket(
   // Windows has no such sockets in folders.
   if (process.platform === 'win32') return async () => undefined;
   const path = socketPath(dataDir);
-  const implementation = { ...adminService(context), ...adminSnapshots(context, { dataDir, log }) };
+  const implementation = { ...adminService(context, log), ...adminSnapshots(context, { dataDir, log }) };
   const server = createServer(
     connectNodeAdapter({
       routes: ({ service }) => service(AdminService, implementation),

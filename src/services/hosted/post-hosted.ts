@@ -85,7 +85,7 @@ async function takeStep(context: ServiceContext, post: Post) {
   const { fitting, refused, whole } = await inTimeSlice(() => version.checkPosted(given, base));
   const kept = submitsAtOnce
     ? { session: visit.session, fitting, unclaimed: [], saved: false }
-    : await keepFitting(context, { visit, given, fitting, call });
+    : await keepFitting(context, { visit, fitting, call });
   const partialAnswers = mergeAnswers(kept.session.partialAnswers ?? {}, kept.fitting);
   const held = currentAnswers(definition, { ...kept.session, partialAnswers });
   const answers = visibleAnswers(definition, held);

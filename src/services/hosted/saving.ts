@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import {
   changedOrigins,
@@ -6,7 +8,7 @@ import {
   originOnPage,
   type SessionOrigins,
 } from '../../domain/answers/provenance.ts';
-import { notFound } from '../../domain/errors/failure.ts';
+import { failed, notFound } from '../../domain/errors/failure.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
@@ -39,14 +41,19 @@ export async function keepFitting(context: ServiceContext, saving: Saving): Prom
 
 async function keep(
   context: ServiceContext,
-  { visit: { form, version }, given, call }: Saving,
-  { id, keylessBytes }: Session,
+  { visit: { form, version }, call }: Saving,
+  stored: Session,
   fitting: Answers,
 ): Promise<Session> {
+  const { id, keylessBytes } = stored;
+  const before = stored.partialAnswers ?? {};
+  const written = mergeAnswers(before, fitting);
+  // A page saves whenever something is typed, and each time all answers are written.
+  if (isDeepStrictEqual(written, before)) return stored;
+  const bytes = Buffer.byteLength(JSON.stringify(written));
+  refuseTooMuch(context, id, bytes);
   using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
-  if (isKeyless(form) || keylessBytes !== null) {
-    await room.add(Buffer.byteLength(JSON.stringify(given)));
-  }
+  if (isKeyless(form) || keylessBytes !== null) await room.add(bytes);
   let added = 0;
   const kept = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
@@ -65,6 +72,18 @@ async function keep(
   room.keep();
   return kept;
 }
+
+/** Throws RATE_LIMITED if a session's answers were written too often for their size. */
+function refuseTooMuch({ sessionWrites, settings }: ServiceContext, id: string, bytes: number): void {
+  const { hits, endsInMs } = sessionWrites.count(id, bytes);
+  if (!settings.rateLimit || hits <= WRITTEN_A_MINUTE) return;
+  throw failed(Reason.RATE_LIMITED, 'The answers are saved too often', {
+    retryAfter: Math.ceil(endsInMs / 1000),
+  });
+}
+
+/** Several times a form's largest answers: 180 MiB an hour, where 600 saves a minute could write 2.1 GiB. */
+const WRITTEN_A_MINUTE = 3 * 1024 * 1024;
 
 /** What a visitor's session counts for, as large as it has been at most; undefined for a session of another kind. */
 function bytesOfVisitor(session: Session): number | undefined {
@@ -99,8 +118,6 @@ function without(answers: Answers, violations: Violation[]): Answers {
 
 type Saving = {
   visit: HostedVisit;
-  /** As the page sent them, without hidden fields. */
-  given: Answers;
   fitting: Answers;
   call: HandlerContext;
 };

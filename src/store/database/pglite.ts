@@ -52,6 +52,8 @@ export async function openPglite(options: EmbeddedOptions): Promise<EmbeddedEngi
 export async function openSession(place: string | undefined, dump: Blob | undefined): Promise<PGlite> {
   keepWebAssemblyUnoptimized();
   const pglite = await openFolder(place, dump);
+  // A segment that is used again has what was erased behind what is written anew.
+  await pglite.query('set wal_recycle = off');
   yieldBetweenStatements(pglite);
   return pglite;
 }

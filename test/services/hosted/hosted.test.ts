@@ -137,6 +137,45 @@ describe.each(engines)('PostHosted to save on %s', (engine) => {
     expect(again.session?.answers).toEqual({ note: 'kept' });
   });
 
+  it('writes nothing where the answers are those that it holds', async () => {
+    await using services = await startServices(engine);
+    const { sessionId } = await givenSession(services, { allowPartial: true });
+    const save = (note: string) =>
+      postsOf(services.hosted).save({ sessionId, inputs: [input('note', note)] });
+    const row = () => services.database.select('select xmin::text, ctid::text from sessions');
+
+    await save('kept');
+    const before = await row();
+    const again = await save('kept');
+    const same = await row();
+    await save('changed');
+
+    expect(again).toMatchObject({ saved: true, answers: { note: 'kept' } });
+    expect(same).toEqual(before);
+    expect(await row()).not.toEqual(before);
+  });
+
+  it('writes at most so many bytes of a session a minute', async () => {
+    await using services = await startServices(engine, { settings: { rateLimit: true } });
+    const note = { id: 'note', type: 'textarea', maxLength: 60_000 };
+    const formId = await services.givenFormOf([note], { allowPartial: true });
+    const { sessionId } = await services.hosted.openHostedSession({ formId });
+    const { sessionId: other } = await services.hosted.openHostedSession({ formId });
+    const save = (id: string, count: number) =>
+      postsOf(services.hosted).save({
+        sessionId: id,
+        inputs: [input('note', `${count}`.padEnd(60_000, 'x'))],
+      });
+
+    for (let count = 0; count < 52; count += 1) await save(sessionId, count);
+
+    await expectFailure(save(sessionId, 52), Reason.RATE_LIMITED);
+    expect(await save(sessionId, 51)).toMatchObject({ saved: true });
+    expect(await save(other, 52)).toMatchObject({ saved: true });
+    services.clock.ms += 60_000;
+    expect(await save(sessionId, 52)).toMatchObject({ saved: true, refused: [] });
+  });
+
   it('keeps nothing unless the form does', async () => {
     await using services = await startServices(engine);
     const { sessionId } = await givenSession(services);

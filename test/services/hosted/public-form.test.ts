@@ -301,7 +301,7 @@ describe.each(engines)('Visitors on %s', (engine) => {
     const formId = await services.givenFormOf([{ id: 'text', type: 'textarea' }], { allowPartial: true });
     const { openHostedSession } = services.hosted;
     const { save, submit } = postsOf(services.hosted);
-    const inputs = [input('text', 'x'.repeat(9_000))];
+    const inputs = (count: number) => [input('text', `${count}`.padEnd(9_000, 'x'))];
 
     const opened = await Promise.all(
       Array.from({ length: 100 }, () => openHostedSession({ formId }, from('192.0.2.1'))),
@@ -309,9 +309,9 @@ describe.each(engines)('Visitors on %s', (engine) => {
     await expectFailure(openHostedSession({ formId }, from('192.0.2.1')), Reason.RATE_LIMITED);
     const { sessionId } = await openHostedSession({ formId }, from('192.0.2.2'));
     for (let count = 0; count < 28; count += 1) {
-      await save({ sessionId, inputs }, from('192.0.2.2'));
+      await save({ sessionId, inputs: inputs(count) }, from('192.0.2.2'));
     }
-    await expectFailure(save({ sessionId, inputs }, from('192.0.2.2')), Reason.RATE_LIMITED);
+    await expectFailure(save({ sessionId, inputs: inputs(28) }, from('192.0.2.2')), Reason.RATE_LIMITED);
     for (let count = 0; count < 60; count += 1) await submit({ formId }, from('192.0.2.3'));
     await expectFailure(submit({ formId }, from('192.0.2.3')), Reason.RATE_LIMITED);
 

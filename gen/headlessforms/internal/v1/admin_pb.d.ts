@@ -247,6 +247,53 @@ export declare type SignOutOwnerResponse = Message<"headlessforms.internal.v1.Si
 export declare const SignOutOwnerResponseSchema: GenMessage<SignOutOwnerResponse>;
 
 /**
+ * The request message for `Vacuum`.
+ *
+ * @generated from message headlessforms.internal.v1.VacuumRequest
+ */
+export declare type VacuumRequest = Message<"headlessforms.internal.v1.VacuumRequest"> & {
+  /**
+   * Whether tables are written anew, so that what was erased is left in no file.
+   *
+   * @generated from field: bool full = 1;
+   */
+  full: boolean;
+
+  /**
+   * Whether that is done only if something was erased since it was done last, and for the tables of answers alone.
+   *
+   * @generated from field: bool if_erased = 2;
+   */
+  ifErased: boolean;
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.VacuumRequest.
+ * Use `create(VacuumRequestSchema)` to create a new message.
+ */
+export declare const VacuumRequestSchema: GenMessage<VacuumRequest>;
+
+/**
+ * The response message for `Vacuum`.
+ *
+ * @generated from message headlessforms.internal.v1.VacuumResponse
+ */
+export declare type VacuumResponse = Message<"headlessforms.internal.v1.VacuumResponse"> & {
+  /**
+   * The tables that were written anew.
+   *
+   * @generated from field: repeated string tables = 1;
+   */
+  tables: string[];
+};
+
+/**
+ * Describes the message headlessforms.internal.v1.VacuumResponse.
+ * Use `create(VacuumResponseSchema)` to create a new message.
+ */
+export declare const VacuumResponseSchema: GenMessage<VacuumResponse>;
+
+/**
  * The request message for `ListProjects`.
  *
  * @generated from message headlessforms.internal.v1.ListProjectsRequest
@@ -620,6 +667,16 @@ export declare const AdminService: GenService<{
     methodKind: "unary";
     input: typeof SignOutOwnerRequestSchema;
     output: typeof SignOutOwnerResponseSchema;
+  },
+  /**
+   * Vacuums the embedded database. The service pauses meanwhile. Ends with each table that was written anew.
+   *
+   * @generated from rpc headlessforms.internal.v1.AdminService.Vacuum
+   */
+  vacuum: {
+    methodKind: "unary";
+    input: typeof VacuumRequestSchema;
+    output: typeof VacuumResponseSchema;
   },
   /**
    * Lists the projects, oldest first, in pages.
