@@ -8,6 +8,7 @@ import { createRateLimits } from './rpc/rate-limits.ts';
 import { createRpc, type Rpc } from './rpc/registry.ts';
 import type { ServiceOptions } from './services/context.ts';
 import { createEventFeed } from './services/events/event-feed.ts';
+import { createFormReader } from './services/forms/form-reader.ts';
 import { createServices, type Services } from './services/index.ts';
 import { type DiskSpace, refuseWhileLow } from './services/limits/disk-space.ts';
 import { createKeylessStorage } from './services/limits/keyless-storage.ts';
@@ -107,16 +108,20 @@ export async function compose(config: Config, outside: Outside): Promise<Service
 /** Makes all services and puts them behind the interceptors that every call passes, on every protocol. */
 export function createApi(options: ServiceOptions): Api {
   const { database, now, log, settings } = options;
+  const forms = createFormReader({ database, now });
   const rateLimits = settings.rateLimit
     ? createRateLimits({
         perKey: settings.rateLimitPerKey,
+        isForm: (id) => forms.exists(id),
         countInDatabase: (key, seconds) => countCall(database, key, seconds),
         now,
       })
     : undefined;
-  const services = createServices(options, async (call, limit, formId) =>
-    rateLimits?.(limit, factsOf(call), formId),
-  );
+  const services = createServices({
+    ...options,
+    forms,
+    limitRate: async (call, limits, formId) => rateLimits?.(limits, factsOf(call), formId),
+  });
   const rpc = createRpc({
     services: services.list,
     keys: services.keys,
@@ -126,6 +131,7 @@ export function createApi(options: ServiceOptions): Api {
     rateLimits,
     describeTemporaryFault,
     refuse: refuseWhileLow(options.disk, database.engine, options.metrics),
+    onLimit: options.metrics?.onLimit,
     tracing: options.tracing,
     now,
     log,

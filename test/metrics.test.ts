@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FormsService } from '../gen/headlessforms/v1/forms_pb.js';
+import { MailService } from '../gen/headlessforms/v1/mail_pb.js';
 import { SubmissionsService } from '../gen/headlessforms/v1/submissions_pb.js';
 import { engines } from './support/database.ts';
 import { failureOf } from './support/failures.ts';
@@ -8,7 +9,7 @@ import { startReceiver } from './support/receiver.ts';
 import { startService, type TestService } from './support/server.ts';
 import { until } from './support/until.ts';
 
-const env = { METRICS_PORT: '0', WEBHOOK_RETRY_SCHEDULE: '0,0.05' };
+const env = { METRICS_PORT: '0', RATE_LIMIT: 'on', LOG_LEVEL: 'info', WEBHOOK_RETRY_SCHEDULE: '0,0.05' };
 
 describe.each(engines)('metrics on %s', (engine) => {
   let service: TestService;
@@ -113,6 +114,22 @@ describe.each(engines)('metrics on %s', (engine) => {
     expect(metricIn(metrics, 'forms_limit_refusals_total', { limit: 'disk' })).toBe(0);
     const pool = metricIn(metrics, 'forms_database_connections_limit');
     expect(pool).toBe(engine === 'postgres' ? 10 : undefined);
+  });
+
+  it('count what limits refuse, by the name of the limit, and the log has each once a minute', async () => {
+    const { getMailLink } = service.client(MailService, 'connect', null);
+    const before = service.logged.length;
+    const reasons = [];
+    for (let count = 0; count < 64; count += 1)
+      reasons.push((await failureOf(getMailLink({ token: 'x' }))).reason);
+
+    expect(reasons.slice(58).join(' ')).toBe(
+      'INVALID_TOKEN INVALID_TOKEN RATE_LIMITED RATE_LIMITED RATE_LIMITED RATE_LIMITED',
+    );
+    expect(metricIn(await scrape(), 'forms_limit_refusals_total', { limit: 'mailed-link' })).toBe(4);
+    const lines = service.logged.slice(before).filter((line) => line.includes('A limit refused a call'));
+    expect(lines).toHaveLength(1);
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ limit: 'mailed-link', client: '127.0.0.1' });
   });
 
   const scrape = async () => (await fetch(service.metricsUrl)).text();

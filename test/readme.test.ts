@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
 import { signWebhook } from '../src/domain/delivery/signature.ts';
+import { type ClientLimits, pageLimits, policies } from '../src/domain/methods.ts';
 import { newWebhookSecret } from '../src/domain/secrets/new-secrets.ts';
 import { routes } from '../src/gateway/router.ts';
 import { documents, fencedBlocks, readDocument as read } from './support/documents.ts';
@@ -50,6 +51,24 @@ describe('the documents', () => {
         `| \`${variable}\` | ${standard} | ${about} |`.replace('|  |', '| |'),
       ),
     );
+  });
+
+  it('give every limit of calls without a key as it is', () => {
+    const [, table = ''] =
+      /all clients a minute \|\n\|[-|]+\|\n([\s\S]*?)\n\n/.exec(read('docs/limits.md')) ?? [];
+    const ofPages: ClientLimits[] = Object.values(pageLimits);
+    const limits = [...policies.values(), ...ofPages.map((limits) => ({ limits }))]
+      .flatMap(({ limits = [] }) => limits)
+      .map((limit) => {
+        const counted = 'owner' in limit ? [limit.owner] : [limit.client, limit.form, limit.total];
+        return `| \`${limit.name}\` | … | ${limit.per} | ${counted.join(' | ')} |`;
+      });
+
+    const rows = table
+      .split('\n')
+      .map((row) => row.replace(/^(\| \S+ \|).*?(\| (?:minute|hour))/, '$1 … $2'))
+      .map((row) => row.replace(/(?: \|){2}$/, '').replace('| | ', '|  | '));
+    expect(rows.toSorted()).toEqual([...new Set(limits)].sort());
   });
 
   it('set in each further terminal of the README what it needs', () => {

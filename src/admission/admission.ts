@@ -39,7 +39,10 @@ export class Admission {
       arrivals: this.arrivals,
       strangers: new Count(strangers.bodyBytes),
       known: new Count(known.bodyBytes),
-      onRefused: () => options.metrics?.onLimit('body_bytes'),
+      onRefused: () => {
+        options.metrics?.onLimit('body_bytes');
+        this.#warn({}, 'Bodies that are arriving fill their budget; the next ones are refused.');
+      },
     };
   }
 

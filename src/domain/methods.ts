@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import type { DescMethod, DescService, MessageShape } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
 import { Health } from '../../gen/grpc/health/v1/health_pb.js';
 import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
@@ -59,10 +59,15 @@ const servicesForPages: ReadonlySet<DescService> = new Set<DescService>([
 ]);
 
 const needs = (scope: Scope) => ({ key: 'required', scope }) as const;
-const open = { key: 'none' } as const;
+
+/** What pages read, and what needs a key reads where keys are not required. */
+const reads = { name: 'read', per: 'minute', client: 600, form: 600, total: 60_000 } as const;
+
+const openRead = { key: 'none', limits: reads } as const;
 
 /** Needs a key, but where keys are not required it answers without one, in the default project. */
-const mayOpen = (scope: Scope) => ({ key: 'required', scope, openWithoutKeys: true }) as const;
+const mayOpen = <L extends ClientLimits>(scope: Scope, limits: L) =>
+  ({ key: 'required', scope, openWithoutKeys: true, limits }) as const;
 
 /** Stored with what is changed. */
 const changes = (...actions: AuditAction[]): Audited => ({ stored: 'with the change', actions });
@@ -80,18 +85,18 @@ const isAnswer = isNot(
 
 /** What a post of a page counts against, by what it comes to. */
 export const pageLimits = {
-  submit: { name: 'submit', calls: 60, per: 'minute', each: 'form' },
+  submit: { name: 'submit', per: 'minute', client: 600, form: 60, total: 60_000 },
   /** Saving answers, submitting and starting over. Anybody can begin sessions, so that all of a client's are counted together. */
-  session: { name: 'session', calls: 600, per: 'minute' },
+  session: { name: 'session', per: 'minute', client: 600, total: 30_000 },
   /** Each opens a session that is kept for a week. */
-  visit: { name: 'visit', calls: 100, per: 'hour', each: 'form' },
+  visit: { name: 'visit', per: 'hour', client: 300, form: 100, total: 3_000 },
   /** Without a session. A person goes through a few steps a minute, and a network of people through some more. */
-  check: { name: 'check', calls: 300, per: 'minute', each: 'form' },
-} as const satisfies Record<string, Limit>;
+  check: { name: 'check', per: 'minute', client: 600, form: 300, total: 30_000 },
+} as const satisfies Record<string, ClientLimits>;
 
 const forms: MethodTable<typeof FormsService> = {
   validateForm: {
-    ...mayOpen('forms:read'),
+    ...mayOpen('forms:read', { name: 'validate', per: 'minute', client: 120, total: 3_000 }),
     audit: changesNothing,
     size: messageLimits.definition,
     keylessSize: messageLimits.keylessDefinition,
@@ -99,15 +104,15 @@ const forms: MethodTable<typeof FormsService> = {
   createForm: {
     key: 'optional',
     scope: 'forms:write',
-    limit: { name: 'create', calls: 100, per: 'hour' },
+    limits: { name: 'create', per: 'hour', client: 100, total: 600 },
     audit: changes('form.created'),
     size: messageLimits.definition,
     keylessSize: messageLimits.keylessDefinition,
   },
-  getActivation: { ...open, audit: changesNothing },
+  getActivation: { ...openRead, audit: changesNothing },
   activateForm: {
     key: 'none',
-    limit: { name: 'activate', calls: 30, per: 'hour', each: 'form', wider: true },
+    limits: { name: 'activate', per: 'hour', client: 120, form: 30, total: 600, wider: true },
     audit: changes('form.activated'),
   },
   getForm: { ...needs('forms:read'), audit: showsNoAnswers },
@@ -122,18 +127,22 @@ const forms: MethodTable<typeof FormsService> = {
   archiveForm: { ...needs('forms:write'), audit: changes('form.archived'), stores: 'nothing' },
   deleteForm: { ...needs('submissions:delete'), audit: changes('form.deleted'), stores: 'nothing' },
   changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed') },
-  getAgentSchema: { ...mayOpen('forms:read'), audit: showsNoAnswers },
+  getAgentSchema: { ...mayOpen('forms:read', reads), audit: showsNoAnswers },
 };
 
-const submit = { key: 'none', limit: pageLimits.submit } as const;
-const submitManaged = { ...mayOpen('submissions:write'), limit: pageLimits.submit };
+const submit = { key: 'none', limits: pageLimits.submit } as const;
+const submitManaged = mayOpen('submissions:write', pageLimits.submit);
 
 const submissions: MethodTable<typeof SubmissionsService> = {
   createSubmission: { ...submit, audit: isAnswer },
   createManagedSubmission: { ...submitManaged, audit: isAnswer },
   checkAnswers: { ...submit, audit: changesNothing },
   checkManagedAnswers: { ...submitManaged, audit: changesNothing },
-  createDemoSubmission: { key: 'none', limit: { name: 'demo', calls: 30, per: 'hour' }, audit: isAnswer },
+  createDemoSubmission: {
+    key: 'none',
+    limits: { name: 'demo', per: 'hour', client: 30, total: 600 },
+    audit: isAnswer,
+  },
   getSubmission: { ...needs('submissions:read'), audit: notes('submission.read') },
   listSubmissions: { ...needs('submissions:read'), audit: notes('submission.listed') },
   exportSubmissions: { ...needs('submissions:read'), audit: notes('submission.exported') },
@@ -151,27 +160,34 @@ const submissions: MethodTable<typeof SubmissionsService> = {
 };
 
 const sessions: MethodTable<typeof SessionsService> = {
-  createSession: { ...mayOpen('sessions:write'), audit: notes('session.created') },
-  getSession: { ...mayOpen('sessions:read'), audit: notes('session.read') },
-  awaitSession: { ...mayOpen('sessions:read'), audit: notes('session.read') },
+  createSession: { ...mayOpen('sessions:write', pageLimits.session), audit: notes('session.created') },
+  getSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read') },
+  awaitSession: { ...mayOpen('sessions:read', reads), audit: notes('session.read') },
   getSessionAgentSchema: { ...needs('sessions:read'), audit: notes('session.read') },
   listSessions: { ...needs('sessions:read'), audit: notes('session.listed') },
-  updateSession: { ...mayOpen('sessions:write'), audit: notes('session.changed') },
+  updateSession: { ...mayOpen('sessions:write', pageLimits.session), audit: notes('session.changed') },
   cancelSession: { ...needs('sessions:write'), audit: notes('session.cancelled'), stores: 'nothing' },
-  submitSession: { ...mayOpen('sessions:write'), audit: isAnswer },
+  submitSession: { ...mayOpen('sessions:write', pageLimits.session), audit: isAnswer },
 };
 
+/** Of changes to webhooks where keys are not required. */
+const webhookLimits = { name: 'webhook', per: 'minute', client: 60, form: 60, total: 600 } as const;
+
 const webhooks: MethodTable<typeof WebhooksService> = {
-  createWebhook: { ...mayOpen('webhooks:write'), audit: changes('webhook.created') },
-  listWebhooks: { ...mayOpen('webhooks:read'), audit: showsNoAnswers },
-  getWebhook: { ...mayOpen('webhooks:read'), audit: showsNoAnswers },
+  createWebhook: { ...mayOpen('webhooks:write', webhookLimits), audit: changes('webhook.created') },
+  listWebhooks: { ...mayOpen('webhooks:read', reads), audit: showsNoAnswers },
+  getWebhook: { ...mayOpen('webhooks:read', reads), audit: showsNoAnswers },
   updateWebhook: { ...needs('webhooks:write'), audit: changes('webhook.changed'), stores: 'nothing' },
-  deleteWebhook: { ...mayOpen('webhooks:write'), audit: changes('webhook.deleted'), stores: 'nothing' },
+  deleteWebhook: {
+    ...mayOpen('webhooks:write', webhookLimits),
+    audit: changes('webhook.deleted'),
+    stores: 'nothing',
+  },
   rotateWebhookSecret: { ...needs('webhooks:write'), audit: changes('webhook.secret_rotated') },
   testWebhook: { ...needs('webhooks:write'), audit: changes('webhook.tested') },
-  listDeliveries: { ...mayOpen('webhooks:read'), audit: notes('delivery.listed') },
+  listDeliveries: { ...mayOpen('webhooks:read', reads), audit: notes('delivery.listed') },
   listFormDeliveries: { ...needs('submissions:read'), audit: notes('delivery.listed') },
-  replayDelivery: { ...mayOpen('webhooks:write'), audit: changes('delivery.replayed') },
+  replayDelivery: { ...mayOpen('webhooks:write', webhookLimits), audit: changes('delivery.replayed') },
   replayDeliveries: { ...needs('webhooks:write'), audit: changes('delivery.replayed') },
   listen: { ...needs('webhooks:write'), audit: notes('webhook.listened') },
 };
@@ -187,16 +203,20 @@ const audit: MethodTable<typeof AuditService> = {
 };
 
 const hosted: MethodTable<typeof HostedService> = {
-  getHosted: { ...open, audit: isAnswer, stores: 'nothing' },
-  openHostedSession: { key: 'none', limit: pageLimits.visit, audit: isAnswer },
-  // Which of the limits of pages it counts against is known when it is read.
-  postHosted: { ...open, audit: isAnswer },
+  getHosted: { ...openRead, audit: isAnswer, stores: 'nothing' },
+  openHostedSession: { key: 'none', limits: pageLimits.visit, audit: isAnswer },
+  // Which of the limits of pages it counts against, too, is known when it is read.
+  postHosted: {
+    key: 'none',
+    limits: { name: 'post', per: 'minute', client: 900, form: 600, total: 60_000 },
+    audit: isAnswer,
+  },
   submitPostedForm: { ...submit, audit: isAnswer },
 };
 
-const upload: Access = {
+const upload: LimitedAccess = {
   key: 'none',
-  limit: { name: 'upload', calls: 60, per: 'minute' },
+  limits: { name: 'upload', per: 'minute', client: 60, total: 1_200 },
 };
 
 const uploads: MethodTable<typeof UploadsService> = {
@@ -206,13 +226,16 @@ const uploads: MethodTable<typeof UploadsService> = {
   // A person opens some files of an export at a time; the token in the link is the credential.
   getLinkedUpload: {
     key: 'none',
-    limit: { name: 'file', calls: 120, per: 'minute' },
+    limits: { name: 'file', per: 'minute', client: 120, total: 6_000 },
     audit: notes('upload.read'),
   },
 };
 
 /** The token in the link is the credential. */
-const mailedLink: Access = { key: 'none', limit: { name: 'mailed-link', calls: 60, per: 'minute' } };
+const mailedLink: LimitedAccess = {
+  key: 'none',
+  limits: { name: 'mailed-link', per: 'minute', client: 60, total: 3_000 },
+};
 
 const mail: MethodTable<typeof MailService> = {
   getMailLink: { ...mailedLink, audit: changesNothing },
@@ -224,35 +247,35 @@ const mail: MethodTable<typeof MailService> = {
   startMail: { ...mailedLink, audit: changes('form.mails_started') },
 };
 
-const owner: Access = {
+const owner = {
   key: 'none',
   owner: 'required',
-  limit: { name: 'owner', calls: 300, per: 'minute', each: 'owner' },
-};
+  limits: { name: 'owner', per: 'minute', owner: 300 },
+} as const;
 
 /** Of calls that read many submissions. */
-const ownerReadsMany: Access = {
+const ownerReadsMany = {
   ...owner,
-  limit: { name: 'owner-reads', calls: 30, per: 'minute', each: 'owner' },
-};
+  limits: { name: 'owner-reads', per: 'minute', owner: 30 },
+} as const;
 
 /** The token in the link is the credential. */
-const signInLink: Access = {
+const signInLink = {
   key: 'none',
   owner: 'none',
-  limit: { name: 'sign-in-link', calls: 60, per: 'minute' },
-};
+  limits: { name: 'sign-in-link', per: 'minute', client: 60, total: 3_000 },
+} as const;
 
 /** Of calls that mail somebody who has not asked for it. */
-const ownerAsksOthers: Access = {
+const ownerAsksOthers = {
   ...owner,
-  limit: { name: 'owner-asks', calls: 20, per: 'hour', each: 'owner' },
-};
+  limits: { name: 'owner-asks', per: 'hour', owner: 20 },
+} as const;
 
 const owners: MethodTable<typeof OwnersService> = {
   requestSignIn: {
     ...signInLink,
-    limit: { name: 'sign-in', calls: 20, per: 'hour', wider: true },
+    limits: { name: 'sign-in', per: 'hour', client: 20, total: 600, wider: true },
     audit: isNot('Anybody can ask for a mail to any address. Who follows its link is recorded.'),
   },
   getSignInLink: { ...signInLink, audit: changesNothing },
@@ -280,13 +303,24 @@ const owners: MethodTable<typeof OwnersService> = {
   getOwnedUpload: { ...owner, audit: notes('upload.read') },
 };
 
+/** Of what asks many times a second in all: balancers and orchestrators, which would stop a process that refuses them. */
+const probe = {
+  key: 'none',
+  limits: { name: 'health', per: 'minute', client: 600, total: 600_000 },
+} as const;
+
 const health: MethodTable<typeof Health> = {
-  check: { ...open, audit: changesNothing },
-  watch: { ...open, audit: changesNothing },
+  check: { ...probe, audit: changesNothing },
+  watch: { ...probe, audit: changesNothing },
 };
 
 const reflection: MethodTable<typeof ServerReflection> = {
-  serverReflectionInfo: { ...open, audit: changesNothing, stores: 'nothing' },
+  serverReflectionInfo: {
+    key: 'none',
+    limits: { name: 'reflection', per: 'minute', client: 60, total: 1_200 },
+    audit: changesNothing,
+    stores: 'nothing',
+  },
 };
 
 /** What holds for each RPC. */
@@ -312,7 +346,7 @@ function entriesOf(service: DescService, table: Readonly<Record<string, Policy>>
   });
 }
 
-export type Policy = Access & {
+export type Policy = LimitedAccess & {
   audit: Audited;
   /** `messageLimits.standard` by default. */
   size?: MessageLimits;
@@ -332,29 +366,48 @@ export type Access = {
    * key or none. A key that is given is always checked.
    */
   key: 'none' | 'optional' | 'required';
-  scope?: Scope;
+  scope?: Scope | undefined;
   /** Whether a `required` key may be missing where the settings do not require keys. */
-  openWithoutKeys?: boolean;
+  openWithoutKeys?: boolean | undefined;
   /** On the RPCs of owners, which take no key: whether they need an owner's session. */
-  owner?: 'required' | 'none';
-  /** How often one client address may call without a key, or one owner. */
-  limit?: Limit;
+  owner?: 'required' | 'none' | undefined;
 };
 
-/** A rate of calls. Minutes are counted in this process, hours in the database over all. */
-export type Limit = {
+/** The same, and how often callers without a key may call: what answers them has limits. */
+type LimitedAccess =
+  | { key: 'required'; scope: Scope; openWithoutKeys?: never; owner?: never; limits?: never }
+  | { key: 'required'; scope: Scope; openWithoutKeys: true; owner?: never; limits: ClientLimits }
+  | { key: 'optional'; scope: Scope; openWithoutKeys?: never; owner?: never; limits: ClientLimits }
+  | { key: 'none'; scope?: never; openWithoutKeys?: never; owner?: 'none'; limits: ClientLimits }
+  | { key: 'none'; scope?: never; openWithoutKeys?: never; owner: 'required'; limits: OwnerLimits };
+
+/** How often callers without a key may call. Minutes are counted in this process, hours in the database over all. */
+export type ClientLimits = {
   name: string;
-  calls: number;
   per: 'minute' | 'hour';
-  each?: 'form' | 'owner';
+  /** Calls of one client: an IPv4 address, or an IPv6 /64. */
+  client: number;
+  /** Those of them for one form. */
+  form?: number;
+  /** Calls of all clients a minute, in this process. */
+  total: number;
   /** Whether it counts for wider networks, too, as what mails somebody does: see `widerNetworksOf`. */
   wider?: true;
 };
+
+/** How often one owner may call. */
+type OwnerLimits = { name: string; per: 'minute' | 'hour'; owner: number };
+
+export type Limits = ClientLimits | OwnerLimits;
 
 /** Which actions the entries of an RPC can have, and when they are stored; or why it has none. */
 type Audited =
   | { stored: 'with the change' | 'soon'; actions: readonly AuditAction[] }
   | { stored: 'never'; reason: string };
 
-/** Says something of every RPC of a service, by the name of its method. */
-type MethodTable<S extends DescService> = { [M in keyof S['method']]: Policy };
+/** Says something of every RPC of a service, by the name of its method. One that names a form has limits for each. */
+type MethodTable<S extends DescService> = {
+  [M in keyof S['method']]: MessageShape<S['method'][M]['input']> extends { formId: string }
+    ? Policy & { limits?: { form: number } | OwnerLimits }
+    : Policy;
+};

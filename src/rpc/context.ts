@@ -2,7 +2,6 @@ import { type ContextKey, type ContextValues, createContextKey } from '@connectr
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import type { WindowState } from '../domain/limits/window-counter.ts';
-import type { Limit } from '../domain/methods.ts';
 import type { AccessLine } from '../telemetry/access-log.ts';
 
 /**
@@ -96,6 +95,9 @@ export type CallFacts = {
   owner?: Owner;
   counted?: CountedCall[];
 };
+
+/** A rate of calls. */
+export type Limit = { name: string; calls: number; per: 'minute' | 'hour' };
 
 /** A limit that a request was counted against, for whom, and how often they have called in its window. */
 export type CountedCall = { limit: Limit; key: string; state: WindowState };

@@ -15,7 +15,7 @@ export function createGate({ authentication, rateLimits, refuse }: GateOptions):
     const facts = factsOf({ values });
     const policy = policyOf(method);
     await identify(header, facts, policy, authentication);
-    await rateLimits?.(policy.limit, facts, formId);
+    await rateLimits?.(policy.limits, facts, formId);
     refuse(method);
   };
 }
@@ -23,7 +23,7 @@ export function createGate({ authentication, rateLimits, refuse }: GateOptions):
 /** Asks the gate for each call, and tells in its answer what rates are left. */
 export function throughGate(gate: Gate): Interceptor {
   return (next) => async (req) => {
-    await gate(req.method, req.header, req.contextValues, req.stream ? '' : formIdIn(req.message));
+    await gate(req.method, req.header, req.contextValues, req.stream ? undefined : formIdIn(req.message));
     const facts = factsOf({ values: req.contextValues });
     const response = await next(req).catch((error: unknown) => {
       if (error instanceof ConnectError) setRateHeaders(error.metadata, facts);
@@ -34,12 +34,14 @@ export function throughGate(gate: Gate): Interceptor {
   };
 }
 
-/** The form that a message names. */
-function formIdIn(message: object): string {
-  return 'formId' in message && typeof message.formId === 'string' ? message.formId : '';
+/** The form that a message names; undefined if it names none. */
+function formIdIn(message: object): string | undefined {
+  return 'formId' in message && typeof message.formId === 'string' && message.formId !== ''
+    ? message.formId
+    : undefined;
 }
 
-/** Throws what refuses a call. `formId` is undefined as long as the message, which names a form, is not known. */
+/** Throws what refuses a call. `formId` is undefined as long as the message is not known, or if it names no form. */
 export type Gate = (
   method: DescMethod,
   header: Headers,

@@ -1,11 +1,12 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { failed, nameOf, reasonOf, withFailure } from '../domain/errors/failure.ts';
+import { networkOf } from '../domain/addresses/ip-address.ts';
+import { failed, limitOf, nameOf, reasonOf, withFailure } from '../domain/errors/failure.ts';
 import { requestIdFrom } from '../domain/ids.ts';
 import { noteRefusal } from '../telemetry/access-log.ts';
-import { type Log, throttledWarning } from '../telemetry/log.ts';
-import { factsOf } from './context.ts';
+import { type Log, throttledWarning, type Warn } from '../telemetry/log.ts';
+import { clientAddressOf, factsOf } from './context.ts';
 import { addReceived } from './rejected-values.ts';
 
 /**
@@ -15,8 +16,9 @@ import { addReceived } from './rejected-values.ts';
  * Whatever else is thrown becomes `UNAVAILABLE` if it is temporary, else `INTERNAL` with the
  * request id under which the log has the cause.
  */
-export function createCallLog({ log, now, describeTemporaryFault }: LogOptions): CallLog {
+export function createCallLog({ log, now, describeTemporaryFault, onLimit }: LogOptions): CallLog {
   const warn = throttledWarning(log, now, WARN_EVERY_MS);
+  const refusals = new Map<string, Warn>();
 
   function end(call: LoggedCall, startedAt: number): void {
     log.debug({ ...loggedOf(call, startedAt), code: 'ok' }, 'call');
@@ -30,6 +32,9 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
     if (line?.route !== undefined) line.code = Code[failure.code];
     noteRefusal(line, nameOf(reasonOf(failure)));
     logFailure({ ...facts, code: Code[failure.code] }, failure);
+    const limit = limitOf(failure);
+    if (limit !== undefined)
+      noteLimit(limit, { ...facts, client: networkOf(clientAddressOf({ values: call.contextValues })) });
     return failure;
   }
 
@@ -72,6 +77,13 @@ export function createCallLog({ log, now, describeTemporaryFault }: LogOptions):
     fail: (call, error) => fail(call, now(), error),
   };
 
+  function noteLimit(limit: string, call: object): void {
+    onLimit?.(limit);
+    const note = refusals.get(limit) ?? throttledWarning(log, now, LIMIT_EVERY_MS);
+    refusals.set(limit, note);
+    note({ ...call, limit }, 'A limit refused a call.', 'info');
+  }
+
   function logFailure(call: object, failure: ConnectError): void {
     if (failure.code === Code.Internal) log.error({ ...call, err: failure.cause }, 'call failed');
     else if (failure.code === Code.Unavailable) warn({ ...call, err: failure.cause }, 'call failed');
@@ -104,6 +116,9 @@ function isLate(signal: AbortSignal): boolean {
 /** While the database is away or too slow, every call fails for the same reason. */
 const WARN_EVERY_MS = 1_000;
 
+/** Of one limit, whoever meets it. */
+const LIMIT_EVERY_MS = 60_000;
+
 /** Long enough for a restart of the database or a burst of submissions to be over. */
 const RETRY_AFTER_SECONDS = 2;
 
@@ -122,4 +137,6 @@ export type LogOptions = {
   now: () => number;
   /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
   describeTemporaryFault: (error: unknown) => string | undefined;
+  /** Counts that a limit had no room for a call. */
+  onLimit?: ((limit: string) => void) | undefined;
 };

@@ -1,32 +1,43 @@
 import type { ConnectError } from '@connectrpc/connect';
-import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf, widerNetworksOf } from '../domain/addresses/ip-address.ts';
-import { failed } from '../domain/errors/failure.ts';
-import { isId } from '../domain/ids.ts';
+import { limited } from '../domain/errors/failure.ts';
 import { createWindowCounter, type WindowState } from '../domain/limits/window-counter.ts';
-import type { Limit } from '../domain/methods.ts';
-import type { CallFacts, CountedCall } from './context.ts';
+import type { Limits } from '../domain/methods.ts';
+import type { CallFacts, CountedCall, Limit } from './context.ts';
 
 /**
- * Limits how often RPCs are called: those with a limit by client address, and, if `perKey` is set,
- * every call with a key by key. Calls with a key have no other limit.
+ * Limits how often RPCs are called: without a key by client, by client and form, and in all; by owners each; and, if
+ * `perKey` is set, with a key by key. Calls with a key have no other limit.
  */
-export function createRateLimits({ countInDatabase, now, perKey }: RateOptions): RateLimits {
+export function createRateLimits({ countInDatabase, isForm, now, perKey }: RateOptions): RateLimits {
   const counter = createWindowCounter({ now });
-  const keyLimit: Limit | undefined =
-    perKey === undefined ? undefined : { name: 'key', calls: perKey, per: 'minute' };
 
-  return async (own, facts, formId) => {
-    const limit = facts.caller?.keyId === undefined ? own : keyLimit;
-    if (limit === undefined || (limit.each === 'form' && formId === undefined)) return;
-    await count(limit, `${limit.name}:${callerIn(facts, limit, formId)}`, facts);
-    if (limit.wider !== true || facts.caller?.keyId !== undefined) return;
-    for (const { network, times } of widerNetworksOf(facts.clientAddress)) {
-      await count({ ...limit, calls: limit.calls * times }, `${limit.name}:${network}`, facts);
+  return async (limits, facts, formId) => {
+    const keyId = facts.caller?.keyId;
+    if (keyId !== undefined) {
+      if (perKey !== undefined) await count({ name: 'key', calls: perKey, per: 'minute' }, keyId, facts);
+      return;
     }
+    if (limits === undefined) return;
+    const { name, per } = limits;
+    if ('owner' in limits) {
+      await count({ name, per, calls: limits.owner }, facts.owner?.address ?? '', facts);
+      return;
+    }
+    const client = networkOf(facts.clientAddress);
+    const { client: calls, form, total, wider } = limits;
+    await count({ name: form === undefined ? name : `${name}-client`, calls, per }, client, facts);
+    for (const { network, times } of wider ? widerNetworksOf(facts.clientAddress) : []) {
+      await count({ name: `${name}-network`, calls: calls * times, per }, network, facts);
+    }
+    await count({ name: `${name}-total`, calls: total, per: 'minute' }, '', facts);
+    if (form === undefined || formId === undefined) return;
+    if (await isForm(formId)) await count({ name, calls: form, per }, `${formId}:${client}`, facts);
+    else await count(unknownForms, client, facts);
   };
 
-  async function count(limit: Limit, key: string, facts: CallFacts): Promise<void> {
+  async function count(limit: Limit, whose: string, facts: CallFacts): Promise<void> {
+    const key = `${limit.name}:${whose}`;
     let call = facts.counted?.find((counted) => counted.key === key);
     if (call === undefined) {
       const state = limit.per === 'minute' ? counter.count(key) : await countInDatabase(key, HOUR_SECONDS);
@@ -36,6 +47,9 @@ export function createRateLimits({ countInDatabase, now, perKey }: RateOptions):
     if (call.state.hits > limit.calls) throw tooMany(call, facts);
   }
 }
+
+/** Ids that nobody has made, in calls of any RPC: far more than a page with an old address comes to. */
+const unknownForms: Limit = { name: 'unknown-form', calls: 60, per: 'minute' };
 
 /**
  * Says in the `ratelimit` and `ratelimit-policy` headers how much is left (the IETF's draft "RateLimit header fields
@@ -54,16 +68,9 @@ function leftOf({ limit, state }: CountedCall): number {
   return Math.max(0, limit.calls - state.hits);
 }
 
-/** Whose calls are counted together. Limits for each form count valid ids alone: made-up names share one count. */
-function callerIn({ caller, owner, clientAddress }: CallFacts, { each }: Limit, formId = ''): string {
-  if (each === 'owner') return owner?.address ?? '';
-  const counted = each === 'form' && isId('form', formId) ? formId : '';
-  return caller?.keyId ?? `${counted}:${networkOf(clientAddress)}`;
-}
-
 function tooMany({ limit, state }: CountedCall, facts: CallFacts): ConnectError {
   const message = `Too many calls: at most ${limit.calls} a ${limit.per}`;
-  const error = failed(Reason.RATE_LIMITED, message, { retryAfter: secondsLeft(state) });
+  const error = limited(limit.name, message, secondsLeft(state));
   setRateHeaders(error.metadata, facts);
   return error;
 }
@@ -81,17 +88,19 @@ const HOUR_SECONDS = 3600;
 type CountInDatabase = (key: string, seconds: number) => Promise<WindowState>;
 
 /**
- * Counts a request once against the limit of a call, and throws RATE_LIMITED if there were too many. Without `formId`,
- * which the message names, limits for each form don't count yet.
+ * Counts a request once against the limits of a call, and throws RATE_LIMITED if there were too many. Without `formId`,
+ * because the message is not known yet or names none, limits for each form don't count.
  */
 export type RateLimits = (
-  limit: Limit | undefined,
+  limits: Limits | undefined,
   facts: CallFacts,
   formId: string | undefined,
 ) => Promise<void>;
 
 export type RateOptions = {
   countInDatabase: CountInDatabase;
+  /** Whether there is such a form, of any project and in any status. */
+  isForm: (id: string) => boolean | Promise<boolean>;
   now: () => number;
   /** The most calls a minute with one key; undefined: any number. */
   perKey: number | undefined;

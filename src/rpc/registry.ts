@@ -28,14 +28,14 @@ import { type RateLimits, setRateHeaders } from './rate-limits.ts';
 export function createRpc(options: RpcOptions): Rpc {
   const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, refuse, tracing } =
     options;
-  const { now, log } = options;
+  const { now, log, onLimit } = options;
   const authentication = {
     keys,
     owners,
     requireApiKey,
     checkKeylessOrigin: createKeylessOriginCheck(options.ownUrls),
   };
-  const callLog = createCallLog({ log, now, describeTemporaryFault });
+  const callLog = createCallLog({ log, now, describeTemporaryFault, onLimit });
   const gate = createGate({
     authentication,
     rateLimits,
@@ -132,6 +132,8 @@ export type RpcOptions = {
   describeTemporaryFault: (error: unknown) => string | undefined;
   /** Throws what keeps everybody from calling a method just now. */
   refuse: (method: DescMethod) => void;
+  /** Counts that a limit had no room for a call. */
+  onLimit?: ((limit: string) => void) | undefined;
   tracing?: Tracing | undefined;
   /** Milliseconds since 1970. */
   now: () => number;

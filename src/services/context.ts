@@ -1,6 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import type { WindowCounter } from '../domain/limits/window-counter.ts';
-import type { Limit } from '../domain/methods.ts';
+import type { Limits } from '../domain/methods.ts';
 import type { SecretBox, SecretKey } from '../domain/secrets/secret-key.ts';
 import type { Caller } from '../rpc/context.ts';
 import type { AuditWriter } from '../store/audit/audit-writer.ts';
@@ -90,10 +90,10 @@ export type ServiceContext = ServiceOptions & {
   /** Records who does what. */
   audit: Audit;
   /**
-   * Counts a call against a limit that depends on what it asks for, beside those that the table of methods has. Throws
+   * Counts a call against limits that depend on what it asks for, beside those that the table of methods has. Throws
    * RATE_LIMITED.
    */
-  limitRate: (call: Pick<HandlerContext, 'values'>, limit: Limit, formId: string) => Promise<void>;
+  limitRate: (call: Pick<HandlerContext, 'values'>, limits: Limits, formId: string) => Promise<void>;
   /** Counts the bytes of answers that are saved in a session in a minute, by its id. */
   sessionWrites: WindowCounter;
   /** Counts the streams that are open. */

@@ -20,7 +20,6 @@ import { createAudit } from './audit/audit.ts';
 import { auditService } from './audit/audit-entries.ts';
 import type { ServiceContext, ServiceOptions } from './context.ts';
 import { ensureDemoForm } from './forms/demo-form.ts';
-import { createFormReader } from './forms/form-reader.ts';
 import { formsService } from './forms/forms.ts';
 import { healthService } from './health.ts';
 import { hostedService } from './hosted/hosted.ts';
@@ -37,37 +36,29 @@ import { uploadsService } from './uploads/uploads.ts';
 import { webhooksService } from './webhooks/webhooks.ts';
 
 /** Makes all services: the one list of them. Who may call what is in `domain/methods.ts`. */
-export function createServices(options: ServiceOptions, limitRate: ServiceContext['limitRate']): Services {
-  const { database, now, log, settings, metrics } = options;
+export function createServices(
+  options: ServiceOptions & Pick<ServiceContext, 'forms' | 'limitRate'>,
+): Services {
+  const { database, now, log, settings } = options;
   const stopping = new AbortController();
   const draining = new AbortController();
   const context: ServiceContext = {
     ...options,
-    limitRate,
     stopping: stopping.signal,
     draining: draining.signal,
     keys: createKeyReader({ database, now, log, limitGuesses: settings.rateLimit }),
-    forms: createFormReader({ database, now }),
     audit: createAudit({ writer: options.auditWriter, secretKey: options.secretKey, now }),
     sessionWrites: createWindowCounter({ now }),
-    streams: limitCallersAtOnce(
-      'streams',
-      {
-        perKey: settings.maxStreamsPerKey,
-        perProject: settings.maxStreams,
-        total: settings.maxStreamsTotal,
-      },
-      metrics,
-    ),
-    waits: limitCallersAtOnce(
-      'waits',
-      {
-        perKey: settings.maxWaitsPerKey,
-        perProject: Number.POSITIVE_INFINITY,
-        total: settings.maxWaitsTotal,
-      },
-      metrics,
-    ),
+    streams: limitCallersAtOnce('streams', {
+      perKey: settings.maxStreamsPerKey,
+      perProject: settings.maxStreams,
+      total: settings.maxStreamsTotal,
+    }),
+    waits: limitCallersAtOnce('waits', {
+      perKey: settings.maxWaitsPerKey,
+      perProject: Number.POSITIVE_INFINITY,
+      total: settings.maxWaitsTotal,
+    }),
   };
   const contract = [
     service(FormsService, formsService(context)),

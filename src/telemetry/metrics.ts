@@ -164,7 +164,7 @@ export type AttemptOutcome = (typeof OUTCOMES)[number];
 
 const OUTCOMES = ['delivered', 'retried', 'failed', 'postponed', 'dropped'] as const;
 
-/** The budgets of a process. */
+/** The budgets of a process; limits of callers are added as they are met. */
 const LIMITS = [
   'connections',
   'connections_per_client',
@@ -175,8 +175,6 @@ const LIMITS = [
   'waiting_submissions',
   'disk',
 ] as const;
-
-type LimitName = (typeof LIMITS)[number];
 
 /** Records what happens. Nothing here throws or waits. */
 export type Metrics = {
@@ -189,7 +187,7 @@ export type Metrics = {
   gauges: (name: string, help: string, label: string, read: () => Record<string, number>) => void;
   /** `code` is that of an RPC; `reason` says why a request was refused. */
   onRequest(request: FinishedRequest): void;
-  onLimit(limit: LimitName): void;
+  onLimit(this: void, limit: string): void;
   onAccepted(status: 'accepted' | 'spam', count: number): void;
   onBatch(batch: 'submissions' | 'claims' | 'results', size: number): void;
   onAttempt(attempt: FinishedAttempt): void;

@@ -1,9 +1,10 @@
-import { Code, createClient, type Transport } from '@connectrpc/connect';
+import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Health, HealthCheckResponse_ServingStatus as Status } from '../../gen/grpc/health/v1/health_pb.js';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
+import { newId } from '../../src/domain/ids.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { DatabaseUnavailable } from '../../src/store/database/faults.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -186,6 +187,53 @@ describe.each(engines)('every call on %s', (engine) => {
 
     expect(left).toBe('"submit";r=59;t=60');
     expect(refused.reason).toBe('RATE_LIMITED');
+  });
+
+  it('looks forms up before it counts their calls, and counts ids that nobody has made together', async () => {
+    const { activateForm } = forms(limited.as(undefined, { 'x-forwarded-for': '192.0.2.20' }));
+    const activate = () =>
+      failureOf(activateForm({ formId: newId('form', now), activationToken: 'x', email: '' }));
+    const rows = () => rpc.database.select('select key from rate_limits');
+    const before = (await rows()).length;
+
+    const failures = [];
+    for (let call = 0; call < 62; call += 1) failures.push(await activate());
+
+    expect(failures.slice(0, 60).map(({ reason }) => reason)).toEqual(Array(60).fill('NOT_FOUND'));
+    expect(failures.slice(60)).toMatchObject([{ reason: 'RATE_LIMITED' }, { reason: 'RATE_LIMITED' }]);
+    // The client, and the network around it.
+    expect((await rows()).length - before).toBe(2);
+  });
+
+  it('limits what one client does with all forms, and what all clients do', async () => {
+    const ids: string[] = [];
+    for (let form = 0; form < 5; form += 1) ids.push((await rpc.givenForm(rpc.key)).id);
+    const call = (client: string, turn: number) =>
+      createClient(SubmissionsService, limited.as(undefined, { 'x-forwarded-for': client }))
+        .createDemoSubmission({})
+        .then(
+          () => turn,
+          (error: unknown) => ConnectError.from(error),
+        );
+    const activate = (turn: number) =>
+      failureOf(
+        forms(limited.as(undefined, { 'x-forwarded-for': '192.0.2.30' })).activateForm({
+          formId: ids[turn % ids.length] ?? '',
+          activationToken: 'x',
+          email: '',
+        }),
+      );
+
+    const ofClient = [];
+    for (let turn = 0; turn < 121; turn += 1) ofClient.push(await activate(turn));
+    const ofAll = [];
+    for (let turn = 0; turn < 601; turn += 1) ofAll.push(await call(`198.51.${turn % 30}.1`, turn));
+
+    expect(ofClient.slice(0, 120).filter(({ reason }) => reason === 'RATE_LIMITED')).toEqual([]);
+    expect(ofClient[120]?.header.get('ratelimit-policy')).toBe('"activate-client";q=120;w=3600');
+    expect(ofAll.findIndex((one) => one instanceof ConnectError && one.code === Code.ResourceExhausted)).toBe(
+      600,
+    );
   });
 
   it('limits calls with a key only if the settings say so, by key', async () => {

@@ -40,6 +40,20 @@ export function insufficientScope(scope: string, what = ''): ConnectError {
   return failed(Reason.INSUFFICIENT_SCOPE, message, { requiredScope: scope });
 }
 
+/** There is no room in a limit: its name, which the log and the metrics have; `retryAfter` in seconds. */
+export function limited(limit: string, message: string, retryAfter: number): ConnectError {
+  const error = failed(Reason.RATE_LIMITED, message, { retryAfter: Math.max(1, Math.ceil(retryAfter)) });
+  limits.set(error, limit);
+  return error;
+}
+
+/** The name of the limit that refused a call; undefined for other failures. */
+export function limitOf(error: ConnectError): string | undefined {
+  return limits.get(error);
+}
+
+const limits = new WeakMap<ConnectError, string>();
+
 /** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
   const { violations = [], submissionId = '', requiredScope = '', cause } = facts;

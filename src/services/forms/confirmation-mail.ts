@@ -1,9 +1,8 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { ConfirmationState } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
 import { requestAllowances, strangersAllowance } from '../../domain/delivery/mails.ts';
-import { failed } from '../../domain/errors/failure.ts';
+import { limited } from '../../domain/errors/failure.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { pseudonymOf } from '../../domain/secrets/secret-key.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
@@ -43,9 +42,8 @@ export async function countRequest(
   const allowance = strangersAllowance(creatorOf(context, call));
   const usedUp = await takeMailAllowances(context.database, countedAs, [allowance]);
   if (usedUp === null) return;
-  throw failed(Reason.RATE_LIMITED, 'Too many people were asked by mail from this address today', {
-    retryAfter: Math.ceil(usedUp.waitMs / 1000),
-  });
+  const message = 'Too many people were asked by mail from this address today';
+  throw limited('mails_to_strangers', message, usedUp.waitMs / 1000);
 }
 
 /** What the mails are counted by that a client without a key causes. */

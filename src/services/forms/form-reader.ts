@@ -27,6 +27,9 @@ export function createFormReader({ database, now }: FormReaderOptions): FormRead
       const { currentVersionId, ...rest } = state;
       return { ...rest, version: currentVersionId === null ? null : await versions.get(currentVersionId) };
     },
+    async exists(formId) {
+      return isId('form', formId) && (await states.get(formId)) !== null;
+    },
     version: versions.get,
     forget: states.forget,
   };
@@ -80,6 +83,8 @@ const MAX_VERSION_CHARS = 8 * 1024 * 1024;
 export type FormReader = {
   /** Any form, of any project and in any status; undefined if there is none. */
   find(formId: string): Promise<LiveForm | undefined>;
+  /** Whether there is such a form. */
+  exists(formId: string): Promise<boolean>;
   /** A version by an id read from the database. Throws if there is none. */
   version: (versionId: string) => Promise<LiveVersion>;
   /** Makes a change of the form by this process visible at once. Called after the commit. */

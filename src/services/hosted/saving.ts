@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import {
   changedOrigins,
@@ -8,7 +7,7 @@ import {
   originOnPage,
   type SessionOrigins,
 } from '../../domain/answers/provenance.ts';
-import { failed, notFound } from '../../domain/errors/failure.ts';
+import { limited, notFound } from '../../domain/errors/failure.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
@@ -77,9 +76,7 @@ async function keep(
 function refuseTooMuch({ sessionWrites, settings }: ServiceContext, id: string, bytes: number): void {
   const { hits, endsInMs } = sessionWrites.count(id, bytes);
   if (!settings.rateLimit || hits <= WRITTEN_A_MINUTE) return;
-  throw failed(Reason.RATE_LIMITED, 'The answers are saved too often', {
-    retryAfter: Math.ceil(endsInMs / 1000),
-  });
+  throw limited('session_bytes', 'The answers are saved too often', endsInMs / 1000);
 }
 
 /** Several times a form's largest answers: 180 MiB an hour, where 600 saves a minute could write 2.1 GiB. */

@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
-import { failed } from '../../domain/errors/failure.ts';
+import { failed, limited } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
@@ -82,9 +82,7 @@ export function projectNamed(queries: Queries, name: string, now: number): Promi
 }
 
 function tooManyFailures(endsInMs: number) {
-  return failed(Reason.RATE_LIMITED, 'Too many unknown API keys from this address', {
-    retryAfter: Math.ceil(endsInMs / 1000),
-  });
+  return limited('unknown_keys', 'Too many unknown API keys from this address', endsInMs / 1000);
 }
 
 /** Throws INVALID_KEY if the key of a call that goes on for long was revoked or has expired meanwhile. */

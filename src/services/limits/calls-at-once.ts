@@ -1,9 +1,7 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
-import { failed } from '../../domain/errors/failure.ts';
+import { limited } from '../../domain/errors/failure.ts';
 import { type Caller, clientAddressOf, ownerOf } from '../../rpc/context.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
 
 /**
  * Bounds how many calls of a kind go on at once in this process. `what` is the kind in words, such as `streams`, and
@@ -12,7 +10,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 export function limitCallsAtOnce<T>(
   what: string,
   boundsOf: (caller: T) => readonly Bound[],
-  { retryAfter = 10, onLimit }: { retryAfter?: number; onLimit?: () => void } = {},
+  { retryAfter = 10 } = {},
 ): CallsAtOnce<T> {
   // A key of which nothing is open takes no room.
   const open = new Map<string, number>();
@@ -29,10 +27,8 @@ export function limitCallsAtOnce<T>(
     open: () => open.get(ALL) ?? 0,
     enter(caller) {
       const full = boundsOf(caller).find(({ key, most }) => (open.get(key) ?? 0) >= most);
-      if (full !== undefined) {
-        onLimit?.();
-        throw failed(Reason.RATE_LIMITED, `${full.who} ${full.most} ${what} open already`, { retryAfter });
-      }
+      if (full !== undefined)
+        throw limited(what, `${full.who} ${full.most} ${what} open already`, retryAfter);
       count(caller, 1);
       return new Entered(caller, count);
     },
@@ -43,7 +39,6 @@ export function limitCallsAtOnce<T>(
 export function limitCallersAtOnce(
   what: 'streams' | 'waits',
   { perKey, perProject, total }: CallerLimits,
-  metrics: Pick<Metrics, 'onLimit'> | undefined,
 ): CallsAtOnce<Caller> {
   const boundsOf = ({ projectId, keyId }: Caller) => [
     {
@@ -54,7 +49,7 @@ export function limitCallersAtOnce(
     { key: projectId, most: perProject, who: 'This project has' },
     { key: ALL, most: total, who: 'This service has' },
   ];
-  return limitCallsAtOnce(what, boundsOf, { onLimit: () => metrics?.onLimit(what) });
+  return limitCallsAtOnce(what, boundsOf);
 }
 
 /**

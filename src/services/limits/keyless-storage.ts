@@ -1,7 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
-import { failed } from '../../domain/errors/failure.ts';
+import { limited } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
 import { callerIfAny, clientAddressOf } from '../../rpc/context.ts';
@@ -48,11 +47,8 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
     const { hits, endsInMs } = hourly.count(network, bytes);
     if (hits < hourlyBytes || (bytes > 0 && hits === hourlyBytes)) return;
     hourly.takeBack(network, bytes);
-    throw failed(
-      Reason.RATE_LIMITED,
-      `Too much without an API key: at most ${inMib(hourlyBytes)} MiB an hour`,
-      { retryAfter: Math.max(1, Math.ceil(endsInMs / 1000)) },
-    );
+    const message = `Too much without an API key: at most ${inMib(hourlyBytes)} MiB an hour`;
+    throw limited('keyless_bytes', message, endsInMs / 1000);
   }
 
   async function admit(projectId: string, address: string | undefined, bytes: number): Promise<void> {
@@ -119,7 +115,7 @@ export function strangerAddress(call: Pick<HandlerContext, 'values'>, projectId:
 
 function fullProject(projectBytes: number) {
   const message = `The project holds as much without an API key as it may: ${inMib(projectBytes)} MiB`;
-  return failed(Reason.RATE_LIMITED, message, { retryAfter: HOUR_MS / 1000 });
+  return limited('keyless_bytes_of_project', message, HOUR_MS / 1000);
 }
 
 function inMib(bytes: number): number {
