@@ -15,7 +15,8 @@ const usage = `Usage: npm run cli -- listen --forward URL [options]
        npm run cli -- admin owners sign-out ADDRESS
        npm run cli -- admin vacuum [--full]
        npm run cli -- admin projects
-       npm run cli -- admin backup FILE
+       npm run cli -- admin backup [--without-secrets] FILE
+       npm run cli -- admin rotate-secrets --yes
        npm run cli -- admin restore [--check] [--allow-missing-files] FILE
        npm run cli -- admin migrate
        npm run cli -- admin doctor
@@ -46,7 +47,8 @@ asks the service that has the latter open. A new key alone goes to standard outp
   --expires-in SECONDS when it ends (default: never)
 
 admin backup writes the database, the uploads and the secret key into a tar.gz archive, also while the service runs;
-for a database on a server it needs pg_dump. admin restore reads all of it and unpacks it into an empty DATA_DIR, and
+for a database on a server it needs pg_dump; with --without-secrets the archive lacks the key. admin rotate-secrets
+makes a new SECRET_KEY while the service is stopped, and takes back what the former one gave. admin restore reads all of it and unpacks it into an empty DATA_DIR, and
 into the empty database of a server; with --check it only reads. It ends with 1 if files are missing, unless
 --allow-missing-files. Without a file it checks what a server has. admin migrate brings the tables up to date.
 admin doctor checks settings, disk, database, clock, mail, ports and addresses, and says what to do; it ends with 1 if

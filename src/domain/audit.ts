@@ -100,6 +100,7 @@ export const auditActions = [
   'project.exported',
   'project.erased',
   'installation.backed_up',
+  'installation.secrets_rotated',
   'audit.listed',
   'audit.lost',
 ] as const;

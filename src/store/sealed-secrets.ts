@@ -1,6 +1,5 @@
 import type { SecretBox } from '../domain/secrets/secret-key.ts';
 import { textOrNull } from './database/columns.ts';
-import type { Database } from './database/database.ts';
 import type { Queries, Row } from './database/queries.ts';
 import { SECRET_KEY_CHECK } from './installation.ts';
 
@@ -16,51 +15,49 @@ export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idemp
 
 /**
  * Seals anew, under the current key of `box`, what is sealed under another among the next `limit` rows of a table
- * after the id `after`. Any number of processes may do so at once: what one has sealed, the others skip.
+ * after the id `after`. Called in a transaction. Any number of processes may do so at once:
+ * what one has sealed, the others skip.
  *
  * A group is bounded in bytes by its count: a secret has 256 characters at most.
  */
 export async function resealGroup(
-  db: Database,
+  tx: Queries,
   box: SecretBox,
   { table, after, limit }: { table: SealedTable; after: string; limit: number },
 ): Promise<ResealedGroup> {
-  const ids = await db.select(`select id from ${table} where id > $1 order by id limit $2`, [after, limit]);
+  const ids = await tx.select(`select id from ${table} where id > $1 order by id limit $2`, [after, limit]);
   const last = ids.at(-1)?.id;
   if (last === undefined) return { next: null, resealed: 0, unreadable: 0 };
   const columns = columnsOf[table];
   const isOld = columns.map((column) => `not starts_with(${column}, $3)`).join(' or ');
-  const counts = await db.transaction(async (tx) => {
-    const rows = await tx.select(
-      `select id, ${columns.join()} from ${table} where id > $1 and id <= $2 and (${isOld})
-       order by id for update`,
-      [after, last, box.prefix],
-    );
-    let unreadable = 0;
-    const seal = (value: unknown) => {
-      if (typeof value !== 'string' || value.startsWith(box.prefix)) return value;
-      try {
-        return box.seal(box.open(value));
-      } catch {
-        unreadable += 1;
-        return value;
-      }
-    };
-    const sealed = rows.map(
-      (row): Row => ({
-        id: row.id,
-        ...Object.fromEntries(columns.map((column) => [column, seal(row[column])])),
-      }),
-    );
-    await tx.execute(
-      `update ${table} t set ${columns.map((column) => `${column} = r.${column}`).join()}
-       from json_to_recordset($1::json) as r(id text, ${columns.map((column) => `${column} text`).join()})
-       where t.id = r.id`,
-      [JSON.stringify(sealed)],
-    );
-    return { resealed: rows.length, unreadable };
-  });
-  return { next: textOrNull(last), ...counts };
+  const rows = await tx.select(
+    `select id, ${columns.join()} from ${table} where id > $1 and id <= $2 and (${isOld})
+     order by id for update`,
+    [after, last, box.prefix],
+  );
+  let unreadable = 0;
+  const seal = (value: unknown) => {
+    if (typeof value !== 'string' || value.startsWith(box.prefix)) return value;
+    try {
+      return box.seal(box.open(value));
+    } catch {
+      unreadable += 1;
+      return value;
+    }
+  };
+  const sealed = rows.map(
+    (row): Row => ({
+      id: row.id,
+      ...Object.fromEntries(columns.map((column) => [column, seal(row[column])])),
+    }),
+  );
+  await tx.execute(
+    `update ${table} t set ${columns.map((column) => `${column} = r.${column}`).join()}
+     from json_to_recordset($1::json) as r(id text, ${columns.map((column) => `${column} text`).join()})
+     where t.id = r.id`,
+    [JSON.stringify(sealed)],
+  );
+  return { next: textOrNull(last), resealed: rows.length, unreadable };
 }
 
 /** Seals anew what starts check their key against, so that they ask for the current key from then on. */

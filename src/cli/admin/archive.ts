@@ -104,11 +104,11 @@ export async function readFacts(file: string, folder: string): Promise<z.output<
 const backupFacts = z.object({ format: z.literal(1), version: z.string(), madeAt: z.string() });
 
 /** What is to be kept with an archive, for whoever has made one. */
-export function besideArchive({ secretKey, uploads }: Config): string[] {
+export function besideArchive({ uploads }: Config, hasKey: boolean): string[] {
   return [
-    secretKey === undefined
+    hasKey
       ? 'The archive holds all answers and the secret key: keep it where nobody else can read it.'
-      : 'The archive holds all answers. It does not hold SECRET_KEY, which is needed with it: keep that as well.',
+      : 'The archive holds all answers. It does not hold the secret key, which is needed with it: keep that as well, elsewhere.',
     ...(uploads === undefined
       ? []
       : [

@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import type { TarSource } from 'modern-tar/fs';
 import { type Config, readConfig } from '../../config.ts';
@@ -12,13 +11,17 @@ import { hasDatabase, noDatabase, openAdmin, refuseOtherUsers } from './open.ts'
 import { backUpServer } from './server-backup.ts';
 
 /**
- * Writes the database, the uploads and the secret key into an archive: of a service that runs on the embedded database
+ * Writes the database, the uploads and, unless `isWithoutSecrets`, the secret key into an archive: of a service that runs on the embedded database
  * as they are at one instant, while writes wait for a moment; of one that is stopped from the data folder, which no
  * service can open meanwhile; of a server as `backUpServer` does.
  *
  * @throws RefusedError if that can't be done, with the reason.
  */
-export async function backUp(file: string, terminal: Terminal): Promise<void> {
+export async function backUp(
+  file: string,
+  { isWithoutSecrets }: { isWithoutSecrets: boolean },
+  terminal: Terminal,
+): Promise<void> {
   const { env, now, note } = terminal;
   const config = readConfig(env);
   const { databaseUrl, dataDir } = config;
@@ -42,7 +45,8 @@ export async function backUp(file: string, terminal: Terminal): Promise<void> {
   const uploads = join(running === undefined ? dataDir : running.folder, 'uploads');
 
   const madeAt = (running?.madeAt ?? new Date(now())).toISOString();
-  const sources = await sourcesOf({ config, database, uploads, madeAt });
+  const secretKey = isWithoutSecrets ? undefined : keyFileOf(config);
+  const sources = sourcesOf({ config, database, uploads, madeAt, secretKey });
   const total = (await sizeOfFolder(database)) + (await sizeOfFolder(uploads));
   const { bytes } = await writeArchive(file, sources, {
     isWanted: (path) => basename(path) !== 'spool',
@@ -51,19 +55,16 @@ export async function backUp(file: string, terminal: Terminal): Promise<void> {
   const waited = running === undefined ? '' : ` Writes waited for ${(running.waitedMs / 1000).toFixed(2)} s.`;
   note(`Backed up ${inMib(total)} to ${file} (${inMib(bytes)}).${waited}`);
   if (running !== undefined) note(`It holds everything that was acknowledged before ${madeAt}.`);
-  for (const line of besideArchive(config)) note(line);
+  for (const line of besideArchive(config, secretKey !== undefined)) note(line);
 }
 
-async function sourcesOf({ config, database, uploads, madeAt }: Parts): Promise<TarSource[]> {
-  const secretKey = join(config.dataDir, 'secret.key');
+function sourcesOf({ config, database, uploads, madeAt, secretKey }: Parts): TarSource[] {
   const withUploads = config.uploads === undefined && existsSync(uploads);
   return [
     factsOf({ config, madeAt }),
     { type: 'directory', source: database, target: 'database/pglite' },
     ...(withUploads ? [{ type: 'directory' as const, source: uploads, target: 'uploads' }] : []),
-    ...(config.secretKey === undefined && (await isFile(secretKey))
-      ? [{ type: 'file' as const, source: secretKey, target: 'secret.key' }]
-      : []),
+    ...(secretKey === undefined ? [] : [{ type: 'file' as const, source: secretKey, target: 'secret.key' }]),
   ];
 }
 
@@ -74,8 +75,17 @@ function heldLock(folder: string): Disposable {
   return { [Symbol.dispose]: () => lock.release() };
 }
 
-async function isFile(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined))?.isFile() ?? false;
+/** The file that has the key, if settings have none. */
+function keyFileOf({ secretKey, dataDir }: Config): string | undefined {
+  const file = join(dataDir, 'secret.key');
+  return secretKey === undefined && existsSync(file) ? file : undefined;
 }
 
-type Parts = { config: Config; database: string; uploads: string; madeAt: string };
+type Parts = {
+  config: Config;
+  database: string;
+  uploads: string;
+  madeAt: string;
+  /** Its file; undefined: it is not to be in the archive. */
+  secretKey: string | undefined;
+};

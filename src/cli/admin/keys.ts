@@ -74,7 +74,7 @@ export async function listProjects(admin: Admin, { print }: Terminal): Promise<v
   printTable([['ID', 'CREATED', 'KEYS', 'FORMS', 'NAME'], ...rows], print);
 }
 
-function printTable(rows: string[][], print: (line: string) => void): void {
+export function printTable(rows: string[][], print: (line: string) => void): void {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   for (const row of rows) {
     print(

@@ -14,6 +14,7 @@ import { createKey, listKeys, listProjects, revokeKey, signOutOwner, vacuum } fr
 import { migrate } from './migrate.ts';
 import { openAdmin } from './open.ts';
 import { checkArchive, restore } from './restore.ts';
+import { rotateSecrets } from './rotate-secrets.ts';
 
 /**
  * Runs a command of whoever holds the machine; `args` is what was typed after `admin`.
@@ -53,6 +54,7 @@ const options = {
   'revoke-children': { type: 'boolean' },
   'keep-children': { type: 'boolean' },
   full: { type: 'boolean' },
+  'without-secrets': { type: 'boolean' },
 } as const;
 
 function commandsOn(terminal: Terminal): Commands<typeof options> {
@@ -93,6 +95,10 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
       missing: 'Which owner? Such as: admin owners sign-out ada@example.com',
       run: (_, address = '') => withAdmin((admin) => signOutOwner(admin, address, terminal)),
     },
+    'rotate-secrets': {
+      takes: ['yes'],
+      run: ({ yes: isConfirmed = false }) => rotateSecrets(isConfirmed, terminal),
+    },
     projects: { run: () => withAdmin((admin) => listProjects(admin, terminal)) },
     erase: {
       needs: 1,
@@ -111,7 +117,9 @@ function commandsOn(terminal: Terminal): Commands<typeof options> {
     backup: {
       needs: 1,
       missing: 'Which file? Such as: admin backup forms.tar.gz',
-      run: (_, file = '') => backUp(file, terminal),
+      takes: ['without-secrets'],
+      run: ({ 'without-secrets': isWithoutSecrets = false }, file = '') =>
+        backUp(file, { isWithoutSecrets }, terminal),
     },
     doctor: { run: () => examine(terminal) },
     restore: {

@@ -2,6 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
 import { type Admin, createAdmin, systemUser } from '../../services/admin/admin.ts';
+import type { AdminContext } from '../../services/admin/context.ts';
 import { finishRestore, refuseWhileRestoring } from '../../services/admin/restored-folder.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
@@ -19,7 +20,20 @@ import { RefusedError } from '../terminal.ts';
  *
  * @throws RefusedError, ConfigError or StartError if it can't be had.
  */
-export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAdmin> {
+export async function openAdmin(options: OpenOptions): Promise<OpenAdmin> {
+  const { databaseUrl, dataDir } = readConfig(options.env);
+  const admin = databaseUrl === undefined ? await connectAdminSocket(dataDir) : undefined;
+  if (admin !== undefined) return { admin, [Symbol.asyncDispose]: async () => undefined };
+  const opened = await openDirectly(options);
+  return { admin: createAdmin(opened.context), [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
+}
+
+/**
+ * What the admin of an installation works on; no service may have its embedded database open.
+ *
+ * @throws RefusedError, ConfigError or StartError if it can't be had.
+ */
+export async function openDirectly({ env, now, note }: OpenOptions): Promise<OpenContext> {
   const config = readConfig(env);
   const { databaseUrl, dataDir } = config;
   const direct = { config, uploads: openUploadStore(config, now), now, note };
@@ -27,8 +41,6 @@ export async function openAdmin({ env, now, note }: OpenOptions): Promise<OpenAd
     return onDatabase(await openDatabase({ databaseUrl, ...opening }), direct);
   }
   const folder = join(dataDir, 'database');
-  const admin = await connectAdminSocket(dataDir);
-  if (admin !== undefined) return { admin, [Symbol.asyncDispose]: async () => undefined };
   refuseWhileRestoring(dataDir);
   finishRestore(dataDir);
   if (!hasDatabase(dataDir)) throw new RefusedError(noDatabase(dataDir));
@@ -64,7 +76,7 @@ export function refuseOtherUsers(folder: string): void {
 async function onDatabase(
   database: Database,
   { config, uploads, now: machine, note }: Direct,
-): Promise<OpenAdmin> {
+): Promise<OpenContext> {
   const close = () => database.close();
   const now = machineClock(machine);
   try {
@@ -88,7 +100,7 @@ async function onDatabase(
   const auditWriter = createAuditWriter({ database, now, log: console });
   const { retrySchedule: schedule } = config;
   return {
-    admin: createAdmin({ database, auditWriter, user: systemUser(), schedule, now, onChange }),
+    context: { database, auditWriter, user: systemUser(), schedule, now, onChange },
     async [Symbol.asyncDispose]() {
       await auditWriter.close();
       // Perhaps no service runs that would do it.
@@ -119,6 +131,8 @@ type Direct = { config: Config; uploads: UploadStore; now: () => number; note: N
 type Note = (line: string) => void;
 
 type OpenAdmin = AsyncDisposable & { admin: Admin };
+
+type OpenContext = AsyncDisposable & { context: AdminContext };
 
 type OpenOptions = {
   env: NodeJS.ProcessEnv;

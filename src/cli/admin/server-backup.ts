@@ -63,7 +63,7 @@ export async function backUpServer(
     await auditWriter.close();
     note(`Backed up ${inMib(held.total)} to ${file} (${inMib(held.bytes)}).`);
     note(`It holds everything that was acknowledged before ${held.madeAt}.`);
-    for (const line of besideArchive(config)) note(line);
+    for (const line of besideArchive(config, false)) note(line);
   } catch (error) {
     // Without the lock, files may have gone that it should hold.
     if (isBegun) await rm(file, { force: true });

@@ -17,7 +17,9 @@ export function createResealing({ database, secrets, log }: ResealingOptions): (
     if (table === undefined) return false;
     // The embedded database answers within the turn: without this, nothing else would run until the end.
     await yieldToEventLoop();
-    const group = await resealGroup(database, secrets, { table, after, limit: GROUP });
+    const group = await database.transaction((tx) =>
+      resealGroup(tx, secrets, { table, after, limit: GROUP }),
+    );
     resealed += group.resealed;
     unreadable += group.unreadable;
     after = group.next ?? '';
