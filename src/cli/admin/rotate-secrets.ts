@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, w
 import { join } from 'node:path';
 import { readConfig } from '../../config.ts';
 import { newSecretKey, parseSecretKey, SecretBox } from '../../domain/secrets/secret-key.ts';
-import { findSecretKey } from '../../secret-key.ts';
+import { findSecretKey, requireKeyOf } from '../../secret-key.ts';
 import { rotateSecrets as rotate, STOP_FIRST } from '../../services/admin/rotate-secrets.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { findFact, SECRET_KEY_CHECK } from '../../store/installation.ts';
@@ -32,6 +32,7 @@ export async function rotateSecrets(isConfirmed: boolean, terminal: Terminal): P
     return;
   }
   const current = findSecretKey(config);
+  requireKeyOf(check, new SecretBox(current, config.previousSecretKey));
   const text = newSecretKey();
   // Kept before anything is sealed with it.
   if (file === undefined) print(text);

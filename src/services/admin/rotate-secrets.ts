@@ -1,8 +1,6 @@
 import { INSTALLATION } from '../../domain/audit.ts';
 import { SecretBox, type SecretKey } from '../../domain/secrets/secret-key.ts';
-import { requireKeyOf } from '../../secret-key.ts';
 import type { Queries } from '../../store/database/queries.ts';
-import { findFact, SECRET_KEY_CHECK } from '../../store/installation.ts';
 import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
 import { type AdminContext, adminEntry, refusal } from './context.ts';
 
@@ -10,17 +8,15 @@ import { type AdminContext, adminEntry, refusal } from './context.ts';
  * Seals stored secrets with the key `next` in place of `current` (or the one before that, `previous`), ends the
  * sessions of all owners, and voids all mailed links, in one transaction. No instance may run meanwhile.
  *
- * @throws StartError if the secrets are not sealed with `current` or `previous`, and ConnectError while instances run.
+ * @throws ConnectError while instances run.
  */
 export async function rotateSecrets(context: AdminContext, keys: RotatedKeys): Promise<Rotated> {
   const { current, previous, next } = keys;
   const { database } = context;
   return database.transaction(async (tx) => {
     if (database.engine === 'postgres') await refuseWhileOthersRun(tx);
-    const before = new SecretBox(current, previous);
-    requireKeyOf(String(await findFact(tx, SECRET_KEY_CHECK)), before);
     // What a change of the key that is not finished has left.
-    if (previous !== undefined) await resealAll(tx, before);
+    if (previous !== undefined) await resealAll(tx, new SecretBox(current, previous));
     const after = new SecretBox(next, current);
     const counts = await resealAll(tx, after);
     await resealKeyCheck(tx, after);
