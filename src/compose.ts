@@ -18,6 +18,7 @@ import { type AuditWriter, createAuditWriter } from './store/audit/audit-writer.
 import { followDatabase, type MachineClock } from './store/database/clock.ts';
 import type { Database } from './store/database/database.ts';
 import { DatabaseUnavailable, isDiskFull, Overloaded, transientFault } from './store/database/faults.ts';
+import { setReader } from './store/database/read-queue.ts';
 import { countCall } from './store/rate-limits.ts';
 import { createSubmissionWriter, type SubmissionWriter } from './store/submissions/submission-writer.ts';
 import { createAccessLog } from './telemetry/access-log.ts';
@@ -131,6 +132,8 @@ export function createApi(options: ServiceOptions): Api {
     rateLimits,
     describeTemporaryFault,
     refuse: refuseWhileLow(options.disk, database.engine, options.metrics),
+    onIdentified: ({ caller, owner }) =>
+      setReader(caller?.keyId === undefined ? (owner ? 'owners' : 'strangers') : caller.projectId),
     onLimit: options.metrics?.onLimit,
     tracing: options.tracing,
     now,

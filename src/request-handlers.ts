@@ -21,6 +21,7 @@ import { contextOf } from './rpc/context.ts';
 import { createRpcHandler, type RpcHandler, type RpcHandlerOptions } from './rpc/network/server.ts';
 import type { Rpc } from './rpc/registry.ts';
 import type { Services } from './services/index.ts';
+import { forReader } from './store/database/read-queue.ts';
 import type { AccessLog } from './telemetry/access-log.ts';
 
 /**
@@ -50,9 +51,10 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
     // Express expects the request and response of HTTP/1.1, which this listener's always are.
     app(request as IncomingMessage, response as ServerResponse);
   });
+  const grpc = answerRpcs(notFound);
   return {
-    http,
-    grpc: answerRpcs(notFound),
+    http: (...request) => forReader(() => http(...request)),
+    grpc: (...request) => forReader(() => grpc(...request)),
     refuse: (request, response) => http(request, response, tooManyWaiting),
     ...clientsBehind(isTrusted),
     isKnownClient: (client) => api.keys.isKnownClient(client),

@@ -2,7 +2,7 @@ import type { DescMethod } from '@bufbuild/protobuf';
 import { ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
 import { policyOf } from '../domain/methods.ts';
 import { type AuthenticationOptions, identify } from './authentication.ts';
-import { factsOf } from './context.ts';
+import { type CallFacts, factsOf } from './context.ts';
 import { type RateLimits, setRateHeaders } from './rate-limits.ts';
 
 /**
@@ -10,11 +10,12 @@ import { type RateLimits, setRateHeaders } from './rate-limits.ts';
  * The network asks it before a message is received, the gateway before a large body is, and every call once more when
  * its message is known. What it finds out stays with the request, so that it finds it out once.
  */
-export function createGate({ authentication, rateLimits, refuse }: GateOptions): Gate {
+export function createGate({ authentication, rateLimits, refuse, onIdentified }: GateOptions): Gate {
   return async (method, header, values, formId) => {
     const facts = factsOf({ values });
     const policy = policyOf(method);
     await identify(header, facts, policy, authentication);
+    onIdentified?.(facts);
     await rateLimits?.(policy.limits, facts, formId);
     refuse(method);
   };
@@ -55,4 +56,6 @@ type GateOptions = {
   rateLimits: RateLimits | undefined;
   /** Throws what keeps everybody from calling a method just now. */
   refuse: (method: DescMethod) => void;
+  /** Called when it is known who calls. */
+  onIdentified?: ((facts: Pick<CallFacts, 'caller' | 'owner'>) => void) | undefined;
 };

@@ -40,6 +40,7 @@ export function createRpc(options: RpcOptions): Rpc {
     authentication,
     rateLimits,
     refuse,
+    onIdentified: options.onIdentified,
   });
   const interceptors: Interceptor[] = [
     ...(tracing === undefined ? [] : [traceCalls(tracing)]),
@@ -132,6 +133,8 @@ export type RpcOptions = {
   describeTemporaryFault: (error: unknown) => string | undefined;
   /** Throws what keeps everybody from calling a method just now. */
   refuse: (method: DescMethod) => void;
+  /** Called when it is known who calls. */
+  onIdentified?: Parameters<typeof createGate>[0]['onIdentified'];
   /** Counts that a limit had no room for a call. */
   onLimit?: ((limit: string) => void) | undefined;
   tracing?: Tracing | undefined;

@@ -1,3 +1,5 @@
+import { forEverybody } from '../store/database/read-queue.ts';
+
 /**
  * Caches what was loaded for a second at most: changes by other processes are seen by then.
  *
@@ -13,7 +15,7 @@ export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V
   function startLoad(key: string): Promise<V> {
     // The age counts from the beginning of the load: what it reads is at least that new.
     const loadedAt = now();
-    const promise = load(key).then(
+    const promise = forEverybody(() => load(key)).then(
       (value) => {
         if (loading.get(key) === promise) {
           loading.delete(key);

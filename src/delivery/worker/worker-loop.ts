@@ -1,3 +1,4 @@
+import { forEverybody } from '../../store/database/read-queue.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { runWith } from '../../telemetry/trace-context.ts';
@@ -38,7 +39,7 @@ export function createWorkerLoop(
     pause = undefined;
     if (running !== undefined || stopped || !woken) return;
     // Whatever woke it, the work is not that request's.
-    running = runWith(undefined, run).finally(() => {
+    running = runWith(undefined, () => forEverybody(run)).finally(() => {
       running = undefined;
       if (woken && !stopped) startAfterPause();
     });

@@ -5,6 +5,7 @@ import type { Engine } from './engine.ts';
 import { isStorageFault, transientFault } from './faults.ts';
 import { migrationState, refuseNewerTables, refusePending } from './migrate.ts';
 import type { EntityManager, Queries, Row, Transaction } from './queries.ts';
+import { createReadQueue, type ReadBounds } from './read-queue.ts';
 import { withRetries } from './retry.ts';
 
 /**
@@ -55,12 +56,13 @@ const DEFAULT_POOL_SIZE = 10;
 /** The database on an open engine. */
 export function databaseOn(engine: Engine): Database {
   const storage = new StorageWatch();
+  const reads = createReadQueue(readBounds(engine));
   return {
     ...engine,
-    read: (work) => withRetries(() => work(engine.em.fork()), always),
+    read: (work) => reads.run(() => withRetries(() => work(engine.em.fork()), always)),
     write: (work) => storage.observe(() => withRetries(() => work(engine.em.fork()), never), always),
     select: (sql, params = [], { prepared = false } = {}) =>
-      withRetries(() => engine.query(sql, params, prepared), always),
+      reads.run(() => withRetries(() => engine.query(sql, params, prepared), always)),
     execute: (sql, params = [], { prepared = false, repeatable = false } = {}) =>
       storage.observe(
         () => withRetries(() => engine.query(sql, params, prepared), repeatable ? always : never),
@@ -87,6 +89,17 @@ export function databaseOn(engine: Engine): Database {
       }
     },
   };
+}
+
+/**
+ * Three connections of a server are left for writes and `/ready`. The embedded database does one thing after the other:
+ * before a write there is then one read of two readers at most.
+ */
+function readBounds(engine: Engine): ReadBounds {
+  const connections = engine.connections();
+  if (connections === undefined) return { ofAll: 2, ofOne: 1 };
+  const ofAll = Math.max(1, connections.most - 3);
+  return { ofAll, ofOne: Math.ceil(ofAll / 2) };
 }
 
 const always = () => true;

@@ -5,6 +5,7 @@ import type { Tracing } from '../../telemetry/tracing.ts';
 import type { Database } from '../database/database.ts';
 import { DatabaseUnavailable, Overloaded } from '../database/faults.ts';
 import type { Queries } from '../database/queries.ts';
+import { forEverybody } from '../database/read-queue.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from '../database/retry.ts';
 import { type Capacity, NO_CAPACITY } from '../deliveries/webhook-deliveries.ts';
 import {
@@ -128,7 +129,7 @@ export function createSubmissionWriter(
       heldRows += 1;
       const { promise, resolve, reject } = Promise.withResolvers<WriteOutcome>();
       queue.push({ ...prepared, since: performance.now(), tries: 0, resolve, reject });
-      running ??= run();
+      running ??= forEverybody(run);
       return promise;
     },
     waiting: () => ({ rows: heldRows, bytes: heldBytes, maxRows: maxWaiting, maxBytes: maxWaitingBytes }),

@@ -1,0 +1,88 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+
+/**
+ * Bounds how many reads of one reader (strangers, owners, or a project), and of all, run at once, so that none of them
+ * holds the connections that writes and others' reads need. Those that wait take turns by reader. What has no reader,
+ * as background work and the identification of callers, is not bounded, and neither are writes.
+ */
+export function createReadQueue({ ofAll, ofOne }: ReadBounds): ReadQueue {
+  const readers = new Map<string, { running: number; waiting: (() => void)[] }>();
+  let running = 0;
+
+  function startNext(): void {
+    for (const [name, reader] of readers) {
+      if (running >= ofAll) return;
+      if (reader.running >= ofOne) continue;
+      const start = reader.waiting.shift();
+      if (start === undefined) continue;
+      running += 1;
+      reader.running += 1;
+      // The next turn is another one's.
+      readers.delete(name);
+      readers.set(name, reader);
+      start();
+      return;
+    }
+  }
+
+  function enter(name: string): Promise<void> | undefined {
+    const reader = readers.get(name) ?? { running: 0, waiting: [] };
+    readers.set(name, reader);
+    if (running < ofAll && reader.running < ofOne) {
+      running += 1;
+      reader.running += 1;
+      return undefined;
+    }
+    const { waiting } = reader;
+    return new Promise((resolve) => {
+      waiting.push(resolve);
+    });
+  }
+
+  function leave(name: string): void {
+    running -= 1;
+    const reader = readers.get(name);
+    if (reader !== undefined) {
+      reader.running -= 1;
+      if (reader.running === 0 && reader.waiting.length === 0) readers.delete(name);
+    }
+    startNext();
+  }
+
+  return {
+    async run(work) {
+      const name = current.getStore()?.reader;
+      if (name === undefined) return work();
+      await enter(name);
+      try {
+        // A read within a read would wait for itself.
+        return await current.run(undefined, work);
+      } finally {
+        leave(name);
+      }
+    },
+  };
+}
+
+/** Runs the work of a request, whose reader is known later: until then its reads are not bounded. */
+export function forReader<T>(work: () => T): T {
+  return current.run({ reader: undefined }, work);
+}
+
+/** Says whose reads those of the current request are. */
+export function setReader(reader: string): void {
+  const request = current.getStore();
+  if (request !== undefined) request.reader = reader;
+}
+
+/** Runs work that others wait for, too, whoever came first: without a bound. */
+export function forEverybody<T>(work: () => T): T {
+  return current.run(undefined, work);
+}
+
+const current = new AsyncLocalStorage<{ reader: string | undefined } | undefined>();
+
+/** How many reads run at once. */
+export type ReadBounds = { ofAll: number; ofOne: number };
+
+export type ReadQueue = { run<T>(work: () => Promise<T>): Promise<T> };

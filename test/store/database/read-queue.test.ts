@@ -1,0 +1,71 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { newSessionId } from '../../../src/domain/ids.ts';
+import { forReader, setReader } from '../../../src/store/database/read-queue.ts';
+import { engines, openTestDatabase } from '../../support/database.ts';
+import { startService, type TestService } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+/** Runs work as one request of a reader. */
+const as = <T>(reader: string, work: () => Promise<T>): Promise<T> =>
+  forReader(() => {
+    setReader(reader);
+    return work();
+  });
+
+describe.each(engines)('reads on %s', (engine) => {
+  it('of strangers leave room for writes and for others, who take turns', async () => {
+    await using database = await openTestDatabase(engine);
+    const done: string[] = [];
+    const read = (reader: string) =>
+      as(reader, () => database.select('select count(*) from submissions')).then(() => done.push(reader));
+    const strangers = Array.from({ length: 100 }, () => read('strangers'));
+    const projects = Array.from({ length: 10 }, () => read('prj_a'));
+
+    await database.execute('delete from rate_limits').then(() => done.push('write'));
+    expect(done.indexOf('write')).toBeLessThan(12);
+    await Promise.all([...strangers, ...projects]);
+    expect(done.lastIndexOf('prj_a')).toBeLessThan(80);
+  });
+
+  it('may read within a read', async () => {
+    await using database = await openTestDatabase(engine);
+    const nested = () => database.read(async () => database.select('select 1 as one'));
+
+    const all = await Promise.all(Array.from({ length: 20 }, () => as('strangers', nested)));
+
+    expect(all).toEqual(Array(20).fill([{ one: 1 }]));
+  });
+});
+
+describe('strangers whose reads hang', () => {
+  let service: TestService;
+  afterEach(() => service[Symbol.asyncDispose]());
+
+  it('keep nobody from submitting, nor projects and /ready from an answer', async () => {
+    service = await startService({ engine: 'postgres', env: { RATE_LIMIT: 'off' } });
+    const form = await service.givenPublishedForm();
+    const locked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const lock = service.database.transaction(async (tx) => {
+      await tx.execute('lock table sessions in access exclusive mode');
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    const hanging = Array.from({ length: 30 }, () => fetch(`${service.url}/s/${newSessionId()}`));
+    const waiting = `select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    await until(async () => Number((await service.database.select(waiting))[0]?.n) > 0);
+
+    const ready = await fetch(`${service.url}/ready`);
+    const submitted = await service.post(`/api/forms/${form.id}/submissions`, {
+      answers: { email: 'ada@example.com' },
+    });
+    const listed = await service.get('/v1/forms');
+    release.resolve();
+
+    expect([ready.status, submitted.status, listed.status]).toEqual([200, 201, 200]);
+    await lock;
+    expect(new Set((await Promise.all(hanging)).map(({ status }) => status))).toEqual(new Set([404]));
+  });
+});
