@@ -46,12 +46,14 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
         if (purpose !== 'stop' && !(await useMailedLink(tx, hashSecret(token)))) {
           refuseUnusable(await findMailedLink(tx, hashSecret(token)));
         }
-        if (purpose === 'stop') await stopMail(tx, { address, formId, scope: scopeOf(stopScope) });
+        let isChanged = true;
+        if (purpose === 'stop')
+          isChanged = await stopMail(tx, { address, formId, scope: scopeOf(stopScope) });
         else if (purpose === 'confirm-recipient') await confirmRecipient(tx, { formId, address });
         else if (!(await takeOwnership(tx, context, { formId, address, keepRecipients }))) {
           throw wrongLink('The form has or awaits another owner now');
         }
-        await audit.change(tx, call, about);
+        if (isChanged) await audit.change(tx, call, about);
       });
       context.forms.forget(formId);
       notifyWorkers();
@@ -63,8 +65,7 @@ export function mailService(context: ServiceContext): ServiceImpl<typeof MailSer
       if (link.purpose !== 'stop') throw wrongLink();
       const about = await formOf(link.formId);
       await database.transaction(async (tx) => {
-        await startMail(tx, link);
-        await audit.change(tx, call, about);
+        if (await startMail(tx, link)) await audit.change(tx, call, about);
       });
       const { address, formName } = await describe(database, link);
       return { address, formName };

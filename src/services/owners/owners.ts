@@ -79,8 +79,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
       const { ownerEmail: address, projectId } = await confirmedForm(context, call, formId);
       const action = stopped ? 'form.mails_stopped' : 'form.mails_started';
       await database.transaction(async (tx) => {
-        await (stopped ? stopMail : startMail)(tx, { address, formId });
-        await audit.change(tx, call, { projectId, formId, action });
+        const isChanged = await (stopped ? stopMail : startMail)(tx, { address, formId });
+        if (isChanged) await audit.change(tx, call, { projectId, formId, action });
       });
       return {};
     },
@@ -156,8 +156,8 @@ export function ownersService(context: ServiceContext): ServiceImpl<typeof Owner
     }
     await database.transaction(async (tx) => {
       await lockForOwner(tx, form);
-      await setFormClosed(tx, formId, isClosed);
-      await audit.change(tx, call, { projectId: form.projectId, formId });
+      const isChanged = await setFormClosed(tx, formId, isClosed);
+      if (isChanged) await audit.change(tx, call, { projectId: form.projectId, formId });
     });
     forms.forget(formId);
     return {};

@@ -137,13 +137,14 @@ export async function archiveForm(db: Queries, projectId: string, formId: string
   return rows.length > 0;
 }
 
-/** Closes an activated form, or opens it again; what is so already stays as it is. */
-export async function setFormClosed(db: Queries, formId: string, closed: boolean): Promise<void> {
-  await db.execute(
+/** Closes an activated form, or opens it again; what is so already stays as it is, which is false. */
+export async function setFormClosed(db: Queries, formId: string, closed: boolean): Promise<boolean> {
+  const changed = await db.execute(
     `update forms set closed_at = case when $2 then now() end, updated_at = now()
-     where id = $1 and (closed_at is not null) <> $2`,
+     where id = $1 and (closed_at is not null) <> $2 returning id`,
     [formId, closed],
   );
+  return changed.length > 0;
 }
 
 /** Removes up to `limit` drafts that were made without a key and not activated in time; returns which. */

@@ -121,12 +121,13 @@ const UNASKED = 'unasked';
 
 /**
  * Stops mail to an address: a form's; or all of this service's but the links to sign in that owners ask for, and then
- * also what its mailbox has not asked for by any other address; or these links, too. Stopping again changes nothing.
+ * also what its mailbox has not asked for by any other address; or these links, too. Stopping again changes nothing;
+ * returns whether it was new.
  */
 export async function stopMail(
   db: Queries,
   { address, formId, scope = 'form' }: { address: string; formId: string; scope?: StopScope },
-): Promise<void> {
+): Promise<boolean> {
   const own = addressKey(address);
   const all = [
     { address: own, form_id: ALL },
@@ -137,26 +138,27 @@ export async function stopMail(
     all,
     everything: [...all, { address: own, form_id: SIGN_IN_MAILS }],
   };
-  await db.execute(
+  const stopped = await db.execute(
     `insert into mail_stops (address, form_id, created_at)
      select address, form_id, now() from json_to_recordset($1::json) as s(address text, form_id text)
-     on conflict do nothing`,
+     on conflict do nothing returning form_id`,
     [JSON.stringify(stops[scope])],
   );
+  return stopped.length > 0;
 }
 
-/** Takes back that an address wants no mail of a form, whether it stopped these mails alone or more. */
+/** Takes back that an address wants no mail of a form, whether it stopped these mails alone or more. False if it had not. */
 export async function startMail(
   db: Queries,
   { address, formId }: { address: string; formId: string },
-): Promise<void> {
+): Promise<boolean> {
   const own = addressKey(address);
   const stopped = await findStoppedScope(db, { address, formId });
   const isForm = stopped === null || stopped === 'form';
   const formIds = isForm ? [formId] : [formId, ALL, ...(stopped === 'everything' ? [SIGN_IN_MAILS] : [])];
   const ofMailbox = isForm ? [] : [{ address: mailboxOf(address), formId: UNASKED }];
   const where = { $or: [{ address: own, formId: { $in: formIds } }, ...ofMailbox] };
-  await db.write((em) => em.nativeDelete(MailStopEntity, where));
+  return (await db.write((em) => em.nativeDelete(MailStopEntity, where))) > 0;
 }
 
 /** How much of a form's mail, and of that beside it, an address has stopped; null if it gets that form's. */
