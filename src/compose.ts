@@ -8,7 +8,7 @@ import { createRateLimits } from './rpc/rate-limits.ts';
 import { createRpc, type Rpc } from './rpc/registry.ts';
 import type { ServiceOptions } from './services/context.ts';
 import { createEventFeed } from './services/events/event-feed.ts';
-import { createFormReader } from './services/forms/form-reader.ts';
+import { createFormReader } from './services/forms/form-access.ts';
 import { createServices, type Services } from './services/index.ts';
 import { type DiskSpace, refuseWhileLow } from './services/limits/disk-space.ts';
 import { createKeylessStorage } from './services/limits/keyless-storage.ts';

@@ -11,7 +11,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import type { Tracing } from '../telemetry/tracing.ts';
 import type { Audit } from './audit/audit.ts';
 import type { EventFeed } from './events/event-feed.ts';
-import type { FormReader } from './forms/form-reader.ts';
+import type { FormReader } from './forms/form-access.ts';
 import type { KeyReader } from './keys/key-reader.ts';
 import type { CallsAtOnce } from './limits/calls-at-once.ts';
 import type { DiskSpace } from './limits/disk-space.ts';

@@ -10,11 +10,11 @@ import {
 } from '@connectrpc/connect';
 import { AdminService } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
+import { rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { type AdminContext, refusal } from './context.ts';
 import { adminKeys } from './keys.ts';
 import { adminProjects } from './projects.ts';
-import { adminVacuum } from './vacuum.ts';
 
 /** The admin of the process that has the database open, such as that of a command. It takes no snapshots. */
 export function createAdmin(context: AdminContext, log: Log = console): Admin {
@@ -30,10 +30,19 @@ export function createAdmin(context: AdminContext, log: Log = console): Admin {
 
 /** What whoever holds the machine may do without a key, on an open database. */
 export function adminService(context: AdminContext, log: Log) {
+  const { database } = context;
   return {
     ...adminKeys(context),
     ...adminProjects(context),
-    ...adminVacuum(context, log),
+
+    /** Vacuums an embedded database, while everything waits. */
+    async vacuum({ full, ifErased }) {
+      if (database.engine !== 'pglite') {
+        throw refusal('PostgreSQL vacuums its tables by itself: see autovacuum, and docs/privacy.md.');
+      }
+      if (!full) await vacuumTables(database, { isQuiet: true, log });
+      return { tables: full ? await rewriteErased(database, { log, force: !ifErased }) : [] };
+    },
   } satisfies Partial<ServiceImpl<typeof AdminService>>;
 }
 

@@ -3,13 +3,16 @@ import type { HostedService } from '../../../gen/headlessforms/internal/v1/hoste
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import type { ServiceContext } from '../context.ts';
 import { publishedForm } from '../forms/form-access.ts';
-import { completionOf } from '../submissions/completion.ts';
-import { allowedRedirect, checkOrigin } from '../submissions/origins.ts';
-import { acceptRequest, readRequest } from '../submissions/submission-request.ts';
-import { visitToMessage } from './hosted-proto.ts';
+import {
+  acceptRequest,
+  allowedRedirect,
+  checkOrigin,
+  readRequest,
+} from '../submissions/submission-request.ts';
+import { completionOf, visitToMessage } from './hosted-proto.ts';
 import { postHosted } from './post-hosted.ts';
 import { noteOpened, resolveVisit } from './resolve-visit.ts';
-import { openVisitorsSession } from './visitors-session.ts';
+import { openVisitorsSession } from './saving.ts';
 
 /**
  * Shows sessions and forms to people and takes their answers; a session's id is its credential. And HTML forms' posts.

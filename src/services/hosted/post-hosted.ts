@@ -21,13 +21,11 @@ import { type First, type Idempotency, replayAfterRefusal } from '../idempotency
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { refuseIfEnded, savedAnswers } from '../sessions/session-access.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
-import { completionOf } from '../submissions/completion.ts';
 import { describeUnclaimed } from '../uploads/upload-claims.ts';
-import { currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
+import { completionOf, currentAnswers, visibleAnswers, visitToMessage } from './hosted-proto.ts';
 import { isTooQuick, keyOfPage } from './page-token.ts';
 import { type HostedVisit, noteOpened, resolveVisit, visitOfSession } from './resolve-visit.ts';
-import { keepFitting } from './saving.ts';
-import { openVisitorsSession } from './visitors-session.ts';
+import { keepFitting, openVisitorsSession } from './saving.ts';
 
 /**
  * Takes what a page has posted: keeps it as far as the form does, leads to another step, or submits. A page that has

@@ -13,13 +13,13 @@ import { memoize } from '../../domain/memoize.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, markSessionOpened } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
+import type { LiveVersion } from '../forms/form-access.ts';
 import {
   type Availability,
   availabilityOf,
   type PublishedForm,
   publishedForm,
 } from '../forms/form-access.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { anySession, type Visit } from '../sessions/session-access.ts';
 

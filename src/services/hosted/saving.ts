@@ -9,16 +9,18 @@ import {
 } from '../../domain/answers/provenance.ts';
 import { limited, notFound } from '../../domain/errors/failure.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
-import { isKeyless } from '../../domain/ids.ts';
+import { isKeyless, newSessionId } from '../../domain/ids.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
 import { bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
-import { lockSession, updateSession } from '../../store/sessions/sessions.ts';
+import { insertSession, lockSession, type NewSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
+import type { LiveVersion } from '../forms/form-access.ts';
+import { refuseIfClosed } from '../forms/form-access.ts';
 import { refuseIfEnded, type Visit } from '../sessions/session-access.ts';
 import { checkSize } from '../submissions/accept-answers.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
+import { keyOfPage } from './page-token.ts';
 import type { HostedVisit } from './resolve-visit.ts';
 
 /**
@@ -127,3 +129,45 @@ type Kept = {
   unclaimed: Violation[];
   saved: boolean;
 };
+
+/**
+ * Opens a session for the visitor of a form's own page, who has none yet. A page that asks twice, as for two files at
+ * once, gets one session. Throws `FAILED_PRECONDITION` if the form takes no more submissions.
+ */
+export async function openVisitorsSession(
+  context: ServiceContext,
+  { form, version, session: { prefill } }: HostedVisit,
+  issueToken: string,
+  call: HandlerContext,
+): Promise<Session> {
+  refuseIfClosed(form, context.now());
+  checkSize(form, prefill);
+  const keylessBytes = bytesOfSession({ prefill, partialAnswers: null });
+  using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
+  await room.add(keylessBytes);
+  const id = newSessionId();
+  const fresh: NewSession = {
+    id,
+    projectId: form.projectId,
+    formId: form.id,
+    versionId: version.id,
+    prefill,
+    metadata: {},
+    provenance: { prefill: [{ by: 'prefill' }], partial: [] },
+    expiresIn: VISITOR_SECONDS,
+    keylessBytes,
+  };
+  const page = { token: issueToken, pageIds: [form.id], now: context.now() };
+  const idempotency = keyOfPage(context.verifyingKeys, page, {});
+  const first = await insertSession(context.database, { ...fresh, idempotency });
+  // A page may stay open for longer than its session.
+  const stored = first.status === 'expired' ? await insertSession(context.database, fresh) : first;
+  if (stored.id === id) {
+    context.keylessStorage.record({ formId: form.id, projectId: form.projectId, bytes: keylessBytes });
+    room.keep();
+  }
+  return stored;
+}
+
+/** How long a visitor may take over a form: 7 days. */
+const VISITOR_SECONDS = 7 * 24 * 60 * 60;

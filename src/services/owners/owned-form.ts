@@ -21,13 +21,13 @@ import { voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import { closeOwnerSessions } from '../../store/owners/owner-sessions.ts';
 import { confirmOwner, findOwnedForm, lockOwnedForm, type OwnedForm } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
+import type { LiveVersion } from '../forms/form-access.ts';
 import {
   type Availability,
   availabilityOf,
   definitionInUse,
   submissionLimitOf,
 } from '../forms/form-access.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
 import { formEvents } from '../forms/form-rows.ts';
 
 /** A form that the owner owns, confirmed or not. Throws NOT_FOUND, of another's form too. */

@@ -9,12 +9,18 @@ import { callerOf } from '../../rpc/context.ts';
 import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
 import { cancelLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
+import type { LiveVersion } from '../forms/form-access.ts';
 import { publishedForm } from '../forms/form-access.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { noteSession, openSession, projectSession, refuseIfEnded, reserveValues } from './session-access.ts';
-import { sessionToMessage } from './session-proto.ts';
+import {
+  noteSession,
+  openSession,
+  projectSession,
+  refuseIfEnded,
+  reserveValues,
+  sessionToMessage,
+} from './session-access.ts';
 import { toSessionChange, type UpdateView } from './session-request.ts';
 
 /**

@@ -16,8 +16,7 @@ import {
 } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
-import { noteSession, reserveValues } from './session-access.ts';
-import { sessionToMessage } from './session-proto.ts';
+import { noteSession, reserveValues, sessionToMessage } from './session-access.ts';
 import {
   agentProblems,
   lifeOf,

@@ -1,7 +1,14 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type { UpdateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import {
+  type SessionSchema,
+  SessionStatus,
+  type UpdateSessionRequest,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
+import { currentAnswersOf } from '../../domain/answers/provenance.ts';
 import { failed } from '../../domain/errors/failure.ts';
 import type { Caller } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
@@ -9,10 +16,11 @@ import type { Session } from '../../store/sessions/session-table.ts';
 import { findAnySession, findSession } from '../../store/sessions/sessions.ts';
 import { sessionName } from '../audit/audit.ts';
 import type { ServiceContext } from '../context.ts';
+import type { LiveVersion } from '../forms/form-access.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
+import { provenanceToMessage } from '../submissions/submission-proto.ts';
 
 /** A session of the caller's project. Throws NOT_FOUND. */
 export function projectSession(db: Queries, { projectId }: Caller, sessionId: string): Promise<Session> {
@@ -94,3 +102,38 @@ export type Visit = Pick<
 export type OpenSession = { form: PublishedForm; version: LiveVersion };
 
 type SessionValues = Partial<Pick<UpdateSessionRequest, 'prefill' | 'metadata' | 'answers'>>;
+
+/** A session as its maker sees it. Partial answers are shown only while the form allows them. */
+export function sessionToMessage(
+  { settings }: Pick<ServiceContext, 'settings'>,
+  form: PublishedForm,
+  session: Session,
+): MessageInitShape<typeof SessionSchema> {
+  const { allowPartial } = form.version.definition.settings;
+  return {
+    id: session.id,
+    formId: session.formId,
+    formVersionId: session.versionId,
+    status: sessionStatusOf[session.status],
+    url: `${settings.hostedUrl}/f/${session.id}`,
+    expireTime: timestampFromDate(session.expiresAt),
+    createTime: timestampFromDate(session.createdAt),
+    ...(session.openedAt !== null && { openTime: timestampFromDate(session.openedAt) }),
+    prefill: session.prefill,
+    metadata: session.metadata,
+    submissionId: session.submissionId ?? '',
+    returnUrl: session.returnUrl ?? '',
+    ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
+    provenance: provenanceToMessage(
+      currentAnswersOf(allowPartial ? session : { ...session, partialAnswers: null }).provenance,
+    ),
+  };
+}
+
+/** The status of a session in messages. */
+export const sessionStatusOf: Record<Session['status'], SessionStatus> = {
+  open: SessionStatus.OPEN,
+  submitted: SessionStatus.SUBMITTED,
+  expired: SessionStatus.EXPIRED,
+  cancelled: SessionStatus.CANCELLED,
+};

@@ -15,8 +15,14 @@ import { submissionToMessage } from '../submissions/submission-proto.ts';
 import { createAwaitSession } from './await-session.ts';
 import { cancelSession, changeSession } from './change-session.ts';
 import { createSession } from './create-session.ts';
-import { noteSession, openSession, projectSession, savedAnswers } from './session-access.ts';
-import { sessionStatusOf, sessionToMessage } from './session-proto.ts';
+import {
+  noteSession,
+  openSession,
+  projectSession,
+  savedAnswers,
+  sessionStatusOf,
+  sessionToMessage,
+} from './session-access.ts';
 
 /** Opens sessions for people or agents to fill, and reads, awaits, lists, changes, cancels and submits them. */
 export function sessionsService(context: ServiceContext): ServiceImpl<typeof SessionsService> {

@@ -30,9 +30,8 @@ import { badParameter, pageRequestOf, requireFound } from '../request-values.ts'
 import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored, eraseSubmissions } from './erasure.ts';
 import { exportSubmissions } from './export.ts';
-import { checkOrigin } from './origins.ts';
 import { submissionRangeOf, submissionStatusOf, submissionToMessage } from './submission-proto.ts';
-import { acceptRequest, readRequest } from './submission-request.ts';
+import { acceptRequest, checkOrigin, readRequest } from './submission-request.ts';
 
 /** Accepts the answers people give to a form, and reads them back. */
 export function submissionsService(context: ServiceContext): ServiceImpl<typeof SubmissionsService> {

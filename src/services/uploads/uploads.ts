@@ -15,12 +15,12 @@ import { isKeyless, newId } from '../../domain/ids.ts';
 import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
 import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
+import type { LiveVersion } from '../forms/form-access.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
-import type { LiveVersion } from '../forms/form-reader.ts';
 import { replayFirst } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
-import { checkOrigin } from '../submissions/origins.ts';
+import { checkOrigin } from '../submissions/submission-request.ts';
 import { getLinkedUpload, getUpload, uploadToMessage } from './read-upload.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 

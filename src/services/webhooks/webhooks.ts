@@ -31,8 +31,7 @@ import { replayFirst, secretInContent } from '../idempotency.ts';
 import { pageRequestOf, secondsProblems } from '../request-values.ts';
 import { activeState, newWebhookState } from './definition-webhook.ts';
 import { deliveryMethods } from './deliveries.ts';
-import { eventPayload } from './event-payload.ts';
-import { eventName, webhookToMessage } from './webhook-proto.ts';
+import { eventName, eventPayload, webhookToMessage } from './webhook-proto.ts';
 import {
   aboutWebhook,
   eventProblems,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allowedRedirect, checkOrigin } from '../../../src/services/submissions/origins.ts';
+import { allowedRedirect, checkOrigin } from '../../../src/services/submissions/submission-request.ts';
 
 const own = { baseUrl: 'https://api.example.com/forms', hostedUrl: 'https://forms.example.com' };
 const allowed = ['https://shop.example'];

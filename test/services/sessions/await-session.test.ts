@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { EventFeed, Follower } from '../../../src/services/events/event-feed.ts';
-import { createSessionWaits } from '../../../src/services/sessions/session-waits.ts';
+import { createSessionWaits } from '../../../src/services/sessions/await-session.ts';
 
 it('wakes for what came while nobody waited, once, and for nothing else', async () => {
   const { feed, give, followers } = givenFeed();
