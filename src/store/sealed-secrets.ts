@@ -8,10 +8,11 @@ const columnsOf = {
   webhooks: ['secret', 'next_secret', 'previous_secret'],
   forms: ['draft_secret'],
   idempotency_keys: ['secret'],
+  sessions: ['callback_secret'],
 } as const;
 
 /** The tables that hold sealed secrets. */
-export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idempotency_keys'];
+export const sealedTables: readonly SealedTable[] = ['webhooks', 'forms', 'idempotency_keys', 'sessions'];
 
 /**
  * Seals anew, under the current key of `box`, what is sealed under another among the next `limit` rows of a table

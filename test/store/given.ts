@@ -110,6 +110,7 @@ export async function givenWebhook(db: Queries, given: Partial<Webhook> = {}): P
     failuresBeforeSuccess: 0,
     failuresInRow: 0,
     sendsTraceparent: false,
+    template: null,
     openUntil: null,
     createdAt: now,
     deletedAt: null,

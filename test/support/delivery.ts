@@ -163,6 +163,7 @@ export async function givenWebhook(
     failuresBeforeSuccess: 0,
     failuresInRow: 0,
     sendsTraceparent: false,
+    template: null,
     openUntil: null,
     createdAt: new Date(),
     deletedAt: null,

@@ -76,6 +76,7 @@ export const activeState = {
 export const newWebhookState = {
   ...activeState,
   sendsTraceparent: false,
+  template: null,
   nextSecret: null,
   nextSecretAt: null,
   previousSecret: null,

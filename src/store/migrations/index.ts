@@ -22,6 +22,7 @@ import { RefusedWriters } from './2026-11-23-refused-writers.ts';
 import { Removals } from './2026-11-23-removals.ts';
 import { MailedLinks } from './2026-11-24-mailed-links.ts';
 import { Rights } from './2026-11-24-rights.ts';
+import { SessionDeliveries } from './2026-11-24-session-deliveries.ts';
 
 /** Every migration in the order it runs. A released one is never edited: changes are a further one. */
 export const migrations = [
@@ -49,4 +50,5 @@ export const migrations = [
   { name: '2026-11-23-plain-audit', class: PlainAudit },
   { name: '2026-11-24-rights', class: Rights },
   { name: '2026-11-24-mailed-links', class: MailedLinks },
+  { name: '2026-11-24-session-deliveries', class: SessionDeliveries },
 ];

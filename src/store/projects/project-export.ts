@@ -154,13 +154,13 @@ export const exportTables = {
   sessions: {
     table: 'sessions',
     columns: `id form_id version_id prefill metadata partial_answers provenance return_url created_at expires_at
-      opened_at submitted_at cancelled_at submission_id`,
+      opened_at submitted_at cancelled_at submission_id notify`,
     rows: 'sessions',
     keys: ['created_at', 'id'],
   },
   webhooks: {
     table: 'webhooks',
-    columns: `id form_id url events from_definition sends_traceparent active disabled_at disabled_reason
+    columns: `id form_id url events from_definition sends_traceparent template active disabled_at disabled_reason
       last_success_at created_at`,
     rows: 'webhooks',
     keys: ['id'],

@@ -35,6 +35,11 @@ export const SessionEntity = defineEntity({
     idempotencyKey: text().strictNullable(),
     /** Digest of the request that used the idempotency key, so that its reuse for another is found. */
     requestFingerprint: text().strictNullable(),
+    /** Where its end is reported; its signing secret is sealed. */
+    callback: json<StoredCallback>().strictNullable(),
+    callbackSecret: text().strictNullable(),
+    /** Who is notified of it, and the events of that. */
+    notify: json<StoredNotify>().strictNullable(),
     /** What it counts for where a visitor of the form's own page began it; null: made for somebody. */
     keylessBytes: p.integer().strictNullable(),
   },
@@ -60,6 +65,18 @@ export const SessionEntity = defineEntity({
     },
   ],
 });
+
+/** `keyId` is the key that may read the answers of the session, if its maker's key could. */
+export type StoredCallback = { url: string; template?: JsonObject; keyId?: string };
+
+/** `remindAfter` is in seconds; the events are those of the first notification and of each reminder, in order. */
+export type StoredNotify = {
+  email?: string;
+  webhookId?: string;
+  message?: string;
+  remindAfter: number[];
+  eventIds: string[];
+};
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
 export const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
-import { id, text, textOrNull, time } from '../database/columns.ts';
+import { id, type JsonObject, json, text, textOrNull, time } from '../database/columns.ts';
 import {
   deleteSome,
   findPage,
@@ -18,7 +18,7 @@ export const WebhookEntity = defineEntity({
   properties: {
     id: id().primary(),
     projectId: id(),
-    /** Null: the events of all forms of the project. */
+    /** Null: the events of all forms of the project. `CALLBACKS`: one that stands for an origin that callbacks go to. */
     formId: id().strictNullable(),
     url: text(),
     events: p.array(),
@@ -48,6 +48,8 @@ export const WebhookEntity = defineEntity({
     openUntil: time().strictNullable(),
     /** Whether its deliveries carry the trace that they belong to. */
     sendsTraceparent: p.boolean().default(false),
+    /** What its bodies are made by; null: events are sent as they are. */
+    template: json<JsonObject>().strictNullable(),
     createdAt: time(),
     /**
      * Gone for every reader; its history is purged in the background. One that went with its form or project is still
@@ -65,12 +67,18 @@ export const WebhookEntity = defineEntity({
     },
     { name: 'webhooks_by_form', properties: ['formId'], where: 'form_id is not null' },
     { name: 'webhooks_deleted', properties: ['deletedAt'], where: 'deleted_at is not null' },
+    { name: 'webhooks_of_callbacks_by_use', properties: ['createdAt'], where: "form_id = 'callbacks'" },
   ],
   uniques: [
     {
       name: 'webhooks_definition_unique',
       properties: ['formId'],
       where: 'from_definition and deleted_at is null',
+    },
+    {
+      name: 'webhooks_of_callbacks_unique',
+      properties: ['projectId', 'url'],
+      where: "form_id = 'callbacks'",
     },
   ],
 });
