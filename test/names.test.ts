@@ -31,8 +31,10 @@ const endingsOutOfUse: Record<string, string> = {
   '-message.ts': '-proto.ts, for what maps between rows or rules and messages',
   'audit-chain.ts': 'the log is plain rows',
   'deps.ts': 'context.ts',
+  'exchange.ts': 'route-context.ts, or send-request.ts for what goes out',
   'pieces.ts': 'chunk-budget.ts',
   'turns.ts': 'client-calls.ts',
+  'write-outcomes.ts': 'explain-conflicts.ts',
 };
 
 /** Where `share` is right: for sharing a form, which the interface calls so, and for the column of the queue. */

@@ -28,12 +28,12 @@ export const healthRoutes: Route[] = tagged('Health', [
       database: z.literal('up'),
       disk: z.enum(['enough', 'low']).describe('`low`: files are refused.'),
     }),
-    async handle({ call, response }) {
-      const all = await call(Health.method.check, {});
-      const { status } = await call(Health.method.check, { service: 'disk' });
+    async handle(context) {
+      const all = await context.call(Health.method.check, {});
+      const { status } = await context.call(Health.method.check, { service: 'disk' });
       const disk = status === ServingStatus.SERVING ? 'enough' : 'low';
       if (all.status === ServingStatus.SERVING) {
-        return sendJson(response, 200, { ok: true, database: 'up', disk });
+        return sendJson(context.response, 200, { ok: true, database: 'up', disk });
       }
       const why =
         disk === 'low'

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { sendChunks, sendJson } from '../http/reply.ts';
 import { type Shape, textOrNull } from '../http/shape.ts';
-import { customRoute, type Exchange, idOf, type Route, readQuery } from './route.ts';
+import { customRoute, type Route, readQuery } from './route.ts';
+import type { RouteContext } from './route-context.ts';
 import { nextCursor } from './schemas.ts';
 
 /**
@@ -19,19 +20,18 @@ export function listRoute<I extends DescMessage, O extends DescMessage, Query, N
 ): Route {
   const { summary, name, query, item } = spec;
   const reply = z.object({ [name]: z.array(item.schema), next_cursor: nextCursor });
-  const handle = (exchange: Exchange) => sendList(exchange, rpc, spec);
+  const handle = (context: RouteContext) => sendList(context, rpc, spec);
   return customRoute('get', path, rpc, { summary, query, reply, handle });
 }
 
 async function sendList<I extends DescMessage, O extends DescMessage, Query, Name extends string>(
-  exchange: Exchange,
+  context: RouteContext,
   rpc: DescMethodUnary<I, O>,
   { query: schema, pageSize, name, input, item }: ListRoute<I, MessageShape<O>, Query, Name>,
 ): Promise<void> {
-  const { call, request, response } = exchange;
+  const { request, response, id } = context;
   const query = readQuery(request, schema);
   const wanted = query.limit ?? pageSize ?? pageSizes.default;
-  const id = idOf(request);
   const first = await read({ pageSize: wanted, pageToken: query.cursor ?? '' }, false);
   if (first.nextPageToken === '' || first.items.length >= wanted) {
     const next = textOrNull(first.nextPageToken);
@@ -42,7 +42,7 @@ async function sendList<I extends DescMessage, O extends DescMessage, Query, Nam
   await sendChunks(response, texts());
 
   async function read(page: PageRequest, continued: boolean) {
-    const output: unknown = await call(rpc, input({ id, query, page, continued }));
+    const output: unknown = await context.call(rpc, input({ id, query, page, continued }));
     // The type of `name` holds only for responses that have these fields.
     const { [name]: given, nextPageToken } = output as Page<Name, ItemOf<MessageShape<O>, Name>>;
     return { items: given.map((each) => item.of(each)), nextPageToken };

@@ -6,19 +6,15 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import type { z } from 'zod';
-import type { Ending, HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import type { ConfirmationState, FormShare } from '../../gen/headlessforms/v1/forms_pb.js';
-import type { Violation } from '../domain/errors/violations.ts';
-import { violationsOf } from '../domain/errors/violations.ts';
+import { type Violation, violationsOf } from '../domain/errors/violations.ts';
 import { limitsOf } from '../domain/methods.ts';
 import { type JsonBody, readJson } from '../http/body.ts';
-import type { Call, Receive, Stream } from '../http/call.ts';
-import { contentError, type RestError } from '../http/errors.ts';
-import type { FormInputs } from '../http/multipart.ts';
-import { type Page, sendJson } from '../http/reply.ts';
+import { contentError } from '../http/errors.ts';
+import { sendJson } from '../http/reply.ts';
+import type { RouteContext } from './route-context.ts';
 
 /**
  * A route that is one call of `rpc`.
@@ -34,18 +30,18 @@ export function route<I extends DescMessage, O extends DescMessage, Query, Body,
 ): Route {
   const { status = 200, body = spec.shape, check = checkWith(spec.body) } = spec;
   const operation = { ...spec, ...(body === undefined ? {} : { body }) };
-  const handle = async (exchange: Exchange) => {
-    const { request, response } = exchange;
+  const handle = async (context: RouteContext) => {
+    const { request, response } = context;
     // A route without a schema for its query does not read it.
     const query = (spec.query && readQuery(request, spec.query)) as Query;
     const { value: raw, problems } =
       body === undefined ? noBody : await readJson(request, limitsOf(rpc, { keyless: isKeyless(request) }));
     const checked: Checked<Body> =
-      problems.length > 0 ? { ok: false, violations: problems } : check(raw, exchange);
+      problems.length > 0 ? { ok: false, violations: problems } : check(raw, context);
     if (!checked.ok) throw contentError(checked.violations, raw);
-    const input = { id: idOf(request), query, body: checked.value };
-    const output = await exchange.call(rpc, spec.input(input, exchange));
-    sendJson(response, status, spec.answer(output, exchange));
+    const input = { id: context.id, query, body: checked.value };
+    const output = await context.call(rpc, spec.input(input, context));
+    sendJson(response, status, spec.answer(output, context));
   };
   return customRoute(method, path, rpc, { ...operation, handle });
 }
@@ -92,12 +88,6 @@ export function isKeyless({ headers }: IncomingMessage): boolean {
   return !/^bearer /i.test(headers.authorization ?? '');
 }
 
-/** The id in a route's path; every path has one at most. */
-export function idOf(request: Request): string {
-  const { id } = request.params;
-  return typeof id === 'string' ? id : '';
-}
-
 export type Method = 'get' | 'post' | 'patch' | 'delete';
 
 /** A route as the router serves it and the API description describes it. */
@@ -106,7 +96,7 @@ export type Route = {
   /** As Express writes it: `/v1/forms/:id`. */
   path: string;
   operation: Operation;
-  handle: (exchange: Exchange) => Promise<void>;
+  handle: (context: RouteContext) => Promise<void>;
 };
 
 /** What the API description says of a route. */
@@ -138,7 +128,7 @@ export type Operation = {
 
 type OwnOperation = Omit<Operation, 'name' | 'tag' | 'rpc'> & { name?: string };
 
-type CustomRoute = OwnOperation & { handle: (exchange: Exchange) => Promise<void> };
+type CustomRoute = OwnOperation & { handle: (context: RouteContext) => Promise<void> };
 
 type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply extends z.ZodType> = Omit<
   OwnOperation,
@@ -148,71 +138,11 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
   body?: z.ZodType<Body>;
   /** In place of `body` where a schema can't say everything: it only describes what `check` reads. */
   shape?: z.ZodType;
-  check?: (raw: unknown, exchange: Exchange) => Checked<Body>;
-  input(request: { id: string; query: Query; body: Body }, exchange: Exchange): MessageInitShape<I>;
+  check?: (raw: unknown, context: RouteContext) => Checked<Body>;
+  input(request: { id: string; query: Query; body: Body }, context: RouteContext): MessageInitShape<I>;
   reply: Reply;
-  answer(output: MessageShape<O>, exchange: Exchange): z.input<Reply>;
+  answer(output: MessageShape<O>, context: RouteContext): z.input<Reply>;
 };
 
 /** A body as the route reads it, or all that is wrong with it. */
 type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly Violation[] };
-
-/**
- * The pages that answer a browser's form post in place of JSON. The gateway decides the status; the request is
- * there for its `Accept-Language`.
- */
-export type Pages = {
-  /** Thanks a person for a submission. */
-  renderCompletion(ending: Ending, request: IncomingMessage): Page;
-  /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
-  renderError(error: RestError, request: IncomingMessage, requestId: string): Page;
-  /** Shows the form in place of a site's own one whose post was refused, with what was posted and what is wrong. */
-  renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
-  /**
-   * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if
-   * `answersWait`, answers are mailed once the address has confirmed.
-   */
-  renderActivated(activated: Activated, request: IncomingMessage): Page;
-};
-
-type RefusedPost = {
-  request: IncomingMessage;
-  inputs: FormInputs;
-  details: readonly Violation[];
-  /** The address of the page that has the form, http or https; empty if it is not known. */
-  site: string;
-};
-
-type Activated = {
-  formId: string;
-  formName: string;
-  email: string;
-  webhookSecret: string;
-  /** What becomes of the mail that asks the owner to confirm. */
-  confirmation: ConfirmationState;
-  answersWait: boolean;
-  /** Absent if there is nothing to share. */
-  share: FormShare | undefined;
-};
-
-/** What a handler gets for one request. */
-export type Exchange = {
-  /** Calls an RPC as the caller of this request. */
-  call: Call;
-  /** Does the same with a stream of messages. */
-  stream: Stream;
-  /** Does the same with an RPC that answers with a stream. */
-  receive: Receive;
-  /**
-   * Throws what would refuse the caller before a service looks at the content: key, scope and rate. It counts as
-   * a call, so it does nothing after `call` or a second time.
-   */
-  admit: () => Promise<void>;
-  request: Request;
-  response: Response;
-  pages: Pages;
-  /** The address of the service, without a slash at the end. */
-  baseUrl: string;
-  /** Whether webhooks may go to private addresses, as in development. */
-  allowPrivateUrls: boolean;
-};

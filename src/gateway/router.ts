@@ -4,21 +4,21 @@ import express, { type NextFunction, type Request, type Response, type Router } 
 import { NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { hasBody } from '../admission/read-body.ts';
 import { failed, failureOf, refailed } from '../domain/errors/failure.ts';
-import { requestIdOf } from '../http/call.ts';
 import type { RestError } from '../http/errors.ts';
 import { isFormPost } from '../http/multipart.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
+import { requestIdOf } from '../http/rpc-client.ts';
 import { auditRoutes } from './audit.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { describeProtos } from './descriptor.ts';
-import { type ExchangeOptions, RouteExchange } from './exchange.ts';
 import { ACTIVATION_PATH, activationRoutes } from './forms/activation.ts';
 import { formRoutes } from './forms/forms.ts';
 import { versionRoutes } from './forms/versions.ts';
 import { healthRoutes } from './health.ts';
 import { keyRoutes } from './keys.ts';
 import { describeApi } from './openapi/document.ts';
-import { type Exchange, isKeyless, type Route } from './route.ts';
+import { isKeyless, type Route } from './route.ts';
+import { RouteContext, type RouteOptions } from './route-context.ts';
 import { sessionRoutes } from './sessions.ts';
 import { exportRoutes, streamRoutes } from './submissions/export.ts';
 import { submissionRoutes } from './submissions/submissions.ts';
@@ -97,17 +97,17 @@ export function createGateway(options: GatewayOptions): Router {
   return router;
 
   function serve(request: Request, response: Response, served: Route): void {
-    const exchange = new RouteExchange(request, response, served, options);
+    const context = new RouteContext(request, response, served, options);
     const handled = isAskedFirst(request, served)
-      ? exchange.admit().then(() => served.handle(exchange))
-      : served.handle(exchange);
-    handled.catch((error: unknown) => fail(error, exchange, served));
+      ? context.admit().then(() => served.handle(context))
+      : served.handle(context);
+    handled.catch((error: unknown) => fail(error, context, served));
   }
 
-  async function fail(error: unknown, exchange: RouteExchange, served: Route): Promise<void> {
-    const { request, response } = exchange;
+  async function fail(error: unknown, context: RouteContext, served: Route): Promise<void> {
+    const { request, response } = context;
     try {
-      await refuse(await admitFirst(error, exchange), request, response, served);
+      await refuse(await admitFirst(error, context), request, response, served);
     } catch (unanswered) {
       log.error({ err: unanswered, requestId: requestIdOf(request) }, 'a request could not be answered');
       response.destroy();
@@ -145,9 +145,9 @@ const SMALL_BODY_BYTES = 16 * 1024;
  * What to answer with. What the gateway itself finds wrong with a request is told only to those who may call:
  * strangers learn nothing.
  */
-async function admitFirst(error: unknown, { admit }: Exchange): Promise<unknown> {
+async function admitFirst(error: unknown, context: RouteContext): Promise<unknown> {
   if (!(error instanceof ConnectError)) return error;
-  return admit().then(
+  return context.admit().then(
     () => error,
     (refusal: unknown) => refusal,
   );
@@ -205,7 +205,7 @@ function allowedAt(path: string, atPath: readonly Route[]): string {
   return [...methods].sort().join(', ');
 }
 
-export type GatewayOptions = ExchangeOptions & {
+export type GatewayOptions = RouteOptions & {
   /** The version of the software, for the API description. */
   version: string;
   log: ErrorLog;

@@ -12,7 +12,8 @@ import { sendJson } from '../http/reply.ts';
 import { durationOf, enumValue, from, present, shape, timeOf, timeReply } from '../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from './agent-schema.ts';
 import { listRoute } from './list-route.ts';
-import { customRoute, type Exchange, idOf, type Route, readQuery, route, tagged } from './route.ts';
+import { customRoute, type Route, readQuery, route, tagged } from './route.ts';
+import type { RouteContext } from './route-context.ts';
 import { httpsUrl, idempotencyKey, idempotencyKeyOf, jsonObject, pageQuery, seconds } from './schemas.ts';
 import { submission } from './submissions/submissions.ts';
 
@@ -205,13 +206,13 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
   }),
 ]);
 
-async function readSession({ call, request, response }: Exchange): Promise<void> {
-  const sessionId = idOf(request);
+async function readSession(context: RouteContext): Promise<void> {
+  const { id: sessionId, request, response } = context;
   const { wait } = readQuery(request, sessionQuery);
   const read =
     wait === undefined
-      ? call(rpcs.getSession, { sessionId })
-      : call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
+      ? context.call(rpcs.getSession, { sessionId })
+      : context.call(rpcs.awaitSession, { sessionId, timeout: durationOf(wait) }, { waits: true });
   // Not awaited: what waits would keep all that is known here.
   return read.then(sendSession(response));
 }

@@ -11,7 +11,8 @@ import { contentError } from '../http/errors.ts';
 import { type FilePart, fileParts, isFormPost, readForm } from '../http/multipart.ts';
 import { sendFile, sendJson } from '../http/reply.ts';
 import { from, shape } from '../http/shape.ts';
-import { customRoute, type Exchange, idOf, type Route, readQuery, tagged } from './route.ts';
+import { customRoute, type Route, readQuery, tagged } from './route.ts';
+import type { RouteContext } from './route-context.ts';
 import { idempotencyKey, idempotencyKeyOf } from './schemas.ts';
 
 const { method: rpcs } = UploadsService;
@@ -60,38 +61,38 @@ export const uploadRoutes: Route[] = tagged('Uploads', [
   }),
 ]);
 
-async function takeUpload(exchange: Exchange): Promise<void> {
-  const { request, response, baseUrl } = exchange;
+async function takeUpload(context: RouteContext): Promise<void> {
+  const { request, response, options } = context;
   const query = readQuery(request, uploadQuery);
   const take = isFormPost(request) ? takeFormFile : takeRawFile;
   const sent = { ...query, idempotencyKey: idempotencyKeyOf(request) };
-  const stored = upload.of((await take(exchange, sent)).upload);
-  const url = `${baseUrl}/v1/uploads/${stored.upload_id}`;
+  const stored = upload.of((await take(context, sent)).upload);
+  const url = `${options.baseUrl}/v1/uploads/${stored.upload_id}`;
   sendJson(response, 201, { upload: { ...stored, url } } satisfies z.input<typeof uploadReply>);
 }
 
-async function takeRawFile({ stream, request }: Exchange, sent: SentUpload) {
+async function takeRawFile(context: RouteContext, sent: SentUpload) {
   const { field: fieldId, filename = '', idempotencyKey } = sent;
   if (fieldId === undefined) throw contentError([required('field')], undefined);
   const first: FilePart = {
-    target: { case: 'formId', value: idOf(request) },
+    target: { case: 'formId', value: context.id },
     fieldId,
     filename,
     idempotencyKey,
   };
-  return stream(rpcs.uploadFile, fileParts(first, readParts(request, MAX_FILE_BYTES)));
+  return context.stream(rpcs.uploadFile, fileParts(first, readParts(context.request, MAX_FILE_BYTES)));
 }
 
 /** The file in the input `file`; the input `field` comes before it, unless the query has it. */
-async function takeFormFile({ stream, request }: Exchange, sent: SentUpload) {
+async function takeFormFile(context: RouteContext, sent: SentUpload) {
   let stored: UploadFileResponse | undefined;
-  const inputs = await readForm(request, async ({ name, filename, content }, before) => {
+  const inputs = await readForm(context.request, async ({ name, filename, content }, before) => {
     if (name !== 'file' || stored !== undefined) return undefined;
     const fieldId = before.get('field')?.at(-1) ?? sent.field;
     if (fieldId === undefined) throw contentError([required('field')], undefined);
-    const target = { case: 'formId' as const, value: idOf(request) };
+    const target = { case: 'formId' as const, value: context.id };
     const first: FilePart = { target, fieldId, filename, idempotencyKey: sent.idempotencyKey };
-    stored = await stream(rpcs.uploadFile, fileParts(first, content));
+    stored = await context.stream(rpcs.uploadFile, fileParts(first, content));
     return undefined;
   });
   if (stored === undefined) {
@@ -101,8 +102,8 @@ async function takeFormFile({ stream, request }: Exchange, sent: SentUpload) {
   return stored;
 }
 
-async function sendUpload({ receive, request, response }: Exchange): Promise<void> {
-  await sendFile(response, receive(rpcs.getUpload, { uploadId: idOf(request) }));
+async function sendUpload(context: RouteContext): Promise<void> {
+  await sendFile(context.response, context.receive(rpcs.getUpload, { uploadId: context.id }));
 }
 
 /** What is sent beside a file. */

@@ -8,8 +8,8 @@ import { discard } from '../admission/discard.ts';
 import { CutOff } from '../admission/read-body.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { accessLineOf, noteRefusal } from '../telemetry/access-log.ts';
-import { requestIdOf } from './call.ts';
 import { type RestError, restErrorOf } from './errors.ts';
+import { requestIdOf } from './rpc-client.ts';
 import { present } from './shape.ts';
 
 /** Sends a JSON reply. Headers for caches and browsers were set before. */

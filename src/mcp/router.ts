@@ -6,10 +6,10 @@ import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { type Access, isWithinScopes, limitsOf, policyOf } from '../domain/methods.ts';
 import { readJson } from '../http/body.ts';
-import { RpcClient, requestIdOf } from '../http/call.ts';
 import { contentError, type RestError } from '../http/errors.ts';
 import { type ErrorLog, sendChunks, sendError, sendJson } from '../http/reply.ts';
-import type { Exchange, Sealer } from './tool.ts';
+import { RpcClient, requestIdOf } from '../http/rpc-client.ts';
+import type { Sealer, ToolContext } from './tool.ts';
 
 /**
  * The MCP server at `/mcp`, as a client of the RPCs, and what describes it to those who look for it. Requests to other
@@ -43,8 +43,8 @@ export function createMcp(options: McpOptions): Router {
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
     if (problems.length > 0) throw contentError(problems, undefined, Reason.BAD_REQUEST);
     if (Array.isArray(body)) throw failed(Reason.BAD_REQUEST, 'Expected one message, not a list of them');
-    const exchange: Exchange = {
-      call: client.call,
+    const exchange: ToolContext = {
+      call: client.call.bind(client),
       mayCall: (rpc) => mayCall(policyOf(rpc), caller),
       keyId: caller.keyId ?? '',
       sealer,

@@ -2,7 +2,7 @@ import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { registerResources } from './resources.ts';
-import type { Exchange } from './tool.ts';
+import type { ToolContext } from './tool.ts';
 import { askPerson, openPendingLink } from './tools/ask-person.ts';
 import { formTools } from './tools/forms.ts';
 import { sessionTools } from './tools/sessions.ts';
@@ -83,7 +83,7 @@ function registerPrompt(server: McpServer): void {
 }
 
 export type ServerOptions = {
-  exchange: Exchange;
+  exchange: ToolContext;
   /** The version of the software. */
   version: string;
 };

@@ -17,8 +17,8 @@ import { violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { jsonExcess, MAX_DEPTH } from '../domain/json/json-problems.ts';
 import { limitsOf } from '../domain/methods.ts';
-import type { Call } from '../http/call.ts';
 import { contentError } from '../http/errors.ts';
+import type { Call } from '../http/rpc-client.ts';
 import { failureOf } from './errors.ts';
 
 /**
@@ -106,7 +106,7 @@ function describe(schema: object): StandardSchemaWithJSON {
 }
 
 /** What a tool gets for one request. */
-export type Exchange = {
+export type ToolContext = {
   /** Calls an RPC as the caller of the request. A request counts once against each limit, whatever it calls. */
   call: Call;
   /** Whether the caller may call an RPC. */
@@ -136,10 +136,10 @@ export type Tool = {
     outputSchema: StandardSchemaWithJSON;
   };
   /** Whether a caller who may make the calls that `mayCall` holds for can use it. */
-  isUsable: (mayCall: Exchange['mayCall']) => boolean;
+  isUsable: (mayCall: ToolContext['mayCall']) => boolean;
   call: (
     args: unknown,
-    exchange: Exchange,
+    exchange: ToolContext,
     context: ServerContext,
   ) => Promise<CallToolResult | InputRequiredResult>;
 };
@@ -156,7 +156,7 @@ type ToolSpec<I extends z.ZodType> = {
   output: z.ZodObject;
   run: (
     input: z.output<I>,
-    exchange: Exchange,
+    exchange: ToolContext,
     context: ServerContext,
   ) => Promise<Outcome | InputRequiredResult>;
 };

@@ -2,9 +2,9 @@ import type { Transport } from '@connectrpc/connect';
 import type { Request, RequestHandler, Response } from 'express';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import type { Html } from '../domain/text/html.ts';
-import { type Call, type Receive, RpcClient, requestIdOf, type Stream } from '../http/call.ts';
 import type { RestError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
+import { type Call, RpcClient, requestIdOf } from '../http/rpc-client.ts';
 import { preferNamedLanguage } from './form/languages.ts';
 import { renderError } from './messages.ts';
 
@@ -32,11 +32,11 @@ function serve(
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
     preferNamedLanguage(request);
-    const { call, stream, receive } = new RpcClient(transport, { request, response }, 'page');
+    const client = new RpcClient(transport, { request, response }, 'page');
     const exchange: PageExchange = {
-      call,
-      stream,
-      receive,
+      call: client.call.bind(client),
+      stream: client.stream.bind(client),
+      receive: client.receive.bind(client),
       request,
       response,
       hostedUrl,
@@ -77,9 +77,9 @@ export type PageExchange = {
   /** Calls an RPC on behalf of the request. */
   call: Call;
   /** Does the same with a stream of messages. */
-  stream: Stream;
+  stream: RpcClient['stream'];
   /** Does the same with a stream of answers. */
-  receive: Receive;
+  receive: RpcClient['receive'];
   request: Request;
   response: Response;
   /** The address of the pages, without a slash at the end. */

@@ -15,7 +15,7 @@ import { WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { type FailureReason, failed, invalid } from '../../src/domain/errors/failure.ts';
 import type { Route } from '../../src/gateway/route.ts';
 import { routes } from '../../src/gateway/router.ts';
-import type { Admit } from '../../src/http/call.ts';
+import type { Admit } from '../../src/http/rpc-client.ts';
 import { document, keyOf, templateOf } from '../support/openapi.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';

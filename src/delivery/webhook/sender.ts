@@ -11,7 +11,7 @@ import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
 import { connectorTo, systemResolver } from './connector.ts';
-import { exchange, NoAnswerError, READ_MS, type ReceiverAnswer } from './exchange.ts';
+import { NoAnswerError, READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
 
 /**
  * Opens what sends webhooks: signed, and only where and as often as is still allowed. It follows no redirects, and keeps
@@ -110,7 +110,7 @@ function allowedTarget(url: string, settings: { allowPrivate: boolean }): Target
 
 async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal): Promise<Outcome> {
   try {
-    return outcomeOf(await exchange(agent, request, { timeoutMs: TIMEOUT_MS, signal }));
+    return outcomeOf(await sendRequest(agent, request, { timeoutMs: TIMEOUT_MS, signal }));
   } catch (error) {
     if (signal.aborted || error instanceof DatabaseUnavailable || isLocalFault(error)) throw error;
     if (error instanceof TooManyCalls) {
@@ -206,7 +206,7 @@ export type WebhookSender = {
 /** A URL in two parts. */
 type Target = { origin: string; path: string };
 
-type WebhookRequest = Parameters<typeof exchange>[1];
+type WebhookRequest = Parameters<typeof sendRequest>[1];
 
 export type WebhookSenderOptions = Pick<
   DeliveryOptions,

@@ -7,7 +7,8 @@ import { contentError } from '../../http/errors.ts';
 import { formTypes, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import { present, shape } from '../../http/shape.ts';
-import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
+import { customRoute, type Route, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { emailBody, formId, formStatus, sharedForm, webhookSecret } from './schemas.ts';
 
 /** The path that publishes a draft by POST. GET shows the page that asks for the address, in src/pages/activation. */
@@ -47,25 +48,25 @@ export const activationRoutes: Route[] = tagged('Forms', [
   }),
 ]);
 
-async function activate(exchange: Exchange): Promise<void> {
-  const { call, request, response, pages } = exchange;
+async function activate(context: RouteContext): Promise<void> {
+  const { request, response, options } = context;
   // The token is in the URL, which must not reach the next page.
   response.setHeader('referrer-policy', 'no-referrer');
   const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
-  const draft = { formId: idOf(request), activationToken: token };
-  if (token === '') await refuseStrangers(exchange, draft);
+  const draft = { formId: context.id, activationToken: token };
+  if (token === '') await refuseStrangers(context, draft);
   const email = await readEmail(request).catch(async (error: unknown) => {
-    await refuseStrangers(exchange, draft);
+    await refuseStrangers(context, draft);
     throw error;
   });
-  const { form, webhookSecret, confirmation, answersWait, message } = await call(rpcs.activateForm, {
+  const { form, webhookSecret, confirmation, answersWait, message } = await context.call(rpcs.activateForm, {
     ...draft,
     email,
   });
   if (isFormPost(request) && !prefersJson(request)) {
     const { id: formId, name: formName, share } = present(form);
     const facts = { formId, formName, email, webhookSecret, confirmation, answersWait, share };
-    return sendPage(request, response, 200, pages.renderActivated(facts, request));
+    return sendPage(request, response, 200, options.pages.renderActivated(facts, request));
   }
   sendJson(response, 200, {
     form: activated.of(form),
@@ -75,12 +76,12 @@ async function activate(exchange: Exchange): Promise<void> {
 }
 
 /** Throws unless the token can publish the draft: whoever has none learns nothing about the body. */
-async function refuseStrangers({ call, admit }: Exchange, draft: Draft): Promise<void> {
-  await admit();
-  await call(rpcs.getActivation, draft);
+async function refuseStrangers(context: RouteContext, draft: Draft): Promise<void> {
+  await context.admit();
+  await context.call(rpcs.getActivation, draft);
 }
 
-async function readEmail(request: Exchange['request']): Promise<string> {
+async function readEmail(request: RouteContext['request']): Promise<string> {
   if (isFormPost(request)) {
     const inputs = await readForm(request, async () => undefined);
     const email = inputs.get('email')?.at(-1);

@@ -12,7 +12,8 @@ import { readDefinition } from '../../http/body.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { agentSchema, preferredLanguage, preferredLanguageOf } from '../agent-schema.ts';
 import { listRoute } from '../list-route.ts';
-import { type Exchange, isKeyless, type Route, route, tagged } from '../route.ts';
+import { isKeyless, type Route, route, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
 import {
   definitionOf,
@@ -29,7 +30,7 @@ const { method: rpcs } = FormsService;
 
 /** Reads a body that is a form definition. */
 export function checkedDefinition(kept: { keptUrl?: string } = {}) {
-  return (raw: unknown, { request, allowPrivateUrls }: Exchange) =>
+  return (raw: unknown, { request, options: { allowPrivateUrls } }: RouteContext) =>
     readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
 }
 
@@ -109,8 +110,8 @@ export const formRoutes: Route[] = tagged('Forms', [
       language: preferredLanguageOf(request, response),
     }),
     reply: z.union([wholeSchemaReply, agentSchema.schema]),
-    answer: ({ schema, ...whole }, { baseUrl }) =>
-      schema === undefined ? wholeSchemaOf(whole, baseUrl) : agentSchema.of(schema),
+    answer: ({ schema, ...whole }, { options }) =>
+      schema === undefined ? wholeSchemaOf(whole, options.baseUrl) : agentSchema.of(schema),
   }),
   listRoute('/v1/forms', rpcs.listForms, {
     summary: 'List the project’s forms, newest first',

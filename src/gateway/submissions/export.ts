@@ -6,7 +6,8 @@ import {
   type WatchSubmissionsResponse,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { sendChunks, sendMessages } from '../../http/reply.ts';
-import { customRoute, type Exchange, idOf, type Route, readQuery, tagged } from '../route.ts';
+import { customRoute, type Route, readQuery, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { filterQuery, submission } from './submissions.ts';
 
 const exportQuery = z.object({ format: z.enum(['csv', 'ndjson']).default('csv') });
@@ -22,11 +23,11 @@ export const exportRoutes: Route[] = tagged('Submissions', [
 ]);
 
 /** Streams the file as fast as it is read, and stops the service's work when the reader goes. */
-async function sendExport({ receive, request, response }: Exchange): Promise<void> {
-  const formId = idOf(request);
+async function sendExport(context: RouteContext): Promise<void> {
+  const { id: formId, request, response } = context;
   const query = readQuery(request, exportQuery);
   const { format, type } = formats[query.format];
-  const chunks = receive(SubmissionsService.method.exportSubmissions, { formId, format });
+  const chunks = context.receive(SubmissionsService.method.exportSubmissions, { formId, format });
   // A refusal comes before the first chunk, while there is still a status to send.
   const first = await chunks.next();
   response.setHeader('content-type', type);
@@ -64,11 +65,12 @@ export const streamRoutes: Route[] = tagged('Submissions', [
 ]);
 
 /** Sends each submission when the reader has taken the one before. The last event of a stop says so. */
-async function sendStream({ receive, request, response }: Exchange): Promise<void> {
+async function sendStream(context: RouteContext): Promise<void> {
+  const { id: formId, request, response } = context;
   const { source = '', status, cursor = '' } = readQuery(request, streamQuery);
   const { 'last-event-id': lastId } = request.headers;
-  const messages = receive(SubmissionsService.method.watchSubmissions, {
-    formId: idOf(request),
+  const messages = context.receive(SubmissionsService.method.watchSubmissions, {
+    formId,
     source,
     status: status === 'spam' ? SubmissionStatus.SPAM : SubmissionStatus.UNSPECIFIED,
     cursor: typeof lastId === 'string' && lastId !== '' ? lastId : cursor,

@@ -12,22 +12,22 @@ import type { Violation } from '../../domain/errors/violations.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, fileParts, lastOf, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
-import { type Exchange, idOf } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { idempotencyKeyOf } from '../schemas.ts';
 
 /**
  * Accepts the post of somebody's own HTML form: its inputs are the answers, its files are uploaded first.
  * Answers with a page or a redirect, unless JSON is preferred. Where answers are refused, the page is the form itself.
  */
-export async function acceptFormPost(exchange: Exchange): Promise<void> {
-  const { call, request, response, pages, baseUrl } = exchange;
-  const formId = idOf(request);
+export async function acceptFormPost(context: RouteContext): Promise<void> {
+  const { id: formId, request, response, options } = context;
+  const { pages } = options;
   const idempotencyKey = idempotencyKeyOf(request);
-  const { inputs, problems } = await readPost(exchange, formId);
-  const site = postingSite(request, inputs, baseUrl);
+  const { inputs, problems } = await readPost(context, formId);
+  const site = postingSite(request, inputs, options.baseUrl);
   try {
     if (problems.length > 0) throw failed(Reason.INVALID, 'A file was refused', { violations: problems });
-    const { submissionId, ending } = await call(HostedService.method.submitPostedForm, {
+    const { submissionId, ending } = await context.call(HostedService.method.submitPostedForm, {
       formId,
       inputs: inputsOf(inputs).filter(({ name }) => !controls.has(name)),
       source: inputs.get('_source')?.[0] ?? '',
@@ -47,7 +47,7 @@ export async function acceptFormPost(exchange: Exchange): Promise<void> {
   } catch (error) {
     const refused = restErrorOf(error);
     if (refused.reason !== 'invalid' || prefersJson(request)) throw error;
-    const session = await findHostedForm(exchange, formId, inputs);
+    const session = await findHostedForm(context, formId, inputs);
     if (session === undefined) throw error;
     // Pages tell what is wrong with a file from what is wrong with the list of them.
     const ofFiles = problems.map((problem) => ({ ...problem, path: `${problem.path}.file` }));
@@ -58,13 +58,13 @@ export async function acceptFormPost(exchange: Exchange): Promise<void> {
 }
 
 /** The inputs of a post, and what is wrong with its files. */
-async function readPost({ stream, request }: Exchange, formId: string) {
+async function readPost(context: RouteContext, formId: string) {
   const problems: Violation[] = [];
-  const inputs = await readForm(request, async ({ name, filename, content }) => {
+  const inputs = await readForm(context.request, async ({ name, filename, content }) => {
     const target = { case: 'formId' as const, value: formId };
     const parts = fileParts({ target, fieldId: name, filename }, content);
     try {
-      return (await stream(UploadsService.method.uploadFile, parts)).upload?.id;
+      return (await context.stream(UploadsService.method.uploadFile, parts)).upload?.id;
     } catch (error) {
       const refused = restErrorOf(error);
       if (refused.reason !== 'invalid') throw error;
@@ -78,12 +78,14 @@ async function readPost({ stream, request }: Exchange, formId: string) {
 }
 
 /** What the form's own page shows; undefined if it has none, or takes no answers. */
-async function findHostedForm({ call }: Exchange, formId: string, inputs: FormInputs) {
+async function findHostedForm(context: RouteContext, formId: string, inputs: FormInputs) {
   const { getHosted } = HostedService.method;
-  const read = await call(getHosted, { formId, prefill: inputsOf(inputs) }).catch((error: unknown) => {
-    if (restErrorOf(error).reason === 'not_found') return undefined;
-    throw error;
-  });
+  const read = await context
+    .call(getHosted, { formId, prefill: inputsOf(inputs) })
+    .catch((error: unknown) => {
+      if (restErrorOf(error).reason === 'not_found') return undefined;
+      throw error;
+    });
   return read?.session?.state === HostedState.OPEN ? read.session : undefined;
 }
 

@@ -17,7 +17,8 @@ import { readJson } from '../../http/body.ts';
 import { contentError, withPaths } from '../../http/errors.ts';
 import { formTypes, isFormPost } from '../../http/multipart.ts';
 import { sendJson } from '../../http/reply.ts';
-import { customRoute, type Exchange, idOf, type Route, tagged } from '../route.ts';
+import { customRoute, type Route, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, jsonObject } from '../schemas.ts';
 import { acceptFormPost } from './html-form.ts';
 
@@ -69,17 +70,17 @@ export const submitRoutes: Route[] = tagged('Submissions', [
     summary: 'Submit answers to a published form, as JSON or as an HTML form',
     forms: formTypes,
     errors: [401, 409, 410],
-    handle: (exchange) =>
-      isFormPost(exchange.request)
-        ? acceptFormPost(exchange)
-        : acceptJson(exchange, rpcs.createSubmission, rpcs.checkAnswers),
+    handle: (context) =>
+      isFormPost(context.request)
+        ? acceptFormPost(context)
+        : acceptJson(context, rpcs.createSubmission, rpcs.checkAnswers),
   }),
   customRoute('post', '/v1/forms/:id/submissions', rpcs.createManagedSubmission, {
     ...submitting,
     name: 'createSubmission',
     summary: 'Submit answers to a published form of the key’s project',
     errors: [409, 410],
-    handle: (exchange) => acceptJson(exchange, rpcs.createManagedSubmission, rpcs.checkManagedAnswers),
+    handle: (context) => acceptJson(context, rpcs.createManagedSubmission, rpcs.checkManagedAnswers),
   }),
   customRoute('post', '/api/demo', rpcs.createDemoSubmission, {
     name: 'submitDemo',
@@ -98,7 +99,7 @@ export const submitRoutes: Route[] = tagged('Submissions', [
  * only checked, so that all problems are reported at once.
  */
 async function acceptJson(
-  exchange: Exchange,
+  context: RouteContext,
   create: DescMethodUnary<
     typeof CreateSubmissionRequestSchema,
     typeof CreateSubmissionResponseSchema | typeof CreateManagedSubmissionResponseSchema
@@ -108,19 +109,18 @@ async function acceptJson(
     typeof CheckAnswersResponseSchema | typeof CheckManagedAnswersResponseSchema
   >,
 ): Promise<void> {
-  const { call, request, response } = exchange;
-  const formId = idOf(request);
+  const { id: formId, request, response } = context;
   const key = idempotencyKeyOf(request);
   const { value, problems } = await readJson(request, limitsOf(rpcs.createSubmission));
   const body = problems.length > 0 ? undefined : submissionBody.safeParse(value);
   if (body?.success !== true) {
     const own = body ? violationsOf(body.error, value) : problems;
     const answers = body && answersIn(value);
-    const { violations } = await call(check, { formId, ...(answers && { answers }) });
+    const { violations } = await context.call(check, { formId, ...(answers && { answers }) });
     throw contentError([...own, ...violations.map(violationFromMessage)], value);
   }
   const { answers, source = '' } = body.data;
-  const { submissionId } = await call(create, { formId, answers, source, idempotencyKey: key });
+  const { submissionId } = await context.call(create, { formId, answers, source, idempotencyKey: key });
   sendJson(response, 201, { ok: true, submission_id: submissionId });
 }
 
@@ -129,7 +129,8 @@ function answersIn(body: unknown): JsonObject | undefined {
   return isObject(body) ? submissionBody.shape.answers.safeParse(body.answers).data : undefined;
 }
 
-async function acceptDemo({ call, request, response }: Exchange): Promise<void> {
+async function acceptDemo(context: RouteContext): Promise<void> {
+  const { request, response } = context;
   const key = idempotencyKeyOf(request);
   const { value, problems } = await readJson(request, limitsOf(rpcs.createSubmission));
   const flat = isObject(value) && !Object.hasOwn(value, 'answers');
@@ -138,7 +139,7 @@ async function acceptDemo({ call, request, response }: Exchange): Promise<void> 
   if (body?.success !== true) throw contentError(body ? violationsOf(body.error, nested) : problems, nested);
   const { answers, source = '' } = body.data;
   const input = { answers, source, idempotencyKey: key };
-  const { submissionId } = await call(rpcs.createDemoSubmission, input).catch((error: unknown) => {
+  const { submissionId } = await context.call(rpcs.createDemoSubmission, input).catch((error: unknown) => {
     throw flat ? withFlatPaths(error) : error;
   });
   sendJson(response, 201, { ok: true, submission_id: submissionId });

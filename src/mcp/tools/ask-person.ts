@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { sessionSeconds } from '../../domain/limits/limits.ts';
 import { durationOf, present } from '../../http/shape.ts';
-import { defineTool, type Exchange, jsonObject, type Outcome } from '../tool.ts';
+import { defineTool, jsonObject, type Outcome, type ToolContext } from '../tool.ts';
 import { formId, idempotencyKey, session } from './schemas.ts';
 import { outcomeOf, sessionOutput, waitFor } from './sessions.ts';
 
@@ -68,13 +68,13 @@ export const askPerson = defineTool({
  * Reads what the client sends back with the person's response. Throws unless this service has made it for the same
  * key.
  */
-export function openPendingLink(sealed: string, { sealer, keyId }: Exchange): PendingLink {
+export function openPendingLink(sealed: string, { sealer, keyId }: ToolContext): PendingLink {
   const state = pendingLink.parse(JSON.parse(sealer.open(sealed)));
   if (state.key_id !== keyId) throw new Error('The state is that of another key');
   return state;
 }
 
-function linkFor({ id, url }: Session, message: string, { sealer, keyId }: Exchange): InputRequiredResult {
+function linkFor({ id, url }: Session, message: string, { sealer, keyId }: ToolContext): InputRequiredResult {
   const state: PendingLink = { purpose: PURPOSE, session_id: id, key_id: keyId };
   return inputRequired({
     inputRequests: { [LINK]: inputRequired.elicitUrl({ message, url }) },
@@ -96,7 +96,7 @@ function linkToShow(opened: Session): Outcome {
 async function answerOf(
   { session_id: id }: PendingLink,
   response: unknown,
-  exchange: Exchange,
+  exchange: ToolContext,
 ): Promise<Outcome> {
   const { data: { action } = { action: undefined } } = elicited.safeParse(response);
   if (action === 'accept') return waitFor(id, WAIT_SECONDS, exchange);

@@ -1,7 +1,7 @@
 import { fieldTypes } from '../../domain/fields/field.ts';
 import { readDefinition } from '../../http/body.ts';
 import { contentError } from '../../http/errors.ts';
-import { type Exchange, jsonObject } from '../tool.ts';
+import { jsonObject, type ToolContext } from '../tool.ts';
 
 /**
  * The definition of a form as an argument: the most that models write. The rest is checked, too, and described in the
@@ -62,7 +62,7 @@ export const definitionAgain = jsonObject.describe('The form, as create_form tak
 /** Reads that argument. Throws a failure with all that is wrong with it. */
 export function definitionOf(
   raw: unknown,
-  { allowPrivateUrls, keyId }: Pick<Exchange, 'allowPrivateUrls' | 'keyId'>,
+  { allowPrivateUrls, keyId }: Pick<ToolContext, 'allowPrivateUrls' | 'keyId'>,
 ) {
   const checked = readDefinition(raw, { keyless: keyId === '', allowPrivateUrls });
   if (!checked.ok) throw contentError(checked.violations, raw);

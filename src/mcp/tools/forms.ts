@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CreatorType, type Form, FormSchema, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
-import { defineTool, type Exchange, jsonObject, type Tool } from '../tool.ts';
+import { defineTool, jsonObject, type Tool, type ToolContext } from '../tool.ts';
 import { definition, definitionAgain, definitionOf } from './definition.ts';
 import { cursor, formId, idempotencyKey, language, limit, nextCursor } from './schemas.ts';
 
@@ -184,7 +184,7 @@ export const formTools: Tool[] = [
 ];
 
 /** What a form asks, in as few words as a model needs. */
-export async function questionsOf(formId: string, call: Exchange['call'], language = '') {
+export async function questionsOf(formId: string, call: ToolContext['call'], language = '') {
   const { schema } = await call(rpcs.getAgentSchema, { formId, language });
   const { description, questions, jsonSchema, example } = present(schema);
   return {

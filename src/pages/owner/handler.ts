@@ -1,9 +1,9 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
-import { type Call, type Receive, RpcClient } from '../../http/call.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, noFiles, readForm } from '../../http/multipart.ts';
 import { sendPage } from '../../http/reply.ts';
+import { type Call, RpcClient } from '../../http/rpc-client.ts';
 import type { Language } from '../../text/words.ts';
 import { type PageOptions, servePage } from '../handler.ts';
 import { languageOf } from '../messages.ts';
@@ -28,7 +28,8 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
     const session = sessionOf(request, options);
     if (session === undefined) return askToSignIn(options, open);
     if (inputs !== undefined) checkCsrf(inputs, session);
-    const { call, receive } = new RpcClient(options.transport, { request, response }, 'page', session);
+    const client = new RpcClient(options.transport, { request, response }, 'page', session);
+    const call: Call = client.call.bind(client);
     const csrf = csrfToken(session);
     let asked: Promise<{ address: string }> | undefined;
     const addressOf = async () => {
@@ -40,7 +41,7 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
         ...open,
         inputs: inputs ?? new Map(),
         call,
-        receive,
+        receive: client.receive.bind(client),
         addressOf,
         csrf,
       });
@@ -97,7 +98,7 @@ type OpenExchange = {
 export type OwnerExchange = Omit<OpenExchange, 'inputs'> & {
   /** Calls an RPC as the owner. */
   call: Call;
-  receive: Receive;
+  receive: RpcClient['receive'];
   inputs: FormInputs;
   /** The address that has signed in. */
   addressOf: () => Promise<string>;

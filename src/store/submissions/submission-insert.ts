@@ -5,8 +5,8 @@ import type { Queries, Row } from '../database/queries.ts';
 import { splitBatch } from '../database/retry.ts';
 import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claim.ts';
 import { type Capacity, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
+import { findOutcomes, STORED, type WriteOutcome } from './explain-conflicts.ts';
 import type { Submission } from './submissions.ts';
-import { findOutcomes, STORED, type WriteOutcome } from './write-outcomes.ts';
 
 /**
  * Stores a group of submissions with their events and the deliveries to the webhooks that listen, in one

@@ -8,6 +8,7 @@ import type { Queries } from '../database/queries.ts';
 import { forEverybody } from '../database/read-queue.ts';
 import { LONGEST_STATEMENT_MS, MAX_CONFLICTS, RETRY_WINDOW_MS } from '../database/retry.ts';
 import { type Capacity, NO_CAPACITY } from '../deliveries/webhook-deliveries.ts';
+import type { WriteOutcome } from './explain-conflicts.ts';
 import {
   type Commit,
   claimsOf,
@@ -17,7 +18,6 @@ import {
   type PreparedRow,
   prepare,
 } from './submission-insert.ts';
-import type { WriteOutcome } from './write-outcomes.ts';
 
 /**
  * Makes the one way submissions are stored: those that arrive together are written together, in one

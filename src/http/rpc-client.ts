@@ -21,7 +21,7 @@ import { passedBack, toRestFailure } from './errors.ts';
  * reply.
  *
  * All calls begin with the same header and context values, so the request is identified once, and counts once against
- * each limit. Its properties are functions of their own for those who take them apart.
+ * each limit.
  */
 export class RpcClient {
   readonly request: Request;
@@ -40,47 +40,49 @@ export class RpcClient {
     this.#credential = credential;
   }
 
-  /** Calls one RPC with one message. */
-  get call(): Call {
-    return (method, input, { waits = false } = {}) => {
-      const { header, values } = this.begin();
-      const signal = waits ? signalOfEnd(this.response) : undefined;
-      // Not async, and with a function from elsewhere: calls that wait would keep all of this.
-      const reply = this.#transport.unary(method, signal, undefined, header, input, values);
-      return reply.then(messageFor(this.response), refused);
-    };
+  /** Calls one RPC with one message. `waits`: it may take long on purpose, and ends when the client goes. */
+  call<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    input: MessageInitShape<I>,
+    { waits = false }: { waits?: boolean } = {},
+  ): Promise<MessageShape<O>> {
+    const { header, values } = this.begin();
+    const signal = waits ? signalOfEnd(this.response) : undefined;
+    // Not async, and with a function from elsewhere: calls that wait would keep all of this.
+    const reply = this.#transport.unary(method, signal, undefined, header, input, values);
+    return reply.then(messageFor(this.response), refused);
   }
 
   /** Calls one RPC with a stream of messages. What `inputs` throws, such as a `CutOff`, is thrown as it is. */
-  get stream(): Stream {
-    return async (method, inputs) => {
-      const { header, values } = this.begin();
-      let broken: unknown;
-      async function* guarded(): typeof inputs {
-        try {
-          yield* inputs;
-        } catch (error) {
-          broken = error;
-          throw new ConnectError("The request can't be read to its end", Code.Canceled);
-        }
-      }
+  async stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodClientStreaming<I, O>,
+    inputs: AsyncGenerator<MessageInitShape<I>>,
+  ): Promise<MessageShape<O>> {
+    const { header, values } = this.begin();
+    let broken: unknown;
+    async function* guarded(): typeof inputs {
       try {
-        const reply = await this.#transport.stream(method, undefined, undefined, header, guarded(), values);
-        passBack(reply.header, this.response);
-        for await (const message of reply.message) return message;
-        throw new ConnectError(`${method.name} sent no answer`, Code.Internal);
+        yield* inputs;
       } catch (error) {
-        throw broken ?? toRestFailure(error);
+        broken = error;
+        throw new ConnectError("The request can't be read to its end", Code.Canceled);
       }
-    };
+    }
+    try {
+      const reply = await this.#transport.stream(method, undefined, undefined, header, guarded(), values);
+      passBack(reply.header, this.response);
+      for await (const message of reply.message) return message;
+      throw new ConnectError(`${method.name} sent no answer`, Code.Internal);
+    } catch (error) {
+      throw broken ?? toRestFailure(error);
+    }
   }
 
-  /** Calls one RPC that answers with a stream. The call ends when nobody reads its answer any more. */
-  get receive(): Receive {
-    return (method, input) => this.#receive(method, input);
-  }
-
-  async *#receive<I extends DescMessage, O extends DescMessage>(
+  /**
+   * Calls one RPC with one message, and gives the messages that it answers with. The call ends when nobody reads its
+   * answer any more.
+   */
+  async *receive<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>,
     input: MessageInitShape<I>,
   ): AsyncGenerator<MessageShape<O>> {
@@ -202,24 +204,8 @@ function passBack(received: Headers, response: Response): void {
 /** Whether a request came to a tier of the documented interface or to a page. */
 type Source = keyof typeof passedOn;
 
-/** Calls one RPC with one message. `waits`: it may take long on purpose, and ends when the client goes. */
-export type Call = <I extends DescMessage, O extends DescMessage>(
-  method: DescMethodUnary<I, O>,
-  input: MessageInitShape<I>,
-  options?: { waits?: boolean },
-) => Promise<MessageShape<O>>;
-
-/** Calls one RPC with a stream of messages. */
-export type Stream = <I extends DescMessage, O extends DescMessage>(
-  method: DescMethodClientStreaming<I, O>,
-  inputs: AsyncGenerator<MessageInitShape<I>>,
-) => Promise<MessageShape<O>>;
-
-/** Calls one RPC with one message, and gives the messages that it answers with. */
-export type Receive = <I extends DescMessage, O extends DescMessage>(
-  method: DescMethodServerStreaming<I, O>,
-  input: MessageInitShape<I>,
-) => AsyncGenerator<MessageShape<O>>;
+/** Calls one RPC with one message, as `RpcClient` does. */
+export type Call = RpcClient['call'];
 
 type Requested = { request: Request; response: Response };
 

@@ -8,7 +8,7 @@ import type { Dispatcher } from 'undici';
  * Throws `NoAnswerError` if no answer has begun within `timeoutMs`, what the connection fails with, and the reason of
  * `signal` if that is aborted before the answer begins.
  */
-export function exchange(
+export function sendRequest(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   { timeoutMs, signal }: { timeoutMs: number; signal: AbortSignal },
@@ -53,7 +53,7 @@ class AnswerReader implements Dispatcher.DispatchHandler {
     this.#reject = reject;
   }
 
-  /** Ends the exchange: with what has arrived, or with this error if no answer has begun. */
+  /** Ends it: with what has arrived, or with this error if no answer has begun. */
   stop(error: unknown): void {
     this.#end(error);
     this.#controller?.abort(new NotReadError());

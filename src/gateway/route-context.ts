@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http';
+import type { DescMethod } from '@bufbuild/protobuf';
+import type { Transport } from '@connectrpc/connect';
+import type { Request, Response } from 'express';
+import type { Ending, HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
+import type { ConfirmationState, FormShare } from '../../gen/headlessforms/v1/forms_pb.js';
+import type { Violation } from '../domain/errors/violations.ts';
+import type { RestError } from '../http/errors.ts';
+import type { FormInputs } from '../http/multipart.ts';
+import type { Page } from '../http/reply.ts';
+import { type Admit, RpcClient } from '../http/rpc-client.ts';
+
+/** What a handler gets for one request. Its calls are made as the caller of the request. */
+export class RouteContext extends RpcClient {
+  readonly options: RouteOptions;
+  readonly #route: DescribedRoute;
+
+  constructor(request: Request, response: Response, route: DescribedRoute, options: RouteOptions) {
+    // By the route's own path: Express finds it whatever the case of that of the request.
+    const tier = route.path.startsWith('/v1/') ? 'management' : 'api';
+    super(options.transport, { request, response }, tier);
+    this.options = options;
+    this.#route = route;
+  }
+
+  /** The id in the path, which has one at most. */
+  get id(): string {
+    const { id } = this.request.params;
+    return typeof id === 'string' ? id : '';
+  }
+
+  /**
+   * Throws what would refuse the caller before a service looks at the content: key, scope and rate. It counts as
+   * a call, so it does nothing after `call` or a second time.
+   */
+  async admit(): Promise<void> {
+    const { rpc } = this.#route.operation;
+    // The id is what rates and access may depend on. An RPC without such a field ignores it.
+    if (rpc !== undefined) await this.ask(this.options.admit, rpc, this.id);
+  }
+}
+
+/** `rpc` is that whose access the route has. */
+type DescribedRoute = { path: string; operation: { rpc?: DescMethod } };
+
+/** What routes need of the service. */
+export type RouteOptions = {
+  /** Leads to the services, in this process or another. */
+  transport: Transport;
+  /** Asks whether a call may be made, and makes none. */
+  admit: Admit;
+  /** The public address of the service, without a slash at the end. */
+  baseUrl: string;
+  /** Whether webhooks may go to private addresses, as in development. */
+  allowPrivateUrls: boolean;
+  /** The pages that answer form posts. */
+  pages: Pages;
+};
+
+/**
+ * The pages that answer a browser's form post in place of JSON. The gateway decides the status; the request is
+ * there for its `Accept-Language`.
+ */
+type Pages = {
+  /** Thanks a person for a submission. */
+  renderCompletion(ending: Ending, request: IncomingMessage): Page;
+  /** Names the refused answers, or says why the post was refused. The log has a fault under `requestId`. */
+  renderError(error: RestError, request: IncomingMessage, requestId: string): Page;
+  /** Shows the form in place of a site's own one whose post was refused, with what was posted and what is wrong. */
+  renderRefusedPost(session: HostedSession, post: RefusedPost): Page;
+  /**
+   * Says that the form is published, and how to share it. `webhookSecret` is empty unless one was made; if
+   * `answersWait`, answers are mailed once the address has confirmed.
+   */
+  renderActivated(activated: Activated, request: IncomingMessage): Page;
+};
+
+type RefusedPost = {
+  request: IncomingMessage;
+  inputs: FormInputs;
+  details: readonly Violation[];
+  /** The address of the page that has the form, http or https; empty if it is not known. */
+  site: string;
+};
+
+type Activated = {
+  formId: string;
+  formName: string;
+  email: string;
+  webhookSecret: string;
+  /** What becomes of the mail that asks the owner to confirm. */
+  confirmation: ConfirmationState;
+  answersWait: boolean;
+  /** Absent if there is nothing to share. */
+  share: FormShare | undefined;
+};
