@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { forEverybody } from '../store/database/read-queue.ts';
 
 /**
@@ -5,59 +6,38 @@ import { forEverybody } from '../store/database/read-queue.ts';
  *
  * From half of that age on it loads again in the background so that calls seldom wait for a value that is
  * in steady use. Concurrent calls share one load. `forget` makes a write of this process visible
- * at once. At most `capacity` values are kept.
+ * at once. At most `capacity` values are kept, those used last.
  */
-export function createFreshCache<V>(options: FreshCacheOptions<V>): FreshCache<V> {
-  const { load, now, capacity } = options;
-  const entries = new Map<string, { value: V; loadedAt: number }>();
-  const loading = new Map<string, Promise<V>>();
+export function createFreshCache<V>({ load, now, capacity }: FreshCacheOptions<V>): FreshCache<V> {
+  const cache = new LRUCache<string, { value: V; loadedAt: number }>({
+    max: capacity,
+    async fetchMethod(key) {
+      // The age counts from the beginning of the load: what it reads is at least that new.
+      const loadedAt = now();
+      return { value: await forEverybody(() => load(key)), loadedAt };
+    },
+    // A load that is forgotten meanwhile still answers those who wait for it; its value is not kept.
+    ignoreFetchAbort: true,
+    noDeleteOnFetchRejection: true,
+  });
 
-  function startLoad(key: string): Promise<V> {
-    // The age counts from the beginning of the load: what it reads is at least that new.
-    const loadedAt = now();
-    const promise = forEverybody(() => load(key)).then(
-      (value) => {
-        if (loading.get(key) === promise) {
-          loading.delete(key);
-          keep(key, { value, loadedAt });
-        }
-        return value;
-      },
-      (error: unknown) => {
-        if (loading.get(key) === promise) loading.delete(key);
-        throw error;
-      },
-    );
-    loading.set(key, promise);
-    return promise;
-  }
-
-  function keep(key: string, entry: { value: V; loadedAt: number }): void {
-    entries.delete(key);
-    entries.set(key, entry);
-    const [oldest] = entries.keys();
-    if (entries.size > capacity && oldest !== undefined) entries.delete(oldest);
+  async function loaded(key: string): Promise<V> {
+    return (await cache.forceFetch(key, { forceRefresh: true })).value;
   }
 
   return {
     get(key) {
-      const entry = entries.get(key);
+      const entry = cache.get(key);
       const age = entry === undefined ? Number.NaN : now() - entry.loadedAt;
       // A clock that was set back must not keep a value alive.
-      if (entry === undefined || age < 0 || age >= MAX_AGE_MS) return loading.get(key) ?? startLoad(key);
+      if (entry === undefined || age < 0 || age >= MAX_AGE_MS) return loaded(key);
       // A failure here is left to the call that finds the value too old.
-      if (age >= RELOAD_AGE_MS && !loading.has(key)) startLoad(key).catch(() => {});
+      if (age >= RELOAD_AGE_MS) loaded(key).catch(() => {});
       return entry.value;
     },
-    peek: (key) => entries.get(key)?.value,
-    forget(key) {
-      entries.delete(key);
-      loading.delete(key);
-    },
-    clear() {
-      entries.clear();
-      loading.clear();
-    },
+    peek: (key) => cache.peek(key)?.value,
+    forget: (key) => void cache.delete(key),
+    clear: () => cache.clear(),
   };
 }
 

@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { createFreshCache } from '../../src/services/fresh-cache.ts';
 
 it('gives nothing that is older than a second', async () => {
@@ -21,7 +21,7 @@ it('loads again in the background, so that steady use never waits', async () => 
 
   source.now += 600;
   const meanwhile = source.cache.get('a');
-  await Promise.resolve();
+  await vi.waitFor(() => expect(source.cache.peek('a')).toBe('a2'));
   source.now += 600;
   const afterwards = source.cache.get('a');
 

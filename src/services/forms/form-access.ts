@@ -1,4 +1,5 @@
 import type { ConnectError } from '@connectrpc/connect';
+import { LRUCache } from 'lru-cache';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { type CompiledForm, compileForm } from '../../domain/answers/answers.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
@@ -148,7 +149,17 @@ export function createFormReader({ database, now }: FormReaderOptions): FormRead
     now,
     capacity: MAX_REMEMBERED_FORMS,
   });
-  const versions = createVersionCache(database);
+  const versions = new LRUCache<string, LiveVersion>({
+    maxSize: MAX_VERSION_CHARS,
+    sizeCalculation: ({ definition }) => JSON.stringify(definition).length,
+    async fetchMethod(versionId) {
+      const row = await findVersion(database, versionId);
+      if (row === null) throw new TypeError(`There is no version ${versionId}`);
+      const { id, formId, number, definition } = row;
+      return { id, formId, number, ...compileForm(definition) };
+    },
+  });
+  const version = async (versionId: string) => versions.get(versionId) ?? versions.forceFetch(versionId);
 
   return {
     async find(formId) {
@@ -156,53 +167,13 @@ export function createFormReader({ database, now }: FormReaderOptions): FormRead
       const state = await states.get(formId);
       if (state === null) return undefined;
       const { currentVersionId, ...rest } = state;
-      return { ...rest, version: currentVersionId === null ? null : await versions.get(currentVersionId) };
+      return { ...rest, version: currentVersionId === null ? null : await version(currentVersionId) };
     },
     async exists(formId) {
       return isId('form', formId) && (await states.get(formId)) !== null;
     },
-    version: versions.get,
+    version,
     forget: states.forget,
-  };
-}
-
-function createVersionCache(database: Database): { get: (versionId: string) => Promise<LiveVersion> } {
-  const kept = new Map<string, { version: LiveVersion; weight: number }>();
-  const loading = new Map<string, Promise<LiveVersion>>();
-  let weightKept = 0;
-
-  async function load(versionId: string): Promise<LiveVersion> {
-    const row = await findVersion(database, versionId);
-    if (row === null) throw new TypeError(`There is no version ${versionId}`);
-    const { id, formId, number, definition } = row;
-    const version = { id, formId, number, ...compileForm(definition) };
-    const weight = JSON.stringify(definition).length;
-    kept.set(versionId, { version, weight });
-    weightKept += weight;
-    for (const [oldest, { weight: freed }] of kept) {
-      if (weightKept <= MAX_VERSION_CHARS || oldest === versionId) break;
-      kept.delete(oldest);
-      weightKept -= freed;
-    }
-    return version;
-  }
-
-  return {
-    async get(versionId) {
-      const entry = kept.get(versionId);
-      if (entry !== undefined) {
-        // Moved to the end: what is dropped first is what was not used for longest.
-        kept.delete(versionId);
-        kept.set(versionId, entry);
-        return entry.version;
-      }
-      let promise = loading.get(versionId);
-      if (promise === undefined) {
-        promise = load(versionId).finally(() => loading.delete(versionId));
-        loading.set(versionId, promise);
-      }
-      return promise;
-    },
   };
 }
 

@@ -1,4 +1,5 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { LRUCache } from 'lru-cache';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
 import { failed, limited } from '../../domain/errors/failure.ts';
@@ -22,8 +23,7 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
   const callers = createFreshCache<Caller | undefined>({ load, now, capacity: MAX_REMEMBERED_KEYS });
   const failures = createWindowCounter({ now });
   const isKey = createKeyCheck(database);
-  /** Those that came last are at the end. */
-  const knownClients = new Set<string>();
+  const knownClients = new LRUCache<string, true>({ max: MAX_KNOWN_CLIENTS });
   let callerWithoutKey: Caller | undefined;
 
   async function load(hash: string): Promise<Caller | undefined> {
@@ -37,13 +37,6 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
     }
     const { id: keyId, projectId, scopes, expiresAt } = key;
     return { projectId, project: project.name, keyId, scopes, ...(expiresAt !== null && { expiresAt }) };
-  }
-
-  function noteClient(network: string): void {
-    if (knownClients.has(network)) return;
-    knownClients.add(network);
-    const [first] = knownClients;
-    if (knownClients.size > MAX_KNOWN_CLIENTS && first !== undefined) knownClients.delete(first);
   }
 
   return {
@@ -61,7 +54,7 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
       const caller = await callers.get(hash);
       if (caller === undefined) return undefined;
       if (!isFresh) failures.takeBack(network);
-      noteClient(network);
+      knownClients.set(network, true);
       return caller;
     },
     isKnownClient: (client) => knownClients.has(client),
