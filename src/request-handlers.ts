@@ -105,14 +105,11 @@ function refuseRest(response: Parameters<RpcHandler>[1], error: ConnectError): v
   response.statusCode = status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.setHeader('content-type', 'application/json; charset=utf-8');
-  response.setHeader('cache-control', 'no-store');
   response.end(JSON.stringify(body));
 }
 
 const notFound: RpcHandler = (_request, response) => {
   response.statusCode = 404;
-  response.setHeader('cache-control', 'no-store');
-  response.setHeader('x-content-type-options', 'nosniff');
   response.end();
 };
 

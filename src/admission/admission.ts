@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { type Log, throttledWarning } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { type ArrivalWatches, createArrivalWatches } from './arrival.ts';
-import { type Bodies, BodyAccount } from './body-account.ts';
+import { type ArrivalWatches, type Bodies, BodyAccount, createArrivalWatches } from './body-account.ts';
 import { type Bounds, standardBounds } from './bounds.ts';
 import { Client, Count, type Request, type Response, WaitingCount } from './client.ts';
 

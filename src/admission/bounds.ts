@@ -1,5 +1,3 @@
-import type { ArrivalRate } from './arrival.ts';
-
 const MIB = 1024 * 1024;
 
 /**
@@ -79,6 +77,9 @@ export type Bounds = {
   /** Of one body. */
   arrival: ArrivalRate;
 };
+
+/** A body may stop for `graceMs`, but not be slower than `bytesPerSecond` for longer. */
+export type ArrivalRate = { graceMs: number; bytesPerSecond: number };
 
 /** Of requests that have not begun, and of their headers. */
 export type WaitingBounds = { requests: number; headerBytes: number };

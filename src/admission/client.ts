@@ -1,5 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Request, Response } from '../telemetry/access-log.ts';
 import type { Bounds, WaitingBounds } from './bounds.ts';
 
 /** What one client has, over all its connections. */
@@ -151,5 +150,5 @@ export function isGone(request: Request): boolean {
 }
 
 type WaitingRequest = { request: Request; response: Response; begin: () => void; leave: () => void };
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
+
+export type { Request, Response };

@@ -164,10 +164,7 @@ function errorAt(served: Route | undefined, error: unknown): unknown {
   return refailed(error, { ...failure, reason: Reason.BAD_REQUEST });
 }
 
-/** No cache may keep a reply, and no browser may take it for a page. */
 function setHeaders(request: Request, response: Response, next: NextFunction): void {
-  response.setHeader('x-content-type-options', 'nosniff');
-  response.setHeader('cache-control', 'no-store');
   response.setHeader('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
   if (belowApi.test(request.path)) openToPages(request, response, next);
   else next();

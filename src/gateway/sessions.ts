@@ -10,7 +10,7 @@ import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
 import { provenance, readProvenance } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, enumValue, from, present, shape, timeOf, timeReply } from '../http/shape.ts';
-import { agentSchema, preferredLanguage, preferredLanguageOf } from './agent-schema.ts';
+import { agentSchema, preferredLanguage, preferredLanguageOf } from './forms/schemas.ts';
 import { listRoute } from './list-route.ts';
 import { customRoute, type Route, readQuery, route, tagged } from './route.ts';
 import type { RouteContext } from './route-context.ts';

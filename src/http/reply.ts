@@ -71,9 +71,7 @@ export async function sendFile(response: Response, chunks: AsyncGenerator<FileCh
   response.attachment(filename);
   response.setHeader('content-type', contentType);
   response.setHeader('content-length', size);
-  response.setHeader('cache-control', 'no-store');
   response.setHeader('referrer-policy', 'no-referrer');
-  response.setHeader('x-content-type-options', 'nosniff');
   response.setHeader('content-security-policy', "default-src 'none'; sandbox");
   await sendMessages(response, first, chunks, ({ content }) => content);
 }

@@ -26,7 +26,7 @@ export function createHttp1Server(
       headersTimeout: timeOuts.headersMs,
       keepAliveTimeout: timeOuts.http1IdleMs,
       connectionsCheckingInterval: timeOuts.checkEveryMs,
-      // How long a body may take depends on its size: see src/admission/arrival.ts.
+      // How long a body may take depends on its size: see src/admission/body-account.ts.
       requestTimeout: 0,
       maxHeaderSize: MAX_HEADER_BYTES,
     },

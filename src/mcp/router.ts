@@ -23,7 +23,7 @@ export function createMcp(options: McpOptions): Router {
 
   router
     .route('/mcp')
-    .all(harden, refuseOtherOrigins(ownOrigins))
+    .all(refuseOtherOrigins(ownOrigins))
     .all(cors({ origin: [...ownOrigins], methods: ['POST'], maxAge: 7200 }))
     .post((request, response) => answer(request, response).catch((error) => refuse(error, request, response)))
     .all((_request, response) => {
@@ -78,12 +78,6 @@ function sendRefusal(response: Response, status: number, error: { message: strin
 /** The code of JSON-RPC for errors of a server's own. */
 const REFUSED = -32_000;
 
-function harden(_request: Request, response: Response, next: NextFunction): void {
-  response.setHeader('cache-control', 'no-store');
-  response.setHeader('x-content-type-options', 'nosniff');
-  next();
-}
-
 /** Browsers say which page a request comes from. Those of others may not use a key that the browser has. */
 function refuseOtherOrigins(ownOrigins: readonly string[]) {
   return ({ headers: { origin } }: Request, response: Response, next: NextFunction) => {
@@ -119,7 +113,6 @@ async function sendWeb(response: Response, { status, headers, body }: globalThis
 function sendPublic(response: Response, type: string, text: string): void {
   response.setHeader('access-control-allow-origin', '*');
   response.setHeader('cache-control', 'public, max-age=3600');
-  response.setHeader('x-content-type-options', 'nosniff');
   response.setHeader('content-type', type);
   response.end(text);
 }

@@ -165,7 +165,6 @@ export function sendAsset(request: Request, response: Response, asset: Asset, ca
     'content-type': asset.type,
     'content-length': String(body.length),
     'cache-control': cacheControl,
-    'x-content-type-options': 'nosniff',
     // Pages of other origins may embed forms, so they may load the script.
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'accept-encoding',

@@ -28,9 +28,6 @@ function serve(
   fail: SendFailure,
 ): RequestHandler {
   return async (request, response) => {
-    // Pages bring headers of their own beside these.
-    response.setHeader('cache-control', 'no-store');
-    response.setHeader('x-content-type-options', 'nosniff');
     preferNamedLanguage(request);
     const client = new RpcClient(transport, { request, response }, 'page');
     const exchange: PageExchange = {

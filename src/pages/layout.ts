@@ -107,9 +107,7 @@ export function securityHeaders(
   const framedBy = `frame-ancestors ${frames.length === 0 ? "'none'" : frames.join(' ')}`;
   return {
     'content-security-policy': [...policy, framedBy].join('; '),
-    'cache-control': 'no-store',
     'referrer-policy': 'no-referrer',
-    'x-content-type-options': 'nosniff',
     'cross-origin-opener-policy': 'same-origin',
     'permissions-policy': 'camera=(), geolocation=(), microphone=()',
     'x-robots-tag': 'noindex',

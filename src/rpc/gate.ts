@@ -1,8 +1,11 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { ConnectError, type ContextValues, type Interceptor } from '@connectrpc/connect';
-import { policyOf } from '../domain/methods.ts';
-import { type AuthenticationOptions, identify } from './authentication.ts';
-import { type CallFacts, factsOf } from './context.ts';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { failed, insufficientScope } from '../domain/errors/failure.ts';
+import { type Access, isWithinScopes, policyOf } from '../domain/methods.ts';
+import { noteCaller } from '../telemetry/access-log.ts';
+import { bearerOf, type Caller, type CallFacts, factsOf, type Owner } from './context.ts';
+import type { KeylessOriginCheck } from './keyless-origin-check.ts';
 import { type RateLimits, setRateHeaders } from './rate-limits.ts';
 
 /**
@@ -35,6 +38,62 @@ export function throughGate(gate: Gate): Interceptor {
   };
 }
 
+/**
+ * Finds out who calls, from the `authorization` header, and throws if they may not make a call with this access.
+ *
+ * Another scheme than `Bearer` counts as no key: a proxy may have its own credentials in the header.
+ */
+export async function identify(
+  header: Headers,
+  facts: CallFacts,
+  access: Access,
+  { keys, owners, requireApiKey, checkKeylessOrigin }: AuthenticationOptions,
+): Promise<void> {
+  const text = bearerOf(header.get('authorization'));
+  if (access.owner !== undefined) {
+    const owner = facts.owner ?? (await ownerBehind(text, access.owner, owners));
+    if (owner !== undefined) facts.owner = owner;
+  } else if (text !== undefined) {
+    const caller = facts.caller ?? (await keys.find(text, facts.clientAddress));
+    if (caller === undefined) throw failed(Reason.INVALID_KEY, text === '' ? EMPTY_KEY : UNKNOWN_KEY);
+    noteCaller(facts.line, caller);
+    const { scope = '' } = access;
+    if (!isWithinScopes(access, caller.scopes)) {
+      throw insufficientScope(scope);
+    }
+    facts.caller = caller;
+  } else if (access.key === 'required') {
+    if (access.openWithoutKeys !== true || requireApiKey) {
+      throw failed(Reason.MISSING_KEY, 'This call needs an API key: send Authorization: Bearer <key>');
+    }
+    if (facts.caller !== undefined) return;
+    checkKeylessOrigin(header, facts.host);
+    facts.caller = await keys.withoutKey();
+    noteCaller(facts.line, facts.caller);
+  }
+}
+
+const UNKNOWN_KEY = 'The API key is unknown, expired or revoked';
+
+/** What a shell sends in which the variable of the key is not set. */
+const EMPTY_KEY = 'The API key is empty: send Authorization: Bearer <key>';
+
+/** The owner whose session a call has; undefined where it needs none. */
+async function ownerBehind(
+  text: string | undefined,
+  needs: 'required' | 'none',
+  owners: OwnerAuthenticator,
+): Promise<Owner | undefined> {
+  if (text === undefined) {
+    if (needs === 'none') return undefined;
+    throw failed(Reason.MISSING_KEY, 'This call needs a session of an owner: sign in by a mailed link');
+  }
+  const owner = needs === 'none' ? undefined : await owners.find(text);
+  if (owner === undefined)
+    throw failed(Reason.INVALID_KEY, 'This is no session of an owner, or it has ended');
+  return owner;
+}
+
 /** The form that a message names; undefined if it names none. */
 function formIdIn(message: object): string | undefined {
   return 'formId' in message && typeof message.formId === 'string' && message.formId !== ''
@@ -58,4 +117,26 @@ type GateOptions = {
   refuse: (method: DescMethod) => void;
   /** Called when it is known who calls. */
   onIdentified?: ((facts: Pick<CallFacts, 'caller' | 'owner'>) => void) | undefined;
+};
+
+/** Finds the owner of a key. */
+export type Authenticator = {
+  /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
+  find(text: string, clientAddress: string): Promise<Caller | undefined>;
+  /** The caller that stands for calls without a key where none is required. */
+  withoutKey(): Promise<Caller>;
+};
+
+/** Finds the owner behind a session. */
+export type OwnerAuthenticator = {
+  /** Whose session this is; undefined if nobody's, ended or expired. */
+  find(text: string): Promise<Owner | undefined>;
+};
+
+export type AuthenticationOptions = {
+  keys: Authenticator;
+  owners: OwnerAuthenticator;
+  requireApiKey: boolean;
+  /** Checks calls without a key, where none is required. */
+  checkKeylessOrigin: KeylessOriginCheck;
 };

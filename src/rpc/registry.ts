@@ -12,9 +12,15 @@ import {
 import type { Log } from '../telemetry/log.ts';
 import { currentTraceparent, runWith } from '../telemetry/trace-context.ts';
 import { isFault, type Tracing } from '../telemetry/tracing.ts';
-import { type Authenticator, identify, type OwnerAuthenticator } from './authentication.ts';
 import { type Caller, callerOf, factsOf } from './context.ts';
-import { createGate, type Gate, throughGate } from './gate.ts';
+import {
+  type Authenticator,
+  createGate,
+  type Gate,
+  identify,
+  type OwnerAuthenticator,
+  throughGate,
+} from './gate.ts';
 import { createKeylessOriginCheck } from './keyless-origin-check.ts';
 import { createLocalTransport } from './local-transport.ts';
 import { type CallLog, createCallLog } from './logging.ts';

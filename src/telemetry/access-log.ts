@@ -121,5 +121,6 @@ export type AccessLogOptions = {
   isRead?: boolean;
 };
 
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;
+/** Those of Node's servers of HTTP/1.1 and HTTP/2. */
+export type Request = IncomingMessage | Http2ServerRequest;
+export type Response = ServerResponse | Http2ServerResponse;

@@ -1,6 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
-import { accessLineOf } from './access-log.ts';
+import { accessLineOf, type Request, type Response } from './access-log.ts';
 import { runWith } from './trace-context.ts';
 
 /**
@@ -81,6 +79,3 @@ export type Span = {
 
 /** Nothing that people have entered, no address, no token. */
 type Attributes = Record<string, string | number | boolean | undefined>;
-
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;

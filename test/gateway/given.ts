@@ -24,9 +24,10 @@ export async function startGateway(
     version: '1.0.0',
     log: { error: (facts) => logged.push(facts) },
   });
-  // The listener of the whole service names every reply.
+  // What the whole service sets on every reply.
   const named: RequestHandler = (_request, response, next) => {
     response.setHeader('x-request-id', 'request-1');
+    response.setHeader('x-content-type-options', 'nosniff');
     next();
   };
   const server = createServer(express().use(named, gateway));

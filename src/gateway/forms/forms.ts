@@ -10,12 +10,12 @@ import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
 import { readDefinition } from '../../http/body.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
-import { agentSchema, preferredLanguage, preferredLanguageOf } from '../agent-schema.ts';
 import { listRoute } from '../list-route.ts';
 import { isKeyless, type Route, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
 import {
+  agentSchema,
   definitionOf,
   emailBody,
   form,
@@ -24,6 +24,8 @@ import {
   listedForm,
   missingOf,
   missingTranslations,
+  preferredLanguage,
+  preferredLanguageOf,
 } from './schemas.ts';
 
 const { method: rpcs } = FormsService;

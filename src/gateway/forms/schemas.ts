@@ -1,4 +1,6 @@
+import type { Request, Response } from 'express';
 import { z } from 'zod';
+import { AgentSchemaSchema } from '../../../gen/headlessforms/v1/agent_schema_pb.js';
 import {
   CreatorType,
   type Form,
@@ -8,6 +10,7 @@ import {
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
+import { jsonObject } from '../schemas.ts';
 
 export const formId = z.string().meta({ examples: ['form_01jd3kvz8nf9t8x1v0c9m2q4ra'] });
 export const formStatus = z.enum(['draft', 'published', 'archived']);
@@ -108,4 +111,39 @@ function creatorOf(creator: Form['createdBy']): string {
 export function definitionOf(message: Form['definition']): z.input<typeof definitionSchema> {
   // The service has checked it, so it has the shape of the schema.
   return definitionFromMessage(present(message)) as z.input<typeof definitionSchema>;
+}
+
+/** What a model needs to fill a form, as replies have it. */
+export const agentSchema = shape(AgentSchemaSchema, 'AgentSchema', {
+  form: from(
+    ({ name, description }) => ({ name, ...(description !== '' && { description }) }),
+    z.object({ name: z.string(), description: z.string().exactOptional() }),
+  ),
+  questions: from(
+    ({ questions }) => questions.map(({ text }) => text),
+    z
+      .array(z.string())
+      .describe(
+        'In the order they are asked; of a session, those without an answer. Each begins with the id of its field: ' +
+          '`reason (required): Why does it come back? Options: broken = It does not work, other`.',
+      ),
+  ),
+  json_schema: jsonObject.describe('JSON Schema 2020-12 of the answers to them that a call may give.'),
+  example: jsonObject.describe('Made-up answers of that shape, the least that must be given.'),
+});
+
+/** The header by which a caller chooses among the languages of a form. */
+export const preferredLanguage = {
+  'Accept-Language': z
+    .string()
+    .exactOptional()
+    .describe(
+      'The languages that are preferred; the texts are in the first that the form has, else in its own.',
+    ),
+};
+
+/** The value of that header, on which the reply then depends. */
+export function preferredLanguageOf({ headers }: Request, response: Response): string {
+  response.vary('accept-language');
+  return headers['accept-language'] ?? '';
 }

@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { ServerResponse } from 'node:http';
 import type { DescMethod } from '@bufbuild/protobuf';
-import { cors } from '@connectrpc/connect';
+import { cors as connect } from '@connectrpc/connect';
+import cors, { type CorsRequest } from 'cors';
+import type { Request, Response } from '../../admission/client.ts';
 import { isOpenToPages } from '../../domain/methods.ts';
 
 /**
@@ -11,45 +12,35 @@ import { isOpenToPages } from '../../domain/methods.ts';
  * Returns true if the request is a preflight, which is answered then; one that is refused has status 403.
  */
 export function createCors(allowedOrigins: readonly string[]): Cors {
-  const allowed = new Set(allowedOrigins);
-  return (method, { method: httpMethod, headers }, response) => {
-    const { origin } = headers;
-    const isPreflight = httpMethod === 'OPTIONS';
-    if (origin === undefined && !isPreflight) return false;
-    const permitted = isOpenToPages(method) ? '*' : origin;
-    const isPermitted = permitted === '*' || (permitted !== undefined && allowed.has(permitted));
-    if (allowed.size > 0) response.setHeader('vary', 'Origin');
-    if (isPermitted) {
-      response.setHeader('access-control-allow-origin', permitted);
-      response.setHeader('access-control-expose-headers', exposedHeaders);
-    }
+  const toAll = cors({ ...common, origin: '*' });
+  const toAllowed = cors({ ...common, origin: [...allowedOrigins] });
+  return (method, request, response) => {
+    const isPreflight = request.method === 'OPTIONS';
+    // Most calls come from no page, and say nothing of origins.
+    if (request.headers.origin === undefined && !isPreflight) return false;
+    const answer = isOpenToPages(method) ? toAll : toAllowed;
+    answer(request as CorsRequest, response as ServerResponse, () => undefined);
     if (!isPreflight) return false;
-    response.statusCode = isPermitted ? 204 : 403;
-    if (isPermitted) {
-      response.setHeader('access-control-allow-methods', 'GET, POST');
-      response.setHeader('access-control-allow-headers', allowedHeaders);
-      response.setHeader('access-control-max-age', MAX_AGE_SECONDS);
-    }
+    response.statusCode = response.hasHeader('access-control-allow-origin') ? 204 : 403;
     response.end();
     return true;
   };
 }
 
-const allowedHeaders = [...cors.allowedHeaders, 'Authorization', 'X-Request-Id'].join(', ');
-const exposedHeaders = [
-  ...cors.exposedHeaders,
-  'RateLimit',
-  'RateLimit-Policy',
-  'Retry-After',
-  'WWW-Authenticate',
-  'X-Request-Id',
-].join(', ');
+const common = {
+  methods: ['GET', 'POST'],
+  allowedHeaders: [...connect.allowedHeaders, 'Authorization', 'X-Request-Id'],
+  exposedHeaders: [
+    ...connect.exposedHeaders,
+    'RateLimit',
+    'RateLimit-Policy',
+    'Retry-After',
+    'WWW-Authenticate',
+    'X-Request-Id',
+  ],
+  // As long as browsers keep it at most.
+  maxAge: 7200,
+  preflightContinue: true,
+};
 
-/** As long as browsers keep it at most. */
-const MAX_AGE_SECONDS = 7200;
-
-export type Cors = (
-  method: DescMethod,
-  request: IncomingMessage | Http2ServerRequest,
-  response: ServerResponse | Http2ServerResponse,
-) => boolean;
+type Cors = (method: DescMethod, request: Request, response: Response) => boolean;

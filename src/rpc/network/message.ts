@@ -1,11 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest } from 'node:http2';
+import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
 import { compressionGzip } from '@connectrpc/connect-node';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import type { Request } from '../../admission/client.ts';
 import { CutOff, readBody, readParts, setKnownCaller } from '../../admission/read-body.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
@@ -35,7 +35,11 @@ export async function receiveMessage(call: Readable & Received): Promise<Uint8Ar
 }
 
 /** The parts of the body of a call with many messages, of which its handler holds one at a time. */
-export async function* receiveParts({ method, values, request }: Received): AsyncGenerator<Uint8Array> {
+export async function* receiveParts({
+  method,
+  values,
+  request,
+}: Readable & Received): AsyncGenerator<Uint8Array> {
   if (isKnown(values)) setKnownCaller(request);
   try {
     yield* readParts(request, limitsFor(method, values).readMaxBytes);
@@ -216,9 +220,4 @@ type Readable = {
 };
 
 /** A call from the network, by Node's request and response. */
-type Received = {
-  method: DescMethod;
-  values: ContextValues;
-  request: IncomingMessage | Http2ServerRequest;
-  response: ServerResponse;
-};
+export type Received = { request: Request; response: ServerResponse; values: ContextValues };

@@ -1,16 +1,16 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { ServerResponse } from 'node:http';
 import { createRegistry, type DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ContextValues } from '@connectrpc/connect';
 import type { Logger } from 'pino';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { isGone } from '../../admission/client.ts';
+import { isGone, type Request, type Response } from '../../admission/client.ts';
 import { failed, nameOf, reasonOf } from '../../domain/errors/failure.ts';
 import { requestIdFrom } from '../../domain/ids.ts';
 import { type AccessLog, noteRefusal } from '../../telemetry/access-log.ts';
 import { factsOf } from '../context.ts';
 import type { Served } from '../registry.ts';
 import { createCors } from './cors.ts';
+import type { Received } from './message.ts';
 import { connectJson, refusalIn, spokenBy } from './protocols.ts';
 import { answerStream, createStreamHandlers } from './streams.ts';
 import { answerUnary, type UnaryMethod, type UnaryRpc } from './unary.ts';
@@ -33,15 +33,15 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     const requestId = requestIdFrom(request.headers['x-request-id']);
     request.headers['x-request-id'] = requestId;
     response.setHeader('x-request-id', requestId);
+    // No cache may keep an answer, and no browser may take it for something else, unless it says so itself.
+    response.setHeader('cache-control', 'no-store');
+    response.setHeader('x-content-type-options', 'nosniff');
     const line = accessLog?.(request, response, requestId);
     if (refusal !== undefined) noteRefusal(line, nameOf(reasonOf(refusal)));
     const path = pathOf(request);
     const rpc = rpcs.get(path);
     if (rpc === undefined && !services.has(path.split('/', 2)[1] ?? ''))
       return fallback(request, response, refusal);
-    // No cache may keep an answer, and no browser may take it for a page.
-    response.setHeader('cache-control', 'no-store');
-    response.setHeader('x-content-type-options', 'nosniff');
     if (rpc === undefined) return refuseCall(request, response, refusal ?? noMethod);
     if (line !== undefined) line.route = path;
     if (answerPages(rpc.method, request, response)) return;
@@ -132,9 +132,6 @@ async function sendUnary(rpc: UnaryRpc, received: Received): Promise<void> {
 /** Answers a request; one that comes with a `refusal`, with that, and does nothing else for it. */
 export type RpcHandler = (request: Request, response: Response, refusal?: ConnectError) => void;
 
-type Request = IncomingMessage | Http2ServerRequest;
-type Response = ServerResponse | Http2ServerResponse;
-type Received = { request: Request; response: ServerResponse; values: ContextValues };
 type Rpc = { method: DescMethod; answer: (received: Received) => Promise<void> };
 
 export type RpcHandlerOptions = {

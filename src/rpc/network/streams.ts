@@ -1,10 +1,7 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest } from 'node:http2';
 import {
   Code,
   ConnectError,
   type ConnectRouter,
-  type ContextValues,
   createConnectRouter,
   type HandlerContext,
   type Interceptor,
@@ -12,7 +9,14 @@ import {
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { limitsOf } from '../../domain/methods.ts';
 import type { Served } from '../registry.ts';
-import { checkedGzip, receiveMessage, receiveParts, refuseAnnounced, unreadable } from './message.ts';
+import {
+  checkedGzip,
+  type Received,
+  receiveMessage,
+  receiveParts,
+  refuseAnnounced,
+  unreadable,
+} from './message.ts';
 import {
   connectJson,
   encodeEnvelope,
@@ -60,7 +64,7 @@ export function createStreamHandlers(
  */
 export async function answerStream(
   handler: StreamHandler,
-  { request, response, values }: StreamRequest,
+  { request, response, values }: Received,
 ): Promise<void> {
   const { method } = handler;
   const call = universalRequestFromNodeRequest(request, response, undefined, values);
@@ -68,8 +72,8 @@ export async function answerStream(
   const spoken = spokenBy(header.get('content-type')) ?? connectJson;
   const { protocol } = spoken;
   shortenDeadline(protocol, header);
-  const received = { method, spoken, encoding: header.get(protocol.encoding), values, request, response };
-  const body = method.methodKind === 'server_streaming' ? envelopeOf(received) : receiveParts(received);
+  const readable = { method, spoken, encoding: header.get(protocol.encoding), values, request, response };
+  const body = method.methodKind === 'server_streaming' ? envelopeOf(readable) : receiveParts(readable);
   if (!protocol.isText) {
     await universalResponseToNodeResponse(await handler({ ...call, body }), response);
     return;
@@ -83,8 +87,8 @@ export async function answerStream(
   await universalResponseToNodeResponse({ ...answer, header: inText, ...(text && { body: text }) }, response);
 }
 
-async function* envelopeOf(received: Parameters<typeof receiveMessage>[0]): AsyncGenerator<Uint8Array> {
-  yield encodeEnvelope(0, await receiveMessage(received));
+async function* envelopeOf(call: Parameters<typeof receiveMessage>[0]): AsyncGenerator<Uint8Array> {
+  yield encodeEnvelope(0, await receiveMessage(call));
 }
 
 /** Each part by itself, so that a stream can be read as it comes. */
@@ -115,9 +119,3 @@ async function* readable<T>(messages: AsyncIterable<T>): AsyncGenerator<T> {
 }
 
 type StreamHandler = ConnectRouter['handlers'][number];
-
-type StreamRequest = {
-  request: IncomingMessage | Http2ServerRequest;
-  response: ServerResponse;
-  values: ContextValues;
-};

@@ -1,5 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2ServerRequest } from 'node:http2';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import {
@@ -12,11 +10,11 @@ import {
   toJsonString,
 } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as IdempotencyLevel } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError, type ConnectRouterOptions, type ContextValues } from '@connectrpc/connect';
+import { Code, ConnectError, type ConnectRouterOptions } from '@connectrpc/connect';
 import { withFailure } from '../../domain/errors/failure.ts';
 import { type Arrival, arrivalKey, type MethodCall } from '../method-calls.ts';
 import type { Served } from '../registry.ts';
-import { messageIn, receiveMessage, refuseAnnounced, unreadable } from './message.ts';
+import { messageIn, type Received, receiveMessage, refuseAnnounced, unreadable } from './message.ts';
 import { type Answer, type Reply, type Spoken, spokenBy, spokenInQuery, timeoutIn } from './protocols.ts';
 
 /**
@@ -166,13 +164,8 @@ export type UnaryMethod = DescMethod & DescMethodUnary;
 /** How messages are read and written. */
 export type Formats = Pick<ConnectRouterOptions, 'binaryOptions' | 'jsonOptions'>;
 
-/** A call by Node's request and response; `caller` is aborted when nobody waits for the answer any more. */
-export type UnaryRequest = {
-  request: IncomingMessage | Http2ServerRequest;
-  response: ServerResponse;
-  values: ContextValues;
-  caller: AbortController;
-};
+/** `caller` is aborted when nobody waits for the answer any more. */
+type UnaryRequest = Received & { caller: AbortController };
 
 type Begun = UnaryRequest & {
   header: Headers;
