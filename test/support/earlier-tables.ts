@@ -13,12 +13,12 @@ export async function makeEarlierTables(run: Run, after: string | undefined): Pr
   const names = String(tables[0]?.names);
   if (names !== '') await run(`drop table ${names} cascade`);
   const count = migrations.findIndex(({ name }) => name === after) + 1;
-  const statements: string[] = [];
-  const addSql = (sql: string) => statements.push(sql);
   for (const { class: migration } of migrations.slice(0, count)) {
-    await Object.assign(Object.create(migration.prototype) as Migration, { addSql }).up();
+    const statements: string[] = [];
+    const addSql = (sql: string) => statements.push(sql);
+    await Object.assign(Object.create(migration.prototype) as Migration, { addSql, execute: run }).up();
+    for (const statement of statements) await run(statement);
   }
-  for (const statement of statements) await run(statement);
   const later = migrations.slice(count).map(({ name }) => name);
   await run('delete from migrations where name = any($1)', [later]);
 }

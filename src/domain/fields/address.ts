@@ -30,6 +30,7 @@ export const countryCodes: readonly string[] = (
 export const address: FieldTypeRules<object> = {
   attributes: {},
   check: () => checkAddress,
+  answerType: () => 'Address',
   jsonSchema: () => addressSchema({ type: 'string', enum: [...countryCodes] }),
   sample: () => ({ line1: '1 Example Street', city: 'Exampleton', postal_code: '12345', country: 'US' }),
   inWords: (answer, _field, locale) => inWords(isObject(answer) ? answer : {}, locale),

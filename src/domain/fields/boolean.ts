@@ -7,6 +7,7 @@ import { type AnswerCheck, type FieldTypeRules, noViolations } from './field-typ
 export const boolean: FieldTypeRules<object> = {
   attributes: {},
   check: () => checkBoolean,
+  answerType: () => 'bool',
   jsonSchema: () => ({ type: 'boolean' }),
   sample: () => true,
   inWords: (answer, _field, locale) => yesOrNo(answer, locale),

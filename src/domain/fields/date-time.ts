@@ -77,6 +77,7 @@ function rulesOf(kind: TimeKind): FieldTypeRules<TimeField> {
         (min, max) => kind.compare(String(min), String(max)),
       ),
     check: (field) => checkTime(kind, field),
+    answerType: () => 'string',
     jsonSchema: () => ({ type: 'string', pattern: kind.pattern }),
     sample: ({ min, max }) => min ?? max ?? kind.sample,
     inWords: (answer, _field, locale) => inWords(kind, String(answer), locale),

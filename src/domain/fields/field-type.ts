@@ -16,6 +16,8 @@ export type FieldTypeRules<Attributes> = {
   problems?: (field: Attributes, sent: Readonly<Record<string, unknown>>, path: string) => Violation[];
   /** Prepares the check of a field's answers. It is never given an empty one. */
   check: (field: Attributes) => AnswerCheck;
+  /** What an answer is in the message that is generated of a form; absent if there is none. */
+  answerType?: (field: Attributes) => AnswerType;
   /** The JSON Schema of an answer. `needed`: there must be one. */
   jsonSchema: (field: Attributes, needed: boolean) => JsonObject;
   /** A made-up answer; undefined if none can be made up. It need not pass the check. */
@@ -52,6 +54,24 @@ export type FieldTypeRules<Attributes> = {
   /** Whether an answer is one or more of the field's options, which are counted; a list of them has no order. */
   choosesOptions?: boolean;
 };
+
+/**
+ * Types of answers in proto; `File`, `Address` and `Signature` are messages of their own. A field that gets another one
+ * gets a new number, so what a field of some attributes has may never change.
+ */
+export type AnswerType =
+  | 'string'
+  | 'double'
+  | 'int32'
+  | 'bool'
+  | 'repeated string'
+  | 'File'
+  | 'repeated File'
+  | 'Address'
+  | 'Signature'
+  | 'map<string, string>'
+  | 'map<string, google.protobuf.ListValue>'
+  | 'google.protobuf.Value';
 
 /** `accept` absent: any type of file. */
 export type UploadLimits = { accept?: readonly string[] | undefined; maxBytes: number };

@@ -64,6 +64,7 @@ export const file: FieldTypeRules<FileField> = {
       : [{ path: `${path}.defaultValue`, code: 'custom' as const, message: 'A file field has no default' }]),
   ],
   check: checkFiles,
+  answerType: ({ maxFiles = 1 }) => (maxFiles === 1 ? 'File' : 'repeated File'),
   jsonSchema: ({ maxFiles = 1 }, needed) =>
     maxFiles === 1
       ? uploadSchema

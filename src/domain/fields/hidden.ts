@@ -10,6 +10,7 @@ export const hidden: FieldTypeRules<{ hidden: boolean }> = {
   attributes: {},
   defaults: () => ({ hidden: true }),
   check: () => checkScalar,
+  answerType: () => 'google.protobuf.Value',
   jsonSchema: (_field, needed) => ({
     type: ['string', 'number', 'boolean'],
     minLength: atLeast(0, needed),

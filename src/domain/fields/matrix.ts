@@ -45,6 +45,8 @@ export const matrix: FieldTypeRules<MatrixField> = {
     ...countProblems(field, path),
   ],
   check: checkRows,
+  answerType: ({ multiple }) =>
+    multiple === true ? 'map<string, google.protobuf.ListValue>' : 'map<string, string>',
   jsonSchema: (field, needed) => ({
     type: 'object',
     properties: Object.fromEntries(rowsOf(field).map((row) => [row, rowSchema(field)])),

@@ -28,6 +28,7 @@ export const number: FieldTypeRules<NumberField> = {
   problems: (field, _sent, path) =>
     boundProblems(field, path, refuseBound, (left, right) => Number(left) - Number(right)),
   check: checkNumber,
+  answerType: (field) => (isInt32(field) ? 'int32' : 'double'),
   jsonSchema: ({ min, max, step }) => ({
     type: 'number',
     ...(typeof min === 'number' && { minimum: min }),
@@ -86,8 +87,22 @@ function checkNumber({ min, max, step }: NumberField): AnswerCheck {
   };
 }
 
+/** Whether all answers are whole numbers of 32 bits. */
+function isInt32({ min, max, step }: NumberField): boolean {
+  const [least, greatest] = [min, max].map((bound) => (typeof bound === 'number' ? bound : Number.NaN));
+  return (
+    Number.isInteger(step) &&
+    Number.isInteger(least) &&
+    least !== undefined &&
+    greatest !== undefined &&
+    least >= -(2 ** 31) &&
+    greatest <= 2 ** 31 - 1
+  );
+}
+
 /** Binary fractions don't divide evenly (0.3 / 0.1 is below 3), so what is nearly whole is whole. */
 function isMultiple(answer: number, step: number): boolean {
+  if (Number.isInteger(step)) return answer % step === 0;
   const times = answer / step;
   return Math.abs(times - Math.round(times)) <= TOLERANCE * Math.max(1, Math.abs(times));
 }

@@ -7,6 +7,7 @@ export const ranking: FieldTypeRules<RankingField> = {
   attributes: optionAttributes,
   problems: (field, sent, path) => [...optionProblems(field, sent, path), ...countProblems(field, path)],
   check: checkOrder,
+  answerType: () => 'repeated string',
   jsonSchema: (field) => {
     const values = valuesOf(field);
     const [minItems, maxItems] = [values.length, values.length];

@@ -13,6 +13,7 @@ export const rating: FieldTypeRules<RatingField> = {
   defaults: ({ max = DEFAULT_MAX, icon = 'star' }) => ({ max, icon }),
   problems: ({ max = DEFAULT_MAX }, _sent, path) => pointProblems(max, `${path}.max`, 2, 10),
   check: (field) => checkPoints(1, maxOf(field)),
+  answerType: () => 'int32',
   jsonSchema: (field) => pointsSchema(1, maxOf(field)),
   sample: maxOf,
   inWords: (answer, field) => `${String(answer)} / ${maxOf(field)}`,

@@ -20,6 +20,7 @@ export const scale: FieldTypeRules<ScaleField> = {
     ...pointProblems(max, `${path}.max`, typeof min === 'number' ? Math.min(min, 1) + 1 : 1, 10),
   ],
   check: (field) => checkPoints(...endsOf(field)),
+  answerType: () => 'int32',
   jsonSchema: (field) => pointsSchema(...endsOf(field)),
   sample: (field) => endsOf(field)[1],
   inWords: (answer, field) => `${String(answer)} / ${endsOf(field)[1]}`,

@@ -49,6 +49,7 @@ export const select: FieldTypeRules<SelectField> = {
   attributes: choiceAttributes,
   problems: (field, sent, path) => optionProblems(field, sent, path),
   check: checkChoice,
+  answerType: () => 'string',
   jsonSchema: choiceSchema,
   sample: ({ options = [] }) => options[0]?.value,
   inWords: (answer, field) => labelOf(field, answer),
@@ -73,6 +74,7 @@ export const multiSelect: FieldTypeRules<MultiSelectField> = {
   attributes: multiSelectAttributes,
   problems: (field, sent, path) => [...optionProblems(field, sent, path), ...countProblems(field, path)],
   check: checkChoices,
+  answerType: () => 'repeated string',
   jsonSchema: (field, needed) => ({
     type: 'array',
     items: choiceSchema(field),

@@ -27,6 +27,7 @@ export const signature: FieldTypeRules<SignatureField> = {
       : [{ path: `${path}.defaultValue`, code: 'custom' as const, message: 'A signature has no default' }]),
   ],
   check: checkSignature,
+  answerType: () => 'Signature',
   jsonSchema: (field) => {
     const [one = {}, other] = signatureWays.filter((way) => takesWay(field, way)).map((way) => schemas[way]);
     return { type: 'object', ...(other === undefined ? one : { anyOf: [one, other] }) };

@@ -54,6 +54,7 @@ export const text: FieldTypeRules<TextField> = {
   defaults: ({ maxLength = DEFAULT_MAX_LENGTH }) => ({ maxLength }),
   problems: lengthProblems,
   check: checkText,
+  answerType: () => 'string',
   jsonSchema: (field, needed) => textSchema(field, needed),
   sample: sampleText,
   inWords: String,

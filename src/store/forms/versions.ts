@@ -1,5 +1,6 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
+import { type Contract, firstContract, nextContract } from '../../domain/contracts/contract.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { id, json, text, time } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from '../database/queries.ts';
@@ -17,6 +18,8 @@ export const VersionEntity = defineEntity({
     definition: json<FormDefinition>(),
     /** SHA-256 of the canonical JSON of `definition`, hex. */
     checksum: text(),
+    /** Null if an older release published it beside a newer one: `contractOf` knows it all the same. */
+    contract: json<Contract>().nullable(),
     createdAt: time(),
   },
   uniques: [
@@ -28,7 +31,7 @@ export const VersionEntity = defineEntity({
 export type Version = InferEntity<typeof VersionEntity>;
 
 /** A version without what it asks. */
-export type VersionSummary = Omit<Version, 'definition'>;
+export type VersionSummary = Omit<Version, 'definition' | 'contract'>;
 
 /** Finds a version by its id. */
 export async function findVersion(db: Queries, versionId: string): Promise<Version | null> {
@@ -42,6 +45,15 @@ export async function findVersionByNumber(
   number: number,
 ): Promise<Version | null> {
   return db.read((em) => em.findOne(VersionEntity, { formId, number }));
+}
+
+/** The contract of a published version. */
+export async function contractOf(db: Queries, version: Version): Promise<Contract> {
+  const { formId, number, definition, contract } = version;
+  if (contract) return contract;
+  const before = await findVersionByNumber(db, formId, number - 1);
+  if (before === null) return firstContract(formId, definition);
+  return nextContract({ ...before, contract: await contractOf(db, before) }, definition);
 }
 
 /** Lists a form's versions, newest first, without their definitions. */
@@ -125,7 +137,8 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
   if (form.used === true) return 'used';
   if (form.expired === true) return 'expired';
 
-  await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1 }));
+  const contract = firstContract(formId, version.definition);
+  await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1, contract }));
   await tx.execute(
     `update forms set status = 'published', current_version_id = $2, owner_email = $3, retention_days = $4,
        activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
@@ -141,15 +154,15 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
  */
 export async function publishVersion(tx: Transaction, publication: Publication): Promise<PublicationOutcome> {
   const { projectId, formId, version } = publication;
-  const [form] = await tx.select('select status from forms where id = $1 and project_id = $2 for update', [
-    formId,
-    projectId,
-  ]);
+  const [form] = await tx.select(
+    'select status, current_version_id from forms where id = $1 and project_id = $2 for update',
+    [formId, projectId],
+  );
   if (form === undefined) return { outcome: 'not_found' };
   if (form.status !== 'published') return { outcome: 'not_published' };
 
   const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
-  const current = known ?? (await insertNextVersion(tx, formId, version));
+  const current = known ?? (await insertNextVersion(tx, formId, String(form.current_version_id), version));
   await tx.execute(
     `update forms set current_version_id = $2, name = $3, slug = $4, retention_days = $5, updated_at = now()
      where id = $1`,
@@ -162,13 +175,22 @@ function retentionDaysOf({ definition }: NewVersion): number | null {
   return definition.settings.retentionDays ?? null;
 }
 
-/** The form's row is locked, so that no other version takes the number. */
-async function insertNextVersion(tx: Transaction, formId: string, version: NewVersion): Promise<Version> {
-  const [row] = await tx.select(
-    'select coalesce(max(number), 0) as last from form_versions where form_id = $1',
-    [formId],
+/** The form's row is locked, so that no other version takes the number, and none gives numbers to fields. */
+async function insertNextVersion(
+  tx: Transaction,
+  formId: string,
+  currentId: string,
+  version: NewVersion,
+): Promise<Version> {
+  const newest = await tx.read((em) =>
+    em.findOne(VersionEntity, { formId }, { orderBy: { number: 'desc' } }),
   );
-  const next = { ...version, formId, number: Number(row?.last) + 1 };
+  const current = newest?.id === currentId ? newest : await findVersion(tx, currentId);
+  if (newest === null || current === null) throw new TypeError(`The form ${formId} has no version`);
+  const { nextNumber } = await contractOf(tx, newest);
+  const before = { ...current, contract: await contractOf(tx, current) };
+  const contract = nextContract(before, version.definition, nextNumber);
+  const next = { ...version, formId, number: newest.number + 1, contract };
   await tx.write((em) => em.insert(VersionEntity, next));
   return next;
 }

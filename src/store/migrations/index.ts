@@ -20,6 +20,7 @@ import { VisitorsSessions } from './2026-11-22-visitors-sessions.ts';
 import { PlainAudit } from './2026-11-23-plain-audit.ts';
 import { RefusedWriters } from './2026-11-23-refused-writers.ts';
 import { Removals } from './2026-11-23-removals.ts';
+import { FieldNumbers } from './2026-11-24-field-numbers.ts';
 import { MailedLinks } from './2026-11-24-mailed-links.ts';
 import { Rights } from './2026-11-24-rights.ts';
 import { SessionDeliveries } from './2026-11-24-session-deliveries.ts';
@@ -51,4 +52,5 @@ export const migrations = [
   { name: '2026-11-24-rights', class: Rights },
   { name: '2026-11-24-mailed-links', class: MailedLinks },
   { name: '2026-11-24-session-deliveries', class: SessionDeliveries },
+  { name: '2026-11-24-field-numbers', class: FieldNumbers },
 ];

@@ -141,7 +141,7 @@ export const exportTables = {
   },
   versions: {
     table: 'form_versions',
-    columns: 'id form_id number definition checksum created_at',
+    columns: 'id form_id number definition checksum contract created_at',
     rows: 'form_versions',
     keys: ['number'],
   },

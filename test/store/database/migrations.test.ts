@@ -41,6 +41,49 @@ it.each(engines)('puts the retention time of current versions on older forms on 
   expect(await engine.schemaDifference()).toBe('');
 });
 
+it.each(engines)(
+  'numbers the fields of existing forms in the order of their versions on %s',
+  async (name) => {
+    await using cleanup = new AsyncDisposableStack();
+    const engine = await openEngine(name, cleanup);
+    await makeEarlierTables(runOnEngine(engine), '2026-11-24-mailed-links');
+    const fieldsOf = (...ids: string[]) =>
+      ids.map((id) => ({ id, type: id === 'intro' ? 'statement' : 'text' }));
+    const publish = (formId: string, number: number, fields: object[]) =>
+      engine.query(
+        `insert into form_versions (id, form_id, number, definition, checksum, created_at)
+       values ($1, $2, $3, $4, $1, now())`,
+        [`ver_${formId}_${number}`, formId, number, JSON.stringify({ name: "Ada's", fields })],
+      );
+    // More versions than are read at once, the last of which go over from one group to the next.
+    for (let number = 1; number <= 101; number += 1) {
+      await publish('form_1', number, fieldsOf('intro', 'a', number % 2 === 0 ? 'c' : 'b'));
+    }
+    await publish('form_2', 1, fieldsOf('x'));
+
+    await engine.migrate();
+
+    const contracts = await engine.query(
+      `select contract from form_versions where form_id = 'form_2' or number in (1, 2, 101) order by form_id, number`,
+      [],
+    );
+    const common = { package: 'headlessforms.generated.form_1', message: 'AdasAnswers' };
+    const a = { number: 1, name: 'a' };
+    expect(contracts.map(({ contract }) => contract)).toEqual([
+      { ...common, nextNumber: 3, fields: { a, b: { number: 2, name: 'b' } } },
+      { ...common, nextNumber: 4, fields: { a, c: { number: 3, name: 'c' } } },
+      { ...common, nextNumber: 103, fields: { a, b: { number: 102, name: 'b' } } },
+      {
+        ...common,
+        package: 'headlessforms.generated.form_2',
+        nextNumber: 2,
+        fields: { x: { number: 1, name: 'x' } },
+      },
+    ]);
+    expect(await engine.schemaDifference()).toBe('');
+  },
+);
+
 it.each(engines)('takes deliveries of every state into the queue and the log on %s', async (name) => {
   await using cleanup = new AsyncDisposableStack();
   const engine = await openEngine(name, cleanup);
