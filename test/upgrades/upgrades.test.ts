@@ -88,7 +88,7 @@ it('the tables serve the versions that may run beside this one, too', async () =
 /** The name in the header of a migration; empty unless the header has one line of that form. */
 function readOldestBeside(name: string): string {
   const source = readFileSync(new URL(`../../src/store/migrations/${name}.ts`, import.meta.url), 'utf8');
-  const [, header = ''] = /^import [^\n]+\n\n\/\*\*\n(.*?)\n \*\/\nexport class /s.exec(source) ?? [];
+  const [, header = ''] = /^(?:import [^\n]+\n)+\n\/\*\*\n(.*?)\n \*\/\nexport class /s.exec(source) ?? [];
   const found = [...header.matchAll(/^ \* Runs beside versions from (\S+) on\.$/gm)];
   return found.length === 1 ? (found[0]?.[1] ?? '') : '';
 }
