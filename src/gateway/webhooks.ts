@@ -5,7 +5,15 @@ import { pageSizes, secretDelaySeconds, secretLength } from '../domain/limits/li
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
-import { httpsUrl, idempotencyKey, idempotencyKeyOf, largePageQuery, okReply, seconds } from './schemas.ts';
+import {
+  httpsUrl,
+  idempotencyKey,
+  idempotencyKeyOf,
+  jsonObject,
+  largePageQuery,
+  okReply,
+  seconds,
+} from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
 
@@ -21,6 +29,10 @@ const traceparent = z
   .exactOptional()
   .describe('Whether deliveries have a `traceparent` header, where the service records traces.');
 
+const template = jsonObject.describe(
+  'What the body of each delivery is made by, up to 8 KiB: in its strings `{{data.answers.email}}` names a value of the event.',
+);
+
 const createWebhookBody = z
   .strictObject({
     url,
@@ -33,6 +45,7 @@ const createWebhookBody = z
       .describe('The signing secret; absent: one is made and shown in the reply.'),
     form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
     traceparent,
+    template: template.exactOptional(),
   })
   .meta({ id: 'CreateWebhookInput' });
 
@@ -42,6 +55,7 @@ const updateWebhookBody = z
     events: events.min(1).exactOptional(),
     active: z.boolean().exactOptional().describe('true turns the webhook on again, false turns it off.'),
     traceparent,
+    template: template.nullable().exactOptional().describe('null removes it.'),
   })
   .meta({ id: 'UpdateWebhookInput' });
 
@@ -66,6 +80,7 @@ const webhook = shape(WebhookSchema, 'Webhook', {
   disabled_at: timeReply.nullable(),
   disabled_reason: z.string().nullable(),
   traceparent: z.literal(true).exactOptional().describe('Only if deliveries have that header.'),
+  template: template.exactOptional().describe('Only if it has one.'),
 });
 
 const webhookReply = z.object({ webhook: webhook.schema });
@@ -89,6 +104,7 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
       secret: body.secret ?? '',
       formId: body.form_id ?? '',
       traceparent: body.traceparent ?? false,
+      ...(body.template !== undefined && { template: body.template }),
       idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
@@ -123,7 +139,12 @@ export const webhookRoutes: Route[] = tagged('Webhooks', [
     summary: 'Change a webhook, or turn it off or on again',
     body: updateWebhookBody,
     bodyOptional: true,
-    input: ({ id, body }) => ({ ...body, webhookId: id, events: eventsOf(body.events) }),
+    input: ({ id, body: { template: given, ...body } }) => ({
+      ...body,
+      webhookId: id,
+      events: eventsOf(body.events),
+      ...(given !== undefined && { template: given ?? {} }),
+    }),
     reply: webhookReply,
     answer: ({ webhook: there }) => ({ webhook: webhook.of(there) }),
   }),

@@ -25,6 +25,17 @@ export function withBrokenLinks(text: string): string {
   return text.replace(/(?:\S|\ufeff)+/g, (word) => (isLinkLike(word) ? breakLink(word) : word));
 }
 
+/**
+ * The same words, without what a chat could take for a link, a mention or markup: marks such as `<`, `*` and `[` become
+ * others that look like them.
+ */
+export function withoutMarkup(text: string): string {
+  return withBrokenLinks(text.replace(unprintableInText, ' '))
+    .replace(/^[^\S\n]+/gm, '')
+    .replace(/^[-+=]/gm, (mark) => lookAlikes[mark] ?? mark)
+    .replace(/[&<>*_~`|\\#[\]@]/g, (mark) => lookAlikes[mark] ?? mark);
+}
+
 /** The letters and digits of a text, with spaces for everything else; up to 60 characters, or none. */
 export function lettersAndDigits(text: string): string {
   const plain = text
@@ -40,6 +51,30 @@ const MAX_NAME_CHARS = 60;
 
 /** Control characters, line and paragraph separators, bidirectional marks, lone surrogates. */
 const unprintable = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+
+/** The same, but for line breaks. */
+const unprintableInText =
+  /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+
+/** Full-width forms of the marks that Markdown and Slack's markup give a meaning. */
+const lookAlikes: Readonly<Record<string, string>> = {
+  '&': '＆',
+  '<': '＜',
+  '>': '＞',
+  '*': '＊',
+  _: '＿',
+  '~': '～',
+  '`': '｀',
+  '|': '｜',
+  '\\': '＼',
+  '#': '＃',
+  '[': '［',
+  ']': '］',
+  '@': '＠',
+  '-': '－',
+  '+': '＋',
+  '=': '＝',
+};
 
 /** What takes no room between other characters, so that `ev\u200bil` looks like `evil`. */
 const invisible = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lettersAndDigits, withBrokenLinks, withoutLinks } from '../../src/text/untrusted.ts';
+import { lettersAndDigits, withBrokenLinks, withoutLinks, withoutMarkup } from '../../src/text/untrusted.ts';
 
 const links = [
   'https://evil.example/x',
@@ -97,6 +97,25 @@ describe('withBrokenLinks', () => {
 
   it.each(honestWords)('keeps %j', (text) => {
     expect(withBrokenLinks(text)).toBe(text);
+  });
+});
+
+describe('withoutMarkup', () => {
+  it.each(links)('leaves no link of %j', (link) => {
+    expect(withoutMarkup(link)).not.toMatch(/:\/\/|[@<>[\]]|[\p{L}\p{N}][.。．｡․﹒][\p{L}\p{N}]/u);
+  });
+
+  it.each([
+    ['<!channel> & <@U1> [x](y)', '＜!channel＞ ＆ ＜［＠］U1＞ ［x］(y)'],
+    ['**b** _i_ ~s~ `c` a|b \\*', '＊＊b＊＊ ＿i＿ ～s～ ｀c｀ a｜b ＼＊'],
+    ['one\n    # two\n- three\n===\r\u202efour', 'one\n＃ two\n－ three\n＝==  four'],
+    ['@everyone', '［＠］everyone'],
+  ])('makes words of %j', (text, words) => {
+    expect(withoutMarkup(text)).toBe(words);
+  });
+
+  it.each(honestWords.filter((text) => !/[&]/.test(text)))('keeps %j', (text) => {
+    expect(withoutMarkup(text)).toBe(text);
   });
 });
 

@@ -84,6 +84,13 @@ export declare type Webhook = Message<"headlessforms.v1.Webhook"> & {
    * @generated from field: bool traceparent = 9;
    */
   traceparent: boolean;
+
+  /**
+   * What the bodies of its deliveries are made by; unset: events are sent as they are.
+   *
+   * @generated from field: google.protobuf.Struct template = 40;
+   */
+  template?: JsonObject | undefined;
 };
 
 /**
@@ -334,6 +341,19 @@ export declare type CreateWebhookRequest = Message<"headlessforms.v1.CreateWebho
    * @generated from field: bool traceparent = 6;
    */
   traceparent: boolean;
+
+  /**
+   * What the body of each delivery is made by, at most 8 KiB as JSON; unset or empty: events are sent as they are.
+   *
+   * In its strings `{{data.answers.email}}` names a value of the event: `id`, `event`, `createdAt`, `data`, and what
+   * events have in `data`, of which `answers`, `partialAnswers`, `provenance` and `metadata` hold further names.
+   * A string that is one name becomes the value, of any JSON type. Within a longer text a value becomes words of at
+   * most 1,000 characters, in which nothing that people wrote is a link, a mention or markup. What an event lacks is
+   * null, or empty within a text.
+   *
+   * @generated from field: google.protobuf.Struct template = 40;
+   */
+  template?: JsonObject | undefined;
 };
 
 /**
@@ -507,6 +527,13 @@ export declare type UpdateWebhookRequest = Message<"headlessforms.v1.UpdateWebho
    * @generated from field: optional bool traceparent = 5;
    */
   traceparent?: boolean | undefined;
+
+  /**
+   * What to make bodies by from now on, also of events that wait; empty: events are sent as they are.
+   *
+   * @generated from field: google.protobuf.Struct template = 40;
+   */
+  template?: JsonObject | undefined;
 };
 
 /**

@@ -10,6 +10,7 @@ import { secretsAt } from '../../store/webhooks/webhook-secrets.ts';
 import { currentTraceparent } from '../../telemetry/trace-context.ts';
 import type { DeliveryOptions } from '../options.ts';
 import type { Outcome } from '../worker/attempt.ts';
+import { BodyTooLarge, renderTemplate } from './body.ts';
 import { connectorTo, systemResolver } from './connector.ts';
 import { NoAnswerError, READ_MS, type ReceiverAnswer, sendRequest } from './send-request.ts';
 
@@ -79,7 +80,9 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       const target = targetOf(url);
       if (target === null) return { outcome: 'dropped', error: 'The URL may not be called.' };
       const { keyless } = webhook;
-      const body = sentBody(stored);
+      const body = bodyOf(stored, webhook);
+      if (body === null)
+        return { outcome: 'dropped', error: 'The template makes a body of more than 1 MiB.' };
       const headers = headersOf(content, webhook, body);
       const request = { ...target, method: 'POST', headers, body, reset: keyless } as const;
       return post(keyless ? keylessAgent : agent, request, signal);
@@ -106,6 +109,18 @@ function allowedTarget(url: string, settings: { allowPrivate: boolean }): Target
   if (checkWebhookUrl(url, settings) !== undefined) return null;
   const { origin, pathname, search } = new URL(url);
   return { origin, path: `${pathname}${search}` };
+}
+
+/** What is sent of an event; null if a template makes too much of it. */
+function bodyOf(stored: string, { template }: ClaimedWebhook): string | null {
+  const body = sentBody(stored);
+  if (template === null) return body;
+  try {
+    return renderTemplate(template, body);
+  } catch (error) {
+    if (error instanceof BodyTooLarge) return null;
+    throw error;
+  }
 }
 
 async function post(agent: Agent, request: WebhookRequest, signal: AbortSignal): Promise<Outcome> {

@@ -35,8 +35,18 @@ import { provenanceToMessage } from '../submissions/submission-proto.ts';
 
 /** A webhook as callers see it, without its secrets. */
 export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof WebhookSchema> {
-  const { id, url, events, formId, active, createdAt, disabledAt, disabledReason, sendsTraceparent } =
-    webhook;
+  const {
+    id,
+    url,
+    events,
+    formId,
+    active,
+    createdAt,
+    disabledAt,
+    disabledReason,
+    sendsTraceparent,
+    template,
+  } = webhook;
   return {
     id,
     url,
@@ -47,6 +57,7 @@ export function webhookToMessage(webhook: Webhook): MessageInitShape<typeof Webh
     ...(disabledAt !== null && { disableTime: timestampFromDate(disabledAt) }),
     disabledReason: disabledReason ?? '',
     traceparent: sendsTraceparent,
+    ...(template !== null && { template }),
   };
 }
 

@@ -10,7 +10,9 @@ import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
 import { sentBody } from '../../domain/events/bodies.ts';
 import { emittedEvents, eventTypeOf } from '../../domain/events/index.ts';
+import { templateProblems } from '../../domain/events/template.ts';
 import { isId, newId } from '../../domain/ids.ts';
+import type { JsonObject } from '../../domain/json/json.ts';
 import { pageSizes, secretDelaySeconds } from '../../domain/limits/limits.ts';
 import { newWebhookSecret } from '../../domain/secrets/new-secrets.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -113,11 +115,13 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
 async function createWebhook(context: ServiceContext, request: CreateWebhookRequest, call: HandlerContext) {
   const { database, settings, secrets, now, audit } = context;
   const { url, secret, formId } = request;
+  const template = givenTemplate(request);
   const caller = callerOf(call);
   refuseIfAny([
     ...urlProblems(url, settings.allowPrivateWebhooks),
     ...eventProblems(request.events),
     ...secretProblems(secret),
+    ...templateProblems(template ?? {}, 'template'),
   ]);
   if (formId !== '') await projectForm(database, caller, formId);
 
@@ -133,6 +137,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
     keyless: false,
     fromDefinition: false,
     sendsTraceparent: request.traceparent,
+    template: template ?? null,
     createdAt: new Date(now()),
   };
   const limits = { maxWebhooks: settings.maxWebhooks, path: 'url' };
@@ -146,6 +151,7 @@ async function createWebhook(context: ServiceContext, request: CreateWebhookRequ
       form_id: webhook.formId,
       // Left out by default, so that calls are the same as those before it was there.
       ...(request.traceparent && { traceparent: true }),
+      ...(template !== undefined && template !== null && { template }),
     },
     again: async (first) => ({
       webhook: webhookToMessage(await projectWebhook(database, caller, first.id)),
@@ -166,26 +172,34 @@ async function changeWebhook(context: ServiceContext, request: UpdateWebhookRequ
   const { database, settings, now, audit } = context;
   const caller = callerOf(call);
   const { url, events, active, traceparent } = request;
+  const template = givenTemplate(request);
   refuseIfAny([
     ...(url === undefined ? [] : urlProblems(url, settings.allowPrivateWebhooks)),
     ...(events.length === 0 ? [] : eventProblems(events)),
+    ...templateProblems(template ?? {}, 'template'),
   ]);
   const before = await projectWebhook(database, caller, request.webhookId);
   const change: WebhookChange = {
     ...(url !== undefined && { url, failuresInRow: 0, openUntil: null }),
     ...(events.length > 0 && { events: eventNames(events) }),
     ...(traceparent !== undefined && { sendsTraceparent: traceparent }),
+    ...(template !== undefined && { template }),
     ...(active !== undefined && active !== before.active && switched(active, new Date(now()))),
   };
   const webhook = await database.transaction(async (tx) => {
     const changed = await updateWebhook(tx, caller.projectId, before.id, change);
     if (changed === null) throw notFound('webhook');
-    const named = { url, events: events.length > 0 ? events : undefined, active, traceparent };
+    const named = { url, events: events.length > 0 ? events : undefined, active, traceparent, template };
     const detail = Object.entries(named).flatMap(([name, value]) => (value === undefined ? [] : [name]));
     await audit.change(tx, call, { ...aboutWebhook(changed), detail: detail.join(',') });
     return changed;
   });
   return { webhook: webhookToMessage(webhook) };
+}
+
+/** The template of a request; null for an empty one, by which events are sent as they are. */
+function givenTemplate({ template }: Pick<CreateWebhookRequest, 'template'>): JsonObject | null | undefined {
+  return template !== undefined && Object.keys(template).length === 0 ? null : template;
 }
 
 /** Turning a webhook on gives it a fresh start: its past failures do not turn it off again. */

@@ -1,11 +1,11 @@
-import { textOrNull, timeOrNull } from '../database/columns.ts';
+import { objectOf, textOrNull, timeOrNull } from '../database/columns.ts';
 import type { Row } from '../database/queries.ts';
 import type { SigningSecrets } from '../webhooks/webhook-secrets.ts';
 import type { Webhook } from '../webhooks/webhooks.ts';
 
 /** The columns of a webhook that a claim needs, of the table `w`. */
 export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.secret, w.next_secret, w.next_secret_at,
-  w.previous_secret, w.previous_secret_until, w.sends_traceparent`;
+  w.previous_secret, w.previous_secret_until, w.sends_traceparent, w.template`;
 
 /** What `claimsOf` reads, of a queued delivery `c` with the `body` and `traceparent` of its event. */
 export const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
@@ -63,6 +63,7 @@ export function claimedWebhook(row: Row): ClaimedWebhook | null {
     previousSecret: textOrNull(row.previous_secret),
     previousSecretUntil: timeOrNull(row.previous_secret_until),
     sendsTraceparent: row.sends_traceparent === true,
+    template: row.template === null ? null : objectOf(row.template),
   };
 }
 
@@ -104,4 +105,5 @@ export type WebhookContent = {
   webhook: ClaimedWebhook | null;
 };
 
-export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent'> & SigningSecrets;
+export type ClaimedWebhook = Pick<Webhook, 'id' | 'active' | 'keyless' | 'sendsTraceparent' | 'template'> &
+  SigningSecrets;

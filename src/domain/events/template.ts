@@ -1,0 +1,111 @@
+import { pathOf, type Violation } from '../errors/violations.ts';
+import type { Json, JsonObject } from '../json/json.ts';
+import { jsonProblems } from '../json/json-problems.ts';
+import { nearestName } from '../text/nearest-name.ts';
+
+/**
+ * What templates can name of an event. `by` says whose words a value is: the service's own are safe in any text, those
+ * of people and askers are not. What is `open` holds values by names of their own, as `data.answers.email`.
+ */
+export const templateNames: Record<string, TemplateName> = {
+  id: { by: 'service' },
+  event: { by: 'service' },
+  createdAt: { by: 'service' },
+  data: { by: 'others' },
+  'data.submissionId': { by: 'service' },
+  'data.formId': { by: 'service' },
+  'data.formVersionId': { by: 'service' },
+  'data.formCreatedBy': { by: 'service' },
+  'data.sessionId': { by: 'service' },
+  'data.webhookId': { by: 'service' },
+  'data.status': { by: 'service' },
+  'data.createdAt': { by: 'service' },
+  'data.expiresAt': { by: 'service' },
+  'data.language': { by: 'others' },
+  'data.source': { by: 'others' },
+  'data.answers': { by: 'others', open: true },
+  'data.partialAnswers': { by: 'others', open: true },
+  'data.provenance': { by: 'others', open: true },
+  'data.metadata': { by: 'others', open: true },
+};
+
+/** The part of a text that is a name in double braces, or the characters between two of these. */
+export function partsOf(text: string): TemplatePart[] {
+  return text.split(placeholder).flatMap((part, index): TemplatePart[] => {
+    if (index % 2 === 1) return [{ name: part }];
+    return part === '' ? [] : [{ text: part }];
+  });
+}
+
+/** Whose words a value is, by a name that `templateProblems` has accepted. */
+export function isByOthers(name: string): boolean {
+  return knownName(name, templateNames)?.by !== 'service';
+}
+
+/**
+ * What is wrong with a template, at its place below `path`: JSON of up to 8 KiB, in whose strings `{{…}}` holds one of
+ * the `names`.
+ */
+export function templateProblems(
+  template: JsonObject,
+  path: string,
+  names: Names = templateNames,
+): Violation[] {
+  const problems = jsonProblems(template, path);
+  if (problems.length > 0) return problems;
+  if (Buffer.byteLength(JSON.stringify(template)) > MAX_TEMPLATE_BYTES)
+    return [{ path, code: 'too_big', message: 'Expected at most 8 KiB as JSON' }];
+  return problemsIn(template, path, names);
+}
+
+function problemsIn(value: Json, path: string, names: Names): Violation[] {
+  if (typeof value === 'string') return textProblems(value, path, names);
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, child]) => [
+    ...(/\{\{|\}\}/.test(key)
+      ? [invalid(pathOf(path, key), 'Only values can hold {{names}}, not keys')]
+      : []),
+    ...problemsIn(child, pathOf(path, key), names),
+  ]);
+}
+
+function textProblems(text: string, path: string, names: Names): Violation[] {
+  return partsOf(text).flatMap((part) => {
+    if ('text' in part) {
+      return /\{\{|\}\}/.test(part.text) ? [invalid(path, 'Expected a name between {{ and }}')] : [];
+    }
+    return knownName(part.name, names) === undefined ? [invalid(path, unknownName(part.name, names))] : [];
+  });
+}
+
+function unknownName(name: string, names: Names): string {
+  const shown = name.slice(0, MAX_SHOWN_NAME);
+  const near = nearestName(name, Object.keys(names));
+  return `Unknown name "${shown}"${near === undefined ? '' : `. Did you mean "${near}"?`}`;
+}
+
+/** A name itself, or one within what is `open`. */
+function knownName(name: string, names: Names): TemplateName | undefined {
+  if (Object.hasOwn(names, name)) return names[name];
+  const [first = '', second = '', ...inside] = name.split('.');
+  const outer = `${first}.${second}`;
+  const isInside = inside.length > 0 && inside.every((part) => part !== '');
+  return isInside && Object.hasOwn(names, outer) && names[outer]?.open === true ? names[outer] : undefined;
+}
+
+function invalid(path: string, message: string): Violation {
+  return { path, code: 'invalid_string', message };
+}
+
+const placeholder = /\{\{\s*([^\s{}]+)\s*\}\}/;
+
+/** The documented limit of a template. */
+const MAX_TEMPLATE_BYTES = 8 * 1024;
+
+const MAX_SHOWN_NAME = 100;
+
+export type TemplatePart = { text: string } | { name: string };
+
+type TemplateName = { by: 'service' | 'others'; open?: true };
+
+type Names = Readonly<Record<string, TemplateName>>;
