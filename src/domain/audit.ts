@@ -82,6 +82,7 @@ export const auditActions = [
   'session.listed',
   'session.changed',
   'session.cancelled',
+  'session.declined',
   'session.removed',
   'upload.read',
   'webhook.created',

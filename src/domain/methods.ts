@@ -167,6 +167,7 @@ const sessions: MethodTable<typeof SessionsService> = {
   listSessions: { ...needs('sessions:read'), audit: notes('session.listed') },
   updateSession: { ...mayOpen('sessions:write', pageLimits.session), audit: notes('session.changed') },
   cancelSession: { ...needs('sessions:write'), audit: notes('session.cancelled'), stores: 'nothing' },
+  declineSession: { ...needs('sessions:write'), audit: notes('session.declined'), stores: 'nothing' },
   submitSession: { ...mayOpen('sessions:write', pageLimits.session), audit: isAnswer },
 };
 

@@ -7,6 +7,7 @@ import {
   SessionsService,
 } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { sessionSeconds, waitSeconds } from '../domain/limits/limits.ts';
+import { contextSchema, contextToJson, contextToMessage } from '../domain/sessions/context.ts';
 import { provenance, readProvenance } from '../http/provenance.ts';
 import { sendJson } from '../http/reply.ts';
 import { durationOf, enumValue, from, present, shape, timeOf, timeReply } from '../http/shape.ts';
@@ -38,6 +39,12 @@ const createSessionBody = z
       .describe(
         'HTTPS. Where the person goes after submitting: at once, or by a link below the form’s message.',
       ),
+    return_outcome: z
+      .boolean()
+      .exactOptional()
+      .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
+    context: contextSchema.exactOptional(),
+    allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
   })
   .meta({ id: 'CreateSessionInput' });
 
@@ -64,7 +71,11 @@ const submitSessionBody = z
   })
   .meta({ id: 'SubmitSessionInput' });
 
-const sessionStatus = z.enum(['open', 'submitted', 'expired', 'cancelled']);
+const declineSessionBody = z
+  .strictObject({ reason: z.string().exactOptional().describe('Why, up to 2,000 characters.') })
+  .meta({ id: 'DeclineSessionInput' });
+
+const sessionStatus = z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']);
 
 const session = shape(SessionSchema, 'Session', {
   id: z.string().describe('Whoever has it can fill the session.'),
@@ -78,7 +89,15 @@ const session = shape(SessionSchema, 'Session', {
   prefill: jsonObject,
   metadata: jsonObject,
   submission_id: z.string().nullable(),
+  outcome: z
+    .enum(['submitted', 'declined', 'expired', 'cancelled'])
+    .nullable()
+    .describe('How it ended; null while it is open. Only `submitted` is an answer.'),
+  reason: z.string().exactOptional().describe('Why the person declined, in their words.'),
+  allow_decline: z.boolean().describe('Whether the person may decline to answer.'),
+  context: from(({ context }: Session) => context && contextToJson(context), contextSchema.exactOptional()),
   return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
+  return_outcome: z.boolean().exactOptional(),
   partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   provenance: from(
     readProvenance,
@@ -101,8 +120,7 @@ const sessionQuery = z.object({
       type: 'integer',
       minimum: waitSeconds.min,
       maximum: waitSeconds.max,
-      description:
-        'Answers once the session is submitted, expired or cancelled, at the latest after so many seconds.',
+      description: 'Answers once the session has ended, at the latest after so many seconds.',
     }),
 });
 
@@ -120,11 +138,9 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     body: createSessionBody,
     bodyOptional: true,
     headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ id, body: { expires_in, return_url = '', ...body } }, { request }) => ({
+    input: ({ id, body }, { request }) => ({
       subject: { case: 'formId' as const, value: id },
-      ...body,
-      returnUrl: return_url,
-      expiresIn: durationOf(expires_in),
+      ...optionsOf(body),
       idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
@@ -189,6 +205,15 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     reply: sessionReply,
     answer: ({ session: there }) => ({ session: session.of(there) }),
   }),
+  route('post', '/v1/sessions/:id/decline', rpcs.declineSession, {
+    summary: 'End a session whose person does not want to answer',
+    body: declineSessionBody,
+    bodyOptional: true,
+    input: ({ id, body: { reason = '' } }) => ({ sessionId: id, reason }),
+    errors: [409, 410],
+    reply: sessionReply,
+    answer: ({ session: there }) => ({ session: session.of(there) }),
+  }),
   route('post', '/v1/sessions/:id/submit', rpcs.submitSession, {
     summary: 'Submit a session for its user',
     body: submitSessionBody,
@@ -205,6 +230,27 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     }),
   }),
 ]);
+
+/** What a session is made with, beside what it asks. */
+function optionsOf({
+  expires_in,
+  return_url,
+  return_outcome,
+  allow_decline,
+  context,
+  ...body
+}: SessionOptions) {
+  return {
+    ...body,
+    expiresIn: durationOf(expires_in),
+    returnUrl: return_url ?? '',
+    returnOutcome: return_outcome ?? false,
+    allowDecline: allow_decline ?? false,
+    ...(context !== undefined && { context: contextToMessage(context) }),
+  };
+}
+
+type SessionOptions = z.output<typeof createSessionBody>;
 
 async function readSession(context: RouteContext): Promise<void> {
   const { id: sessionId, request, response } = context;

@@ -8,7 +8,7 @@ import { z } from 'zod';
  *
  * A property takes the field of its own name, `form_id` that of `formId`, and an instant such as `created_at` that of
  * `createTime`; `from` names another field, or makes the property. Times are ISO 8601 in UTC, an enum is the name of
- * its value, or the schema's first name for a value that has none. What is empty is null or undefined where the schema
+ * its value, or for a value that has none null if the schema allows that, else its first name. What is empty is null or undefined where the schema
  * allows that; JSON leaves out what is undefined.
  */
 export function shape<M extends DescMessage, P extends Properties<MessageShape<M>>>(
@@ -52,12 +52,14 @@ function isTimeOf(field: string, name: string): boolean {
 }
 
 function readerOf({ localName, message, enum: named }: DescField, schema: z.ZodType): Read {
-  if (schema instanceof z.ZodEnum) {
-    const { options } = schema;
+  const choices = schema instanceof z.ZodNullable ? schema.unwrap() : schema;
+  if (choices instanceof z.ZodEnum) {
+    const { options } = choices;
+    const unnamed = choices === schema ? options[0] : null;
     const numberOf = (name: unknown) =>
       named?.values.find((each) => each.localName.toLowerCase() === name)?.number;
     const names = new Map<unknown, unknown>(options.map((name) => [numberOf(name), name]));
-    return (values) => names.get(values[localName]) ?? options[0];
+    return (values) => names.get(values[localName]) ?? unnamed;
   }
   const isOptional = schema instanceof z.ZodNullable || schema instanceof z.ZodExactOptional;
   const unset = schema instanceof z.ZodNullable ? null : undefined;

@@ -53,7 +53,7 @@ export function languageOf(request: IncomingMessage, locale = ''): Language {
 }
 
 function iconFor(reason: ReasonName): IconName {
-  if (reason === 'conflict') return 'done';
+  if (reason === 'conflict' || reason === 'declined') return 'done';
   if (reason === 'expired') return 'clock';
   if (reason === 'cancelled' || reason === 'closed' || reason === 'archived') return 'closed';
   return reason === 'not_found' || reason === 'method' || reason === 'deleted' ? 'unknown' : 'problem';
@@ -61,7 +61,7 @@ function iconFor(reason: ReasonName): IconName {
 
 /** What a person can do next, where the text does not say it. */
 function nextFor(reason: ReasonName, words: Words): string | undefined {
-  if (reason === 'conflict' || reason === 'cancelled') return words.closePage;
+  if (reason === 'conflict' || reason === 'cancelled' || reason === 'declined') return words.closePage;
   return reason === 'closed' || reason === 'archived' || reason === 'not_found' ? words.askSender : undefined;
 }
 
@@ -73,6 +73,8 @@ function wordsFor(reason: ReasonName, words: Words): [title: string, text: strin
       return [words.expiredTitle, words.expiredText];
     case 'cancelled':
       return [words.cancelledTitle, words.cancelledText];
+    case 'declined':
+      return [words.declinedTitle, words.declinedText];
     case 'closed':
     case 'archived':
       return [words.closedTitle, words.closedText];

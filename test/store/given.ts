@@ -29,6 +29,8 @@ function aForm(given: Partial<Form> = {}): Form {
     ownerConfirmedAt: null,
     pendingOwnerEmail: null,
     ownerEpoch: 0,
+    questionChecksum: null,
+    questionDueAt: null,
     archivedAt: null,
     closedAt: null,
     deletedAt: null,

@@ -88,6 +88,8 @@ export async function givenForm(
     ownerConfirmedAt: at,
     pendingOwnerEmail: null,
     ownerEpoch: 0,
+    questionChecksum: null,
+    questionDueAt: null,
     archivedAt: null,
     closedAt: null,
     deletedAt: null,

@@ -85,6 +85,13 @@ export async function makeRows({
   });
   const cancelled = await call('POST', sessions, {});
   await call('POST', `/v1/sessions/${cancelled.session?.id}/cancel`);
+  const context = {
+    title: 'Refund',
+    items: [{ label: 'Ticket', value: 'https://example.com/1', kind: 'link' }],
+  };
+  // Versions before the questions refuse it.
+  const declined = await call('POST', sessions, { context, allow_decline: true }).catch(() => undefined);
+  if (declined) await call('POST', `/v1/sessions/${declined.session?.id}/decline`, { reason: 'Not mine' });
   await call('PATCH', `/v1/sessions/${open.session?.id}`, { answers: { message: 'Not yet' } });
 
   await call('POST', '/v1/keys', { name: 'reads', scopes: ['submissions:read'] });

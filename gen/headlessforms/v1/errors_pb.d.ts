@@ -478,6 +478,13 @@ export enum Reason {
    * @generated from enum value: REASON_SIGN_IN_AGAIN = 22;
    */
   SIGN_IN_AGAIN = 22,
+
+  /**
+   * The person declined to answer in the session. Code `FAILED_PRECONDITION`, status 410.
+   *
+   * @generated from enum value: REASON_DECLINED = 23;
+   */
+  DECLINED = 23,
 }
 
 /**

@@ -8,6 +8,8 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { AnswerOrigin, Submission } from "./submissions_pb.js";
+import type { SessionContext } from "./session_context_pb.js";
+import type { FormDefinition } from "./definition_pb.js";
 import type { AgentSchema } from "./agent_schema_pb.js";
 
 /**
@@ -119,6 +121,42 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
    * @generated from field: map<string, headlessforms.v1.AnswerOrigin> provenance = 14;
    */
   provenance: { [key: string]: AnswerOrigin };
+
+  /**
+   * What its maker shows the person above the questions. Never an answer.
+   *
+   * @generated from field: headlessforms.v1.SessionContext context = 15;
+   */
+  context?: SessionContext | undefined;
+
+  /**
+   * Whether the person may decline to answer.
+   *
+   * @generated from field: bool allow_decline = 16;
+   */
+  allowDecline: boolean;
+
+  /**
+   * How it ended; unspecified while it is open. Only `SESSION_OUTCOME_SUBMITTED` is an answer: never take another one
+   * for consent.
+   *
+   * @generated from field: headlessforms.v1.SessionOutcome outcome = 17;
+   */
+  outcome: SessionOutcome;
+
+  /**
+   * Why the person declined, in their words; often empty.
+   *
+   * @generated from field: string reason = 18;
+   */
+  reason: string;
+
+  /**
+   * Whether `return_url` gets `session_id` and `outcome` as query parameters.
+   *
+   * @generated from field: bool return_outcome = 19;
+   */
+  returnOutcome: boolean;
 };
 
 /**
@@ -146,6 +184,25 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
      */
     value: string;
     case: "formId";
+  } | {
+    /**
+     * Questions of the call's own, at most 20. `name`, `slug`, and the fields' ids and types may be empty; there is no
+     * `delivery`.
+     *
+     * @generated from field: headlessforms.v1.FormDefinition definition = 7;
+     */
+    value: FormDefinition;
+    case: "definition";
+  } | {
+    /**
+     * The same as a flat JSON Schema of the answer: an object whose properties are strings, numbers, integers,
+     * booleans, enums, or arrays of an enum. A string may have the `format` date, date-time, email or uri. What can't
+     * be asked is refused with its path.
+     *
+     * @generated from field: google.protobuf.Struct schema = 8;
+     */
+    value: JsonObject;
+    case: "schema";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -184,6 +241,35 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
    * @generated from field: string return_url = 6;
    */
   returnUrl: string;
+
+  /**
+   * What to show the person above the questions. Needs a key.
+   *
+   * @generated from field: headlessforms.v1.SessionContext context = 9;
+   */
+  context?: SessionContext | undefined;
+
+  /**
+   * Whether the person may decline to answer.
+   *
+   * @generated from field: bool allow_decline = 10;
+   */
+  allowDecline: boolean;
+
+  /**
+   * Whether to add `session_id` and `outcome` to the query of `return_url`.
+   *
+   * @generated from field: bool return_outcome = 11;
+   */
+  returnOutcome: boolean;
+
+  /**
+   * For `definition` and `schema`: how many days each answer is kept, and the questions after the end of their last
+   * session, 1 to 3,650; unset: the definition's own `retention_days`, or else 30.
+   *
+   * @generated from field: int32 retention_days = 12;
+   */
+  retentionDays: number;
 };
 
 /**
@@ -244,6 +330,13 @@ export declare type GetSessionResponse = Message<"headlessforms.v1.GetSessionRes
    * @generated from field: headlessforms.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * The submission that ended it, for keys with `submissions:read`; unset if there is none.
+   *
+   * @generated from field: headlessforms.v1.Submission submission = 2;
+   */
+  submission?: Submission | undefined;
 };
 
 /**
@@ -291,6 +384,13 @@ export declare type AwaitSessionResponse = Message<"headlessforms.v1.AwaitSessio
    * @generated from field: headlessforms.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * The submission that ended it, for keys with `submissions:read`; unset if there is none.
+   *
+   * @generated from field: headlessforms.v1.Submission submission = 2;
+   */
+  submission?: Submission | undefined;
 };
 
 /**
@@ -470,6 +570,53 @@ export declare type CancelSessionResponse = Message<"headlessforms.v1.CancelSess
 export declare const CancelSessionResponseSchema: GenMessage<CancelSessionResponse>;
 
 /**
+ * The request message for `DeclineSession`.
+ *
+ * @generated from message headlessforms.v1.DeclineSessionRequest
+ */
+export declare type DeclineSessionRequest = Message<"headlessforms.v1.DeclineSessionRequest"> & {
+  /**
+   * Required. The session to end.
+   *
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * Why, at most 2,000 characters.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message headlessforms.v1.DeclineSessionRequest.
+ * Use `create(DeclineSessionRequestSchema)` to create a new message.
+ */
+export declare const DeclineSessionRequestSchema: GenMessage<DeclineSessionRequest>;
+
+/**
+ * The response message for `DeclineSession`.
+ *
+ * @generated from message headlessforms.v1.DeclineSessionResponse
+ */
+export declare type DeclineSessionResponse = Message<"headlessforms.v1.DeclineSessionResponse"> & {
+  /**
+   * The session, now declined.
+   *
+   * @generated from field: headlessforms.v1.Session session = 1;
+   */
+  session?: Session | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.DeclineSessionResponse.
+ * Use `create(DeclineSessionResponseSchema)` to create a new message.
+ */
+export declare const DeclineSessionResponseSchema: GenMessage<DeclineSessionResponse>;
+
+/**
  * The request message for `UpdateSession`. What is not set stays.
  *
  * There is no update mask: nothing that can be changed has an unset state to return to. Times move the
@@ -602,6 +749,53 @@ export declare type SubmitSessionResponse = Message<"headlessforms.v1.SubmitSess
 export declare const SubmitSessionResponseSchema: GenMessage<SubmitSessionResponse>;
 
 /**
+ * How a session ended.
+ *
+ * @generated from enum headlessforms.v1.SessionOutcome
+ */
+export enum SessionOutcome {
+  /**
+   * It has not.
+   *
+   * @generated from enum value: SESSION_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * By a submission.
+   *
+   * @generated from enum value: SESSION_OUTCOME_SUBMITTED = 1;
+   */
+  SUBMITTED = 1,
+
+  /**
+   * The person does not want to answer.
+   *
+   * @generated from enum value: SESSION_OUTCOME_DECLINED = 2;
+   */
+  DECLINED = 2,
+
+  /**
+   * By time.
+   *
+   * @generated from enum value: SESSION_OUTCOME_EXPIRED = 3;
+   */
+  EXPIRED = 3,
+
+  /**
+   * By its maker.
+   *
+   * @generated from enum value: SESSION_OUTCOME_CANCELLED = 4;
+   */
+  CANCELLED = 4,
+}
+
+/**
+ * Describes the enum headlessforms.v1.SessionOutcome.
+ */
+export declare const SessionOutcomeSchema: GenEnum<SessionOutcome>;
+
+/**
  * Where a session stands in its life.
  *
  * @generated from enum headlessforms.v1.SessionStatus
@@ -641,6 +835,13 @@ export enum SessionStatus {
    * @generated from enum value: SESSION_STATUS_CANCELLED = 4;
    */
   CANCELLED = 4,
+
+  /**
+   * Ended by a person who does not want to answer.
+   *
+   * @generated from enum value: SESSION_STATUS_DECLINED = 5;
+   */
+  DECLINED = 5,
 }
 
 /**
@@ -658,7 +859,11 @@ export declare const SessionStatusSchema: GenEnum<SessionStatus>;
  */
 export declare const SessionsService: GenService<{
   /**
-   * Opens a session of a published form. Scope `sessions:write`.
+   * Opens a session of a published form, or of questions that come with the call. Scope `sessions:write`.
+   *
+   * Questions of the call's own need a key. They become a hidden form of the key's project, which the same questions
+   * find again. It is reached by its sessions alone: lists leave it out, and calls without a key that name a form do
+   * not find it. It asks at most 20 fields, and goes `retention_days` after the end of its last session.
    *
    * Fails with `INVALID_ARGUMENT` at `prefill.<id>` for unknown fields, for answers that do not fit or that only a
    * person may give, and for required ones of agents that are missing; with `NOT_FOUND` if there is no such published
@@ -686,7 +891,7 @@ export declare const SessionsService: GenService<{
   /**
    * Waits for the end of a session, and returns it as it is then. Scope `sessions:read`.
    *
-   * Returns at once if the session is submitted, expired or cancelled; else when it becomes so, and
+   * Returns at once if the session is submitted, declined, expired or cancelled; else when it becomes so, and
    * otherwise while it is still open: after `timeout`, half a second before the deadline of the call, or
    * when the service stops. Call again to go on waiting.
    *
@@ -704,7 +909,7 @@ export declare const SessionsService: GenService<{
    * Tells an agent what is left to be answered in a session, and what of it a person must answer.
    * Scope `sessions:read`.
    *
-   * Fails with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
+   * Fails with `FAILED_PRECONDITION` if the session has ended.
    *
    * @generated from rpc headlessforms.v1.SessionsService.GetSessionAgentSchema
    */
@@ -717,7 +922,7 @@ export declare const SessionsService: GenService<{
    * Extends a session, or changes its prefill, metadata or partial answers. Scope
    * `sessions:write`.
    *
-   * Fails with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
+   * Fails with `FAILED_PRECONDITION` if the session has ended.
    *
    * @generated from rpc headlessforms.v1.SessionsService.UpdateSession
    */
@@ -740,7 +945,7 @@ export declare const SessionsService: GenService<{
    * Ends a session before its time: it takes no answers any more. Scope `sessions:write`.
    *
    * Webhooks that registered `session.cancelled` are called. Fails with `FAILED_PRECONDITION` if the
-   * session is submitted, expired or cancelled already.
+   * session has ended already.
    *
    * @generated from rpc headlessforms.v1.SessionsService.CancelSession
    */
@@ -750,12 +955,25 @@ export declare const SessionsService: GenService<{
     output: typeof CancelSessionResponseSchema;
   },
   /**
+   * Ends a session whose person does not want to answer. Scope `sessions:write`.
+   *
+   * Webhooks that registered `session.declined` are called. Fails with `FAILED_PRECONDITION` if the session has ended
+   * already, or was made without `allow_decline`.
+   *
+   * @generated from rpc headlessforms.v1.SessionsService.DeclineSession
+   */
+  declineSession: {
+    methodKind: "unary";
+    input: typeof DeclineSessionRequestSchema;
+    output: typeof DeclineSessionResponseSchema;
+  },
+  /**
    * Submits a session for its user. Scope `sessions:write`.
    *
    * The given answers go over the partial answers, those over the prefill, and that over the
    * defaults; null clears. What only a person may answer must have come from the hosted page before.
    * Fails with `INVALID_ARGUMENT` and one `Violation` for each refused
-   * answer, and with `FAILED_PRECONDITION` if the session is submitted, expired or cancelled.
+   * answer, and with `FAILED_PRECONDITION` if the session has ended.
    *
    * @generated from rpc headlessforms.v1.SessionsService.SubmitSession
    */

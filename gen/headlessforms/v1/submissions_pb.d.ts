@@ -7,6 +7,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { SessionContext } from "./session_context_pb.js";
 import type { Violation } from "./errors_pb.js";
 
 /**
@@ -89,6 +90,14 @@ export declare type Submission = Message<"headlessforms.v1.Submission"> & {
    * @generated from field: map<string, headlessforms.v1.AnswerOrigin> provenance = 10;
    */
   provenance: { [key: string]: AnswerOrigin };
+
+  /**
+   * What the person was shown above the questions. Set where one submission or session is read; lists and events
+   * leave it out.
+   *
+   * @generated from field: headlessforms.v1.SessionContext context = 11;
+   */
+  context?: SessionContext | undefined;
 };
 
 /**

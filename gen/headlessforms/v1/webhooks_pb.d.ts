@@ -1108,6 +1108,14 @@ export declare type Event = Message<"headlessforms.v1.Event"> & {
      */
     value: DeletedSubmission;
     case: "submissionDeleted";
+  } | {
+    /**
+     * With `EVENT_TYPE_SESSION_DECLINED`.
+     *
+     * @generated from field: headlessforms.v1.Session session_declined = 12;
+     */
+    value: Session;
+    case: "sessionDeclined";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1227,6 +1235,13 @@ export enum WebhookEvent {
    * @generated from enum value: WEBHOOK_EVENT_SUBMISSION_DELETED = 4;
    */
   SUBMISSION_DELETED = 4,
+
+  /**
+   * A person declined to answer in a session. Sent as `session.declined`.
+   *
+   * @generated from enum value: WEBHOOK_EVENT_SESSION_DECLINED = 5;
+   */
+  SESSION_DECLINED = 5,
 }
 
 /**
@@ -1288,6 +1303,13 @@ export enum EventType {
    * @generated from enum value: EVENT_TYPE_SUBMISSION_DELETED = 6;
    */
   SUBMISSION_DELETED = 6,
+
+  /**
+   * `session.declined`: a person declined to answer in a session.
+   *
+   * @generated from enum value: EVENT_TYPE_SESSION_DECLINED = 7;
+   */
+  SESSION_DECLINED = 7,
 }
 
 /**

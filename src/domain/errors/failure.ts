@@ -130,6 +130,7 @@ export const failures: Record<FailureReason, Row> = {
   [Reason.CONFLICT]: [Code.FailedPrecondition, 409, NextCall.READ],
   [Reason.EXPIRED]: [Code.FailedPrecondition, 410, NextCall.CREATE_SESSION],
   [Reason.CANCELLED]: [Code.FailedPrecondition, 410, NextCall.CREATE_SESSION],
+  [Reason.DECLINED]: [Code.FailedPrecondition, 410, NextCall.READ],
   [Reason.CLOSED]: [Code.FailedPrecondition, 410, NextCall.NONE],
   [Reason.ARCHIVED]: [Code.FailedPrecondition, 410, NextCall.NONE],
   [Reason.DELETED]: [Code.FailedPrecondition, 410, NextCall.NONE],

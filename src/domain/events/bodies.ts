@@ -46,11 +46,15 @@ const PROVENANCE = ',"provenance":';
 export function sessionBody(name: string) {
   return (event: EventHead, session: SessionFacts): string => {
     const { id, formId, expiresAt, metadata, partialAnswers, provenance } = session;
+    const { outcome, reason, contextChecksum } = session;
     return webhookBody(name, event, {
       sessionId: id,
       formId,
+      outcome,
+      ...(reason !== undefined && { reason }),
       expiresAt: expiresAt.toISOString(),
       metadata,
+      ...(contextChecksum !== undefined && { contextChecksum }),
       ...(partialAnswers !== undefined && { partialAnswers, provenance }),
     });
   };
@@ -123,6 +127,12 @@ export type DeletedSubmission = { id: string; formId: string; sessionId: string 
 export type SessionFacts = {
   id: string;
   formId: string;
+  /** How it ended. */
+  outcome: string;
+  /** Why the person declined. */
+  reason?: string | undefined;
+  /** SHA-256 of what the person was shown above the questions, in hex. */
+  contextChecksum?: string | undefined;
   expiresAt: Date;
   metadata: JsonObject;
   /** Only of forms with `allowPartial`. */

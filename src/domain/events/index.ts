@@ -1,6 +1,7 @@
 import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { currentAnswersOf, type SessionOrigins } from '../answers/provenance.ts';
 import { newId } from '../ids.ts';
+import { fingerprint } from '../json/canonical.ts';
 import type { JsonObject } from '../json/json.ts';
 import {
   addressBody,
@@ -61,6 +62,13 @@ export const eventTypes = {
     mails: 'none',
     body: deletionBody('submission.deleted'),
   },
+  /** A person does not want to answer. */
+  'session.declined': {
+    type: pb.EventType.SESSION_DECLINED,
+    webhooks: 'session.declined',
+    mails: 'none',
+    body: sessionBody('session.declined'),
+  },
   /** A form was published by an address, which is now asked to confirm that it owns it. */
   'form.activated': { type: NOT_EMITTED, webhooks: 'none', mails: 'confirmation', body: addressBody },
   /** An address is asked whether it takes a form over. */
@@ -82,6 +90,7 @@ export const registrableEvents = {
   'session.expired': pb.WebhookEvent.SESSION_EXPIRED,
   'session.cancelled': pb.WebhookEvent.SESSION_CANCELLED,
   'submission.deleted': pb.WebhookEvent.SUBMISSION_DELETED,
+  'session.declined': pb.WebhookEvent.SESSION_DECLINED,
 } as const;
 
 /** Their names. */
@@ -135,7 +144,7 @@ export type EventEffects = {
  * milliseconds.
  */
 export function sessionEvent(
-  type: 'session.expired' | 'session.cancelled',
+  type: 'session.expired' | 'session.cancelled' | 'session.declined',
   session: EndedSession,
   at: number,
 ): SessionEvent {
@@ -145,6 +154,9 @@ export function sessionEvent(
   const origins = currentAnswersOf({ ...session, prefill: {} }).provenance;
   const facts = {
     ...session,
+    outcome: type.slice('session.'.length),
+    reason: session.declineReason ?? undefined,
+    contextChecksum: session.context === null ? undefined : fingerprint(session.context),
     partialAnswers: partialAnswers ?? undefined,
     provenance: Object.fromEntries(origins),
   };
@@ -152,7 +164,12 @@ export function sessionEvent(
   return { id, projectId, formId, sessionId: session.id, type, body, createdAt };
 }
 
-type EndedSession = Omit<SessionFacts, 'partialAnswers' | 'provenance'> & {
+type EndedSession = Omit<
+  SessionFacts,
+  'partialAnswers' | 'provenance' | 'outcome' | 'reason' | 'contextChecksum'
+> & {
+  context: object | null;
+  declineReason: string | null;
   projectId: string;
   partialAnswers: JsonObject | null;
   provenance: SessionOrigins | null;

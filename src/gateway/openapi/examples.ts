@@ -42,6 +42,7 @@ export const requestExamples: Readonly<Record<string, object>> = {
   submit: { source: 'website', answers: { email: 'ada@example.com', message: 'Hello' } },
   createSubmission: { source: 'crm', answers: { email: 'ada@example.com' } },
   submitDemo: { name: 'Ada', email: 'ada@example.com', message: 'Hello' },
+  declineSession: { reason: 'It is not mine to decide.' },
   createSession: {
     expires_in: 86_400,
     prefill: { email: 'ada@example.com' },

@@ -96,8 +96,11 @@ const submissionData = (status: 'accepted' | 'complete') =>
 const sessionData = z.object({
   sessionId: z.string(),
   formId: z.string(),
+  outcome: z.enum(['declined', 'expired', 'cancelled']).describe('How it ended. None of these is consent.'),
+  reason: z.string().exactOptional().describe('Why the person declined, in their words.'),
   expiresAt: timeReply,
   metadata: jsonObject,
+  contextChecksum: z.string().exactOptional().describe('SHA-256 of its context’s canonical JSON, in hex.'),
   partialAnswers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   provenance: provenance.describe('Where each partial answer comes from, by field id.'),
 });
@@ -118,6 +121,7 @@ const submissionExample = {
 const sessionExample = {
   sessionId: 'sess_4t1fz0q6x8r2n9b3k7m5c1v0w4j8h2g6',
   formId: 'form_01jd3kvz8nf9t8x1v0c9m2q4ra',
+  outcome: 'expired',
   expiresAt: AT,
   metadata: { customer: 'c_17' },
 };
@@ -145,7 +149,13 @@ const events: DescribedEvent[] = [
     name: 'session.cancelled',
     summary: 'A session was ended by its maker',
     data: sessionData,
-    example: sessionExample,
+    example: { ...sessionExample, outcome: 'cancelled' },
+  },
+  {
+    name: 'session.declined',
+    summary: 'A person declined to answer in a session',
+    data: sessionData,
+    example: { ...sessionExample, outcome: 'declined', reason: 'It is not mine to decide.' },
   },
   {
     name: 'submission.deleted',

@@ -50,7 +50,7 @@ export const answers = shape(SubmissionSchema, '', {
 export const session = shape(SessionSchema, '', {
   session_id: from('id', z.string()),
   form_id: z.string(),
-  status: z.enum(['open', 'submitted', 'expired', 'cancelled']),
+  status: z.enum(['open', 'submitted', 'declined', 'expired', 'cancelled']),
   url: z.string().describe('The page on which a person answers.'),
   expires_at: z.string(),
   submission_id: z.string().nullable(),

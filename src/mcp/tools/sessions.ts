@@ -99,9 +99,18 @@ export async function outcomeOf(
         next: ['The person has not submitted yet: wait_for_session with this session_id waits for it.'],
       };
     case 'expired':
-      return { facts, next: ['It expired before the person submitted: ask_person opens another.'] };
+      return {
+        facts,
+        next: ['It expired without an answer: do not assume consent. ask_person opens another.'],
+      };
+    case 'declined':
+      return {
+        facts,
+        next: ['The person declined to answer: do not assume consent, and do not ask again unless told to.'],
+        untrusted: ['reason'],
+      };
     case 'cancelled':
-      return { facts, next: ['It was cancelled and takes no answers.'] };
+      return { facts, next: ['It was cancelled without an answer: do not assume consent.'] };
     case 'submitted':
       break;
     default:

@@ -149,6 +149,7 @@ const refusals: Partial<Record<HostedState, [reason: FailureReason, message: str
   [HostedState.SUBMITTED]: [Reason.CONFLICT, 'The session has been submitted'],
   [HostedState.EXPIRED]: [Reason.EXPIRED, 'The session has expired'],
   [HostedState.CANCELLED]: [Reason.CANCELLED, 'The session has been cancelled'],
+  [HostedState.DECLINED]: [Reason.DECLINED, 'The person has declined to answer'],
   [HostedState.CLOSED]: [Reason.CLOSED, 'The form takes no more submissions'],
   [HostedState.ARCHIVED]: [Reason.ARCHIVED, 'The form is archived'],
 };

@@ -44,6 +44,8 @@ export function newForm(definition: FormDefinition, draft: Draft, at: Date): For
     archivedAt: null,
     closedAt: null,
     deletedAt: null,
+    questionChecksum: null,
+    questionDueAt: null,
     createdAt: at,
     updatedAt: at,
   };

@@ -104,6 +104,7 @@ async function sessionOfVisitor(
 const statesOfSessions: Record<Session['status'], HostedState | undefined> = {
   open: undefined,
   submitted: HostedState.SUBMITTED,
+  declined: HostedState.DECLINED,
   expired: HostedState.EXPIRED,
   cancelled: HostedState.CANCELLED,
 };

@@ -1,13 +1,16 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   CancelSessionRequest,
+  DeclineSessionRequest,
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { invalid, notFound } from '../../domain/errors/failure.ts';
+import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { sessionEvent } from '../../domain/events/index.ts';
 import { callerOf } from '../../rpc/context.ts';
 import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
-import { cancelLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
+import type { Session } from '../../store/sessions/session-table.ts';
+import { endLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { LiveVersion } from '../forms/form-access.ts';
 import { publishedForm } from '../forms/form-access.ts';
@@ -21,7 +24,7 @@ import {
   reserveValues,
   sessionToMessage,
 } from './session-access.ts';
-import { toSessionChange, type UpdateView } from './session-request.ts';
+import { reasonProblems, toSessionChange, type UpdateView } from './session-request.ts';
 
 /**
  * Changes an open session.
@@ -64,7 +67,7 @@ export async function changeSession(
   return { session: sessionToMessage(context, form, session) };
 }
 
-/** Ends an open session; the event of that is stored in the same commit. */
+/** Ends an open session before its time. */
 export async function cancelSession(
   context: ServiceContext,
   { sessionId }: CancelSessionRequest,
@@ -72,18 +75,50 @@ export async function cancelSession(
 ) {
   const { formId } = await projectSession(context.database, callerOf(call), sessionId);
   const form = await publishedForm(context.forms, formId);
-  const session = await context.database.transaction(async (tx) => {
+  const session = await endSession(context, sessionId);
+  noteSession(context, call, session);
+  return { session: sessionToMessage(context, form, session) };
+}
+
+/** Ends an open session whose person does not want to answer. */
+export async function declineSession(
+  context: ServiceContext,
+  { sessionId, reason }: DeclineSessionRequest,
+  call: HandlerContext,
+) {
+  const { formId } = await projectSession(context.database, callerOf(call), sessionId);
+  const form = await publishedForm(context.forms, formId);
+  const session = await endSession(context, sessionId, { reason });
+  noteSession(context, call, session);
+  return { session: sessionToMessage(context, form, session) };
+}
+
+/**
+ * Ends an open session without answers, cancelled or declined; the event of that is stored in the same commit. Throws
+ * INVALID for a reason that can't be kept, and FAILED_PRECONDITION if the session has ended, or can't be declined.
+ */
+async function endSession(
+  context: ServiceContext,
+  sessionId: string,
+  declined?: { reason: string },
+): Promise<Session> {
+  const problems = reasonProblems(declined?.reason ?? '');
+  if (problems.length > 0) throw invalid(problems);
+  const type = declined === undefined ? 'session.cancelled' : 'session.declined';
+  const ended = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, sessionId);
     if (locked === null) throw notFound('session');
     refuseIfEnded(locked);
-    const cancelled = await cancelLockedSession(tx, sessionId);
-    const event = sessionEvent('session.cancelled', cancelled, context.now());
-    await insertAnnouncedEvents(tx, 'session.cancelled', [event], context.settings.retrySchedule);
-    return cancelled;
+    if (declined !== undefined && !locked.allowDecline) {
+      throw failed(Reason.CONFLICT, "This session can't be declined: it was made without allow_decline");
+    }
+    const session = await endLockedSession(tx, sessionId, declined);
+    const event = sessionEvent(type, session, context.now());
+    await insertAnnouncedEvents(tx, type, [event], context.settings.retrySchedule);
+    return session;
   });
-  noteSession(context, call, session);
   context.notifyWorkers();
-  return { session: sessionToMessage(context, form, session) };
+  return ended;
 }
 
 /** Answers of the wrong shape are left to the change itself, which names all of them. */

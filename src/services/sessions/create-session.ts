@@ -1,7 +1,9 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateSessionRequest } from '../../../gen/headlessforms/v1/sessions_pb.js';
-import { invalid, notFound } from '../../domain/errors/failure.ts';
+import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
 import { newSessionId } from '../../domain/ids.ts';
+import { contextFromMessage, contextProblems, contextToJson } from '../../domain/sessions/context.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { findRepeatedSession, insertSession } from '../../store/sessions/sessions.ts';
@@ -32,14 +34,21 @@ export async function createSession(
   request: CreateSessionRequest,
   call: HandlerContext,
 ) {
-  const form = await publishedForm(context.forms, request.subject.value ?? '', callerOf(call).projectId);
+  if (request.context !== undefined) requireKey(call);
+  const { case: subject, value } = request.subject;
+  if (subject !== 'formId') throw notFound('form');
+  const form = await publishedForm(context.forms, value, callerOf(call).projectId);
   using room = await reserveValues(context, form, request, call);
   const id = newSessionId();
+  const shown = request.context && contextToJson(request.context);
   const idempotency = readIdempotency(request.idempotencyKey, {
     expires_in: lifeOf(request),
     prefill: request.prefill ?? {},
     metadata: request.metadata ?? {},
     ...(request.returnUrl !== '' && { return_url: request.returnUrl }),
+    ...(request.returnOutcome && { return_outcome: true }),
+    ...(shown !== undefined && { context: shown }),
+    ...(request.allowDecline && { allow_decline: true }),
   });
   const session = await replayAfterRefusal(
     idempotency,
@@ -74,6 +83,7 @@ async function openNewSession(
     ...lifeProblems(request.expiresIn, 'expires_in'),
     ...metadataProblems(request.metadata),
     ...returnUrlProblems(request),
+    ...contextProblems(request.context),
     ...files.violations,
     ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
   ];
@@ -89,9 +99,19 @@ async function openNewSession(
     provenance: { prefill: [{ by: 'prefill', ...(keyId !== undefined && { key: keyId }) }], partial: [] },
     expiresIn: lifeOf(request),
     ...(request.returnUrl !== '' && { returnUrl: request.returnUrl }),
+    returnOutcome: request.returnOutcome,
+    context: contextFromMessage(request.context),
+    allowDecline: request.allowDecline,
     idempotency,
   });
   return sameRequest(idempotency, firstOf(stored));
+}
+
+/** Where keys are not required, strangers may open sessions, but write nothing of their own above the questions. */
+function requireKey(call: HandlerContext): void {
+  if (callerOf(call).keyId === undefined) {
+    throw failed(Reason.MISSING_KEY, 'A session with a context or questions of its own needs an API key');
+  }
 }
 
 function firstOf(session: Session): First<Session> {

@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import {
+  SessionOutcome,
   type SessionSchema,
   SessionStatus,
   type UpdateSessionRequest,
@@ -10,6 +11,7 @@ import {
 import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { currentAnswersOf } from '../../domain/answers/provenance.ts';
 import { failed } from '../../domain/errors/failure.ts';
+import { contextToMessage } from '../../domain/sessions/context.ts';
 import type { Caller } from '../../rpc/context.ts';
 import type { Queries } from '../../store/database/database.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
@@ -49,11 +51,12 @@ export async function openSession(context: ServiceContext, session: Session): Pr
   return { form, version: await context.forms.version(session.versionId) };
 }
 
-/** Throws `FAILED_PRECONDITION` if the session was submitted, expired or cancelled when it was read. */
+/** Throws `FAILED_PRECONDITION` if the session had ended when it was read. */
 export function refuseIfEnded(session: Session): void {
   if (session.status === 'submitted') throw alreadySubmitted(session.submissionId ?? '');
   if (session.status === 'expired') throw expired();
   if (session.status === 'cancelled') throw cancelled();
+  if (session.status === 'declined') throw declined();
 }
 
 /** The session has a submission already. */
@@ -69,6 +72,11 @@ export function expired() {
 /** Its maker has ended the session. */
 export function cancelled() {
   return failed(Reason.CANCELLED, 'This session has been cancelled');
+}
+
+/** The person has declined to answer. */
+export function declined() {
+  return failed(Reason.DECLINED, 'The person has declined to answer in this session');
 }
 
 /**
@@ -123,6 +131,11 @@ export function sessionToMessage(
     metadata: session.metadata,
     submissionId: session.submissionId ?? '',
     returnUrl: session.returnUrl ?? '',
+    returnOutcome: session.returnOutcome,
+    ...(session.context !== null && { context: contextToMessage(session.context) }),
+    allowDecline: session.allowDecline,
+    outcome: outcomeOf[session.status],
+    reason: session.declineReason ?? '',
     ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
     provenance: provenanceToMessage(
       currentAnswersOf(allowPartial ? session : { ...session, partialAnswers: null }).provenance,
@@ -130,10 +143,20 @@ export function sessionToMessage(
   };
 }
 
+/** How a session ended, in messages. */
+const outcomeOf: Record<Session['status'], SessionOutcome> = {
+  open: SessionOutcome.UNSPECIFIED,
+  submitted: SessionOutcome.SUBMITTED,
+  declined: SessionOutcome.DECLINED,
+  expired: SessionOutcome.EXPIRED,
+  cancelled: SessionOutcome.CANCELLED,
+};
+
 /** The status of a session in messages. */
 export const sessionStatusOf: Record<Session['status'], SessionStatus> = {
   open: SessionStatus.OPEN,
   submitted: SessionStatus.SUBMITTED,
   expired: SessionStatus.EXPIRED,
   cancelled: SessionStatus.CANCELLED,
+  declined: SessionStatus.DECLINED,
 };

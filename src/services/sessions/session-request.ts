@@ -46,6 +46,14 @@ export function returnUrlProblems({ returnUrl }: CreateSessionRequest): Violatio
   return [{ path: 'return_url', code: 'invalid_string', message: 'Expected an HTTPS URL' }];
 }
 
+/** What is wrong with the words of a person who declines. */
+export function reasonProblems(reason: string): Violation[] {
+  const problem = textProblem(reason);
+  if (problem !== undefined) return [{ path: 'reason', code: 'custom', message: problem }];
+  if (reason.length <= MAX_REASON_LENGTH) return [];
+  return [{ path: 'reason', code: 'too_big', message: `Expected at most ${MAX_REASON_LENGTH} characters` }];
+}
+
 /** What is missing of the answers that only an agent can give: the page could not ask for them. */
 export function agentProblems({ fields }: FormDefinition, held: Answers): Violation[] {
   return lackingFromAgent(fields, held).map(({ id }) => required(`prefill.${id}`));
@@ -147,6 +155,9 @@ const partialRefused: Violation = {
   code: 'custom',
   message: 'This form keeps no partial answers: its setting allowPartial is off',
 };
+
+/** Characters. */
+const MAX_REASON_LENGTH = 2000;
 
 /** The documented limit of a session's metadata. */
 const MAX_METADATA_BYTES = 16 * 1024;

@@ -13,7 +13,7 @@ import { badParameter, pageRequestOf } from '../request-values.ts';
 import { acceptAnswers, checkSize } from '../submissions/accept-answers.ts';
 import { submissionToMessage } from '../submissions/submission-proto.ts';
 import { createAwaitSession } from './await-session.ts';
-import { cancelSession, changeSession } from './change-session.ts';
+import { cancelSession, changeSession, declineSession } from './change-session.ts';
 import { createSession } from './create-session.ts';
 import {
   noteSession,
@@ -77,6 +77,7 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
 
     updateSession: (request, call) => changeSession(context, request, call),
     cancelSession: (request, call) => cancelSession(context, request, call),
+    declineSession: (request, call) => declineSession(context, request, call),
 
     async submitSession({ sessionId, answers = {} }, call) {
       const session = await projectSession(context.database, callerOf(call), sessionId);

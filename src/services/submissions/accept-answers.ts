@@ -21,6 +21,7 @@ import { inTimeSlice } from '../limits/time-slice.ts';
 import {
   alreadySubmitted,
   cancelled,
+  declined,
   expired,
   savedAnswers,
   type Visit,
@@ -188,6 +189,8 @@ async function store(context: ServiceContext, entry: Entry, row: NewSubmission):
       throw expired();
     case 'session_cancelled':
       throw cancelled();
+    case 'session_declined':
+      throw declined();
     case 'upload_taken':
       throw invalid([
         { path: 'answers', code: 'custom', message: 'A file has just been used by another submission' },

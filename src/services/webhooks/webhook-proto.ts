@@ -1,6 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate, timestampFromMs } from '@bufbuild/protobuf/wkt';
-import { type SessionSchema, SessionStatus } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import {
+  SessionOutcome,
+  type SessionSchema,
+  SessionStatus,
+} from '../../../gen/headlessforms/v1/sessions_pb.js';
 import {
   type AnswerOrigin,
   type SubmissionSchema,
@@ -136,6 +140,8 @@ export function eventPayload(type: EventType, body: string): Payload {
       return { case: 'sessionExpired', value: sessionFrom(body, SessionStatus.EXPIRED) };
     case EventType.SESSION_CANCELLED:
       return { case: 'sessionCancelled', value: sessionFrom(body, SessionStatus.CANCELLED) };
+    case EventType.SESSION_DECLINED:
+      return { case: 'sessionDeclined', value: sessionFrom(body, SessionStatus.DECLINED) };
     case EventType.WEBHOOK_TEST: {
       const { webhookId, formId, answers } = dataIn<TestFacts>(body);
       return { case: 'webhookTested', value: { webhookId, formId: formId ?? '', answers } };
@@ -167,12 +173,21 @@ function submissionFrom(body: string): MessageInitShape<typeof SubmissionSchema>
   };
 }
 
-function sessionFrom(body: string, status: SessionStatus): MessageInitShape<typeof SessionSchema> {
+/** How a session ended whose end is an event; of older events the body does not say it. */
+const outcomes = {
+  [SessionStatus.EXPIRED]: SessionOutcome.EXPIRED,
+  [SessionStatus.CANCELLED]: SessionOutcome.CANCELLED,
+  [SessionStatus.DECLINED]: SessionOutcome.DECLINED,
+} as const;
+
+function sessionFrom(body: string, status: keyof typeof outcomes): MessageInitShape<typeof SessionSchema> {
   const data = dataIn<SessionData>(body);
   return {
     id: data.sessionId,
     formId: data.formId,
     status,
+    outcome: outcomes[status],
+    reason: data.reason ?? '',
     expireTime: timestampFromMs(Date.parse(data.expiresAt)),
     metadata: data.metadata,
     ...(data.partialAnswers !== undefined && { partialAnswers: data.partialAnswers }),
@@ -209,6 +224,7 @@ type SubmissionData = {
 type SessionData = {
   sessionId: string;
   formId: string;
+  reason?: string;
   expiresAt: string;
   metadata: JsonObject;
   partialAnswers?: JsonObject;

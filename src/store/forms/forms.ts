@@ -45,6 +45,10 @@ export const FormEntity = defineEntity({
     closedAt: time().strictNullable(),
     /** Gone for every reader; what belongs to it is removed in the background. */
     deletedAt: time().strictNullable(),
+    /** Of a hidden form, whose sessions brought their questions along: by it the same questions find it. Else null. */
+    questionChecksum: id().strictNullable(),
+    /** When to look whether a hidden form still has sessions. */
+    questionDueAt: time().strictNullable(),
     createdAt: time(),
     updatedAt: time(),
   },
@@ -61,6 +65,19 @@ export const FormEntity = defineEntity({
       expression: 'create index "forms_by_owner" on "forms" (lower("owner_email"), "id")',
     },
     { name: 'forms_with_retention', properties: ['id'], where: 'retention_days is not null' },
+    {
+      name: 'forms_questions_due',
+      properties: ['questionDueAt'],
+      where: 'question_checksum is not null and deleted_at is null',
+    },
+    { name: 'forms_listed', properties: ['projectId', 'id'], where: 'question_checksum is null' },
+  ],
+  uniques: [
+    {
+      name: 'forms_question_unique',
+      properties: ['projectId', 'questionChecksum'],
+      where: 'question_checksum is not null and deleted_at is null',
+    },
   ],
 });
 
@@ -84,14 +101,14 @@ export async function findForm(db: Queries, projectId: string, formId: string): 
   return db.read((em) => em.findOne(FormEntity, { id: formId, projectId, deletedAt: null }));
 }
 
-/** Lists a project's forms, newest first, without what their drafts ask. */
+/** Lists a project's forms but hidden ones, newest first, without what their drafts ask. */
 export async function listForms(
   db: Queries,
   projectId: string,
   page: PageRequest,
 ): Promise<Page<FormSummary>> {
   return findPage<FormSummary>(db, page, (em, before, range) => {
-    const where = { projectId, deletedAt: null, ...before };
+    const where = { projectId, deletedAt: null, questionChecksum: null, ...before };
     return em.find(FormEntity, where, { ...range, exclude: ['draftDefinition', 'draftSecret'] });
   });
 }
@@ -116,7 +133,16 @@ export async function findFormState(db: Queries, formId: string): Promise<FormSt
 
 const states = rowsOf(
   FormEntity,
-  ['id', 'projectId', 'status', 'createdBy', 'currentVersionId', 'closedAt', 'ownerEpoch'],
+  [
+    'id',
+    'projectId',
+    'status',
+    'createdBy',
+    'currentVersionId',
+    'closedAt',
+    'ownerEpoch',
+    'questionChecksum',
+  ],
   'f',
 );
 

@@ -22,6 +22,7 @@ import { RefusedWriters } from './2026-11-23-refused-writers.ts';
 import { Removals } from './2026-11-23-removals.ts';
 import { FieldNumbers } from './2026-11-24-field-numbers.ts';
 import { MailedLinks } from './2026-11-24-mailed-links.ts';
+import { Questions } from './2026-11-24-questions.ts';
 import { Rights } from './2026-11-24-rights.ts';
 import { SessionDeliveries } from './2026-11-24-session-deliveries.ts';
 
@@ -53,4 +54,5 @@ export const migrations = [
   { name: '2026-11-24-mailed-links', class: MailedLinks },
   { name: '2026-11-24-session-deliveries', class: SessionDeliveries },
   { name: '2026-11-24-field-numbers', class: FieldNumbers },
+  { name: '2026-11-24-questions', class: Questions },
 ];

@@ -134,7 +134,7 @@ export const exportTables = {
   forms: {
     table: 'forms',
     columns: `id name slug status created_by draft_definition current_version_id activated_at owner_email
-      owner_confirmed_at pending_owner_email retention_days closed_at archived_at created_at updated_at`,
+      owner_confirmed_at pending_owner_email retention_days closed_at archived_at question_checksum created_at updated_at`,
     rows: 'forms',
     keys: ['id'],
     keysOf: 'project',
@@ -154,7 +154,8 @@ export const exportTables = {
   sessions: {
     table: 'sessions',
     columns: `id form_id version_id prefill metadata partial_answers provenance return_url created_at expires_at
-      opened_at submitted_at cancelled_at submission_id notify`,
+      opened_at submitted_at cancelled_at submission_id notify context allow_decline declined_at decline_reason
+      return_outcome`,
     rows: 'sessions',
     keys: ['created_at', 'id'],
   },

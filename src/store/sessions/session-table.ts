@@ -1,5 +1,6 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { SessionOrigins } from '../../domain/answers/provenance.ts';
+import type { SessionContext } from '../../domain/sessions/context.ts';
 import { id, type JsonObject, json, rowsOf, text, time, timeOf } from '../database/columns.ts';
 import type { Row } from '../database/queries.ts';
 
@@ -25,8 +26,15 @@ export const SessionEntity = defineEntity({
     openedAt: time().strictNullable(),
     submittedAt: time().strictNullable(),
     submissionId: id().strictNullable(),
-    /** When its maker ended it. */
+    /** Whether the address gets the session's id and outcome. */
+    returnOutcome: p.boolean().default(false),
+    /** What the person is shown above the questions. */
+    context: json<SessionContext>().strictNullable(),
+    allowDecline: p.boolean().default(false),
+    /** When its maker ended it, or the person declined: a version that knows only the former refuses answers, too. */
     cancelledAt: time().strictNullable(),
+    declinedAt: time().strictNullable(),
+    declineReason: text().strictNullable(),
     /**
      * When its end without a submission became an event; set in that event's commit, so it happens once. Sessions of
      * visitors have it from the beginning: their end is no event.
@@ -79,8 +87,8 @@ export type StoredNotify = {
 };
 
 /** `now()` is the transaction's beginning; a session must be judged by the instant it is read. */
-export const statusNow = `case when submitted_at is not null then 'submitted' when cancelled_at is not null then 'cancelled'
-    when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
+export const statusNow = `case when submitted_at is not null then 'submitted'
+    when declined_at is not null then 'declined' when cancelled_at is not null then 'cancelled' when expires_at <= clock_timestamp() then 'expired' else 'open' end`;
 
 const stored = rowsOf(SessionEntity);
 
@@ -92,7 +100,7 @@ export function toSession(row: Row): Session {
   return { ...stored.map(row), readAt, status };
 }
 
-export const sessionStatuses = ['open', 'submitted', 'expired', 'cancelled'] as const;
+export const sessionStatuses = ['open', 'submitted', 'declined', 'expired', 'cancelled'] as const;
 
 /** A session as it was at `readAt`, by the database's clock. */
 export type Session = Omit<InferEntity<typeof SessionEntity>, 'expiryAnnouncedAt' | 'idempotencyKey'> & {

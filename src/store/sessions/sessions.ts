@@ -1,5 +1,6 @@
 import { raw } from '@mikro-orm/core';
 import type { SessionOrigins } from '../../domain/answers/provenance.ts';
+import type { SessionContext } from '../../domain/sessions/context.ts';
 import type { JsonObject } from '../database/columns.ts';
 import { DatabaseUnavailable } from '../database/faults.ts';
 import { createLoader } from '../database/loader.ts';
@@ -17,9 +18,10 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
       `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
-         idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at)
+         idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
+         allow_decline, return_outcome)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
-         case when $12::int is not null then now() end)
+         case when $12::int is not null then now() end, $13, $14, $15)
        on conflict do nothing returning ${sessionColumns}`,
       [
         session.id,
@@ -34,6 +36,9 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.returnUrl,
         JSON.stringify(session.provenance),
         session.keylessBytes,
+        jsonOrNull(session.context),
+        session.allowDecline ?? false,
+        session.returnOutcome ?? false,
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -121,8 +126,11 @@ export async function listSessions(
 }
 
 /** About what a session takes in a message. Metadata may be numbers throughout: `1,` takes 11 bytes there. */
-function bytesOf({ prefill, metadata, partialAnswers }: Session): number {
-  return Buffer.byteLength(JSON.stringify([prefill, partialAnswers])) + 6 * JSON.stringify(metadata).length;
+function bytesOf({ prefill, metadata, partialAnswers, context }: Session): number {
+  return (
+    Buffer.byteLength(JSON.stringify([prefill, partialAnswers, context])) +
+    6 * JSON.stringify(metadata).length
+  );
 }
 
 /** A session holds up to half a megabyte, which should not be read in vain by the hundred. */
@@ -165,11 +173,20 @@ export async function updateSession(
   return toSession(row ?? {});
 }
 
-/** Ends a session that the caller has locked and found open. The caller stores its event with it. */
-export async function cancelLockedSession(tx: Transaction, sessionId: string): Promise<Session> {
+/**
+ * Ends a session that the caller has locked and found open: cancelled, or declined with a reason. The caller stores
+ * its event with it.
+ */
+export async function endLockedSession(
+  tx: Transaction,
+  sessionId: string,
+  declined?: { reason: string },
+): Promise<Session> {
   const [row] = await tx.execute(
-    `update sessions set cancelled_at = now(), expiry_announced_at = now() where id = $1 returning ${sessionColumns}`,
-    [sessionId],
+    `update sessions set cancelled_at = now(), expiry_announced_at = now(),
+       declined_at = case when $2::text is not null then now() end, decline_reason = nullif($2, '')
+     where id = $1 returning ${sessionColumns}`,
+    [sessionId, declined?.reason],
   );
   return toSession(row ?? {});
 }
@@ -257,6 +274,9 @@ export type NewSession = Pick<
 > & {
   provenance?: SessionOrigins;
   returnUrl?: string;
+  returnOutcome?: boolean;
+  context?: SessionContext | undefined;
+  allowDecline?: boolean;
   /** Seconds. */
   expiresIn: number;
   /** What it counts for as a visitor's. */

@@ -44,6 +44,7 @@ with asked as materialized (
 )
 select asked.id, written.id as first_id, written.request_fingerprint as fingerprint, asked.session_id,
   sessions.submission_id, sessions.cancelled_at is not null as cancelled,
+  sessions.declined_at is not null as declined,
   sessions.submitted_at is null and sessions.expires_at > clock_timestamp() as open,
   exists (
     select from json_array_elements_text(asked.upload_ids) as u
@@ -62,6 +63,7 @@ function outcomeOf(row: Row): WriteOutcome | undefined {
   if (firstId !== null) {
     return { outcome: 'duplicate', submissionId: firstId, fingerprint: textOrNull(row.fingerprint) };
   }
+  if (row.declined === true) return { outcome: 'session_declined' };
   if (row.cancelled === true) return { outcome: 'session_cancelled' };
   if (row.session_id === null || row.open === true) {
     if (row.upload_taken === true) return { outcome: 'upload_taken' };
@@ -85,6 +87,7 @@ export type WriteOutcome =
   | { outcome: 'session_submitted'; submissionId: string }
   | { outcome: 'session_expired' }
   | { outcome: 'session_cancelled' }
+  | { outcome: 'session_declined' }
   | { outcome: 'upload_taken' }
   | { outcome: 'form_full' };
 

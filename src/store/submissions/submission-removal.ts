@@ -129,7 +129,7 @@ export async function removeRows(tx: Transaction, ids: string[], announcement: A
   await removeDeliveries(tx, 'event_id = any($1)', [eventIds]);
   await tx.execute('delete from events where submission_id = any($1)', [ids]);
   await tx.execute(
-    `update sessions set prefill = '{}', metadata = '{}', partial_answers = null
+    `update sessions set prefill = '{}', metadata = '{}', partial_answers = null, context = null
      where id in (select session_id from submissions where id = any($1))`,
     [ids],
   );

@@ -120,6 +120,7 @@ describe('the body of an expired session', () => {
   const session = {
     id: 'sess_1',
     formId: 'form_1',
+    outcome: 'expired',
     expiresAt: new Date('2026-11-21T09:59:59Z'),
     metadata: { a: 1 },
   };
@@ -128,6 +129,7 @@ describe('the body of an expired session', () => {
     const data = {
       sessionId: 'sess_1',
       formId: 'form_1',
+      outcome: 'expired',
       expiresAt: '2026-11-21T09:59:59.000Z',
       metadata: { a: 1 },
     };
@@ -191,6 +193,7 @@ describe('the table of events', () => {
       'session.cancelled',
       'webhook.test',
       'submission.deleted',
+      'session.declined',
     ]);
   });
 
@@ -207,6 +210,8 @@ const session = {
   expiresAt: new Date('2026-11-21T10:00:00Z'),
   createdAt: new Date('2026-11-21T09:00:00Z'),
   metadata: {},
+  context: null,
+  declineReason: null,
   partialAnswers: { name: 'Jo', city: null, plan: 'pro' },
   provenance: {
     prefill: [],

@@ -61,6 +61,9 @@ describe('a template', () => {
     const session = {
       id: 's',
       formId: 'f',
+      outcome: 'declined',
+      reason: 'No',
+      contextChecksum: 'c',
       expiresAt: new Date(0),
       metadata: {},
       partialAnswers: {},
@@ -70,6 +73,7 @@ describe('a template', () => {
       sentBody(`${start}{}${end}`),
       eventTypes['session.expired'].body(head, session),
       eventTypes['session.cancelled'].body(head, session),
+      eventTypes['session.declined'].body(head, session),
       eventTypes['submission.deleted'].body(head, { id: 'sub_1', formId: 'form_1', sessionId: null }),
       eventTypes['webhook.test'].body(head, { webhookId: 'wh_1', formId: null, answers: {} }),
     ].map((body) => JSON.parse(body));

@@ -115,6 +115,14 @@ const calls: Record<string, Example> = {
     await createClient(SessionsService, to).cancelSession({ sessionId });
     return byKey('session.cancelled', nameOf(sessionId), formId);
   },
+  'SessionsService.declineSession': async ({ to, rpc, formId }) => {
+    const { session } = await rpc.sessions.createSession(
+      { subject: { case: 'formId', value: formId }, allowDecline: true },
+      rpc.owner,
+    );
+    await createClient(SessionsService, to).declineSession({ sessionId: session?.id ?? '' });
+    return byKey('session.declined', nameOf(session?.id ?? ''), formId);
+  },
   'WebhooksService.createWebhook': async ({ to, formId }) => {
     const { webhook } = await createClient(WebhooksService, to).createWebhook({ ...hook, formId });
     return byKey('webhook.created', webhook?.id, formId);

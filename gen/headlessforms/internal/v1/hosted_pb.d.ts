@@ -10,6 +10,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { FormField, Page, Theme } from "../../v1/definition_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { SessionContext } from "../../v1/session_context_pb.js";
 import type { Violation } from "../../v1/errors_pb.js";
 
 /**
@@ -280,6 +281,20 @@ export declare type HostedSession = Message<"headlessforms.internal.v1.HostedSes
    * @generated from field: google.protobuf.Timestamp kept_since_time = 20;
    */
   keptSinceTime?: Timestamp | undefined;
+
+  /**
+   * What the session's maker shows above the questions.
+   *
+   * @generated from field: headlessforms.v1.SessionContext context = 21;
+   */
+  context?: SessionContext | undefined;
+
+  /**
+   * Whether the person may decline to answer.
+   *
+   * @generated from field: bool allow_decline = 22;
+   */
+  allowDecline: boolean;
 };
 
 /**
@@ -509,6 +524,13 @@ export declare type PostHostedRequest = Message<"headlessforms.internal.v1.PostH
    * @generated from field: bool cross_site = 12;
    */
   crossSite: boolean;
+
+  /**
+   * Why the person declines, with `HOSTED_GOAL_DECLINE`; at most 2,000 characters.
+   *
+   * @generated from field: string decline_reason = 13;
+   */
+  declineReason: string;
 };
 
 /**
@@ -739,6 +761,13 @@ export enum HostedState {
    * @generated from enum value: HOSTED_STATE_CANCELLED = 6;
    */
   CANCELLED = 6,
+
+  /**
+   * The person has declined to answer.
+   *
+   * @generated from enum value: HOSTED_STATE_DECLINED = 7;
+   */
+  DECLINED = 7,
 }
 
 /**
@@ -794,6 +823,13 @@ export enum HostedGoal {
    * @generated from enum value: HOSTED_GOAL_RESTART = 5;
    */
   RESTART = 5,
+
+  /**
+   * The end of a session whose person does not want to answer. Refused unless the session allows it.
+   *
+   * @generated from enum value: HOSTED_GOAL_DECLINE = 6;
+   */
+  DECLINE = 6,
 }
 
 /**

@@ -1,0 +1,99 @@
+import { create } from '@bufbuild/protobuf';
+import { z } from 'zod';
+import * as pb from '../../../gen/headlessforms/v1/session_context_pb.js';
+import { type Violation, violationsOf } from '../errors/violations.ts';
+import { jsonProblems } from '../json/json-problems.ts';
+import { MAX_URL_LENGTH } from '../limits/limits.ts';
+
+const kinds = {
+  text: pb.ContextItemKind.TEXT,
+  code: pb.ContextItemKind.CODE,
+  link: pb.ContextItemKind.LINK,
+  diff: pb.ContextItemKind.DIFF,
+} as const;
+
+const item = z
+  .strictObject({
+    label: z.string().min(1).max(200),
+    value: z.string(),
+    kind: z
+      .enum(['text', 'code', 'link', 'diff'])
+      .default('text')
+      .describe('How it is shown. A link is an http or https address; code and diff keep their spaces.'),
+  })
+  .refine(({ kind, value }) => kind !== 'link' || isLink(value), {
+    path: ['value'],
+    error: `Expected an http or https URL of at most ${MAX_URL_LENGTH} characters`,
+    params: { code: 'invalid_string' },
+  });
+
+/** What the maker of a session shows its person above the questions, as people send it: plain text. */
+export const contextSchema = z
+  .strictObject({
+    title: z.string().min(1).max(200).exactOptional(),
+    text: z.string().min(1).exactOptional(),
+    items: z.array(item).max(50).default([]),
+  })
+  .meta({
+    id: 'SessionContext',
+    description: 'What the person is shown above the questions: plain text, up to 64 KiB. Never an answer.',
+  });
+
+/** What is wrong with a context at `context`; the paths are those of the message. */
+export function contextProblems(message: pb.SessionContext | undefined): Violation[] {
+  if (message === undefined) return [];
+  const json = contextToJson(message);
+  const unsafe = jsonProblems(json, 'context');
+  const parsed = contextSchema.safeParse(json);
+  const problems =
+    unsafe.length > 0 ? unsafe : parsed.error ? violationsOf(parsed.error, json, 'context') : [];
+  if (problems.length > 0) {
+    return problems.map((one) => ({ ...one, path: one.path.replace(/\.(\d+)/g, '[$1]') }));
+  }
+  if (Buffer.byteLength(JSON.stringify(json)) <= MAX_CONTEXT_BYTES) return [];
+  return [{ path: 'context', code: 'too_big', message: 'Expected at most 64 KiB as JSON' }];
+}
+
+/** The context in a message that has no problems; undefined if it shows nothing. */
+export function contextFromMessage(message: pb.SessionContext | undefined): SessionContext | undefined {
+  if (message === undefined) return undefined;
+  const context = contextSchema.parse(contextToJson(message));
+  const isEmpty = context.title === undefined && context.text === undefined && context.items.length === 0;
+  return isEmpty ? undefined : context;
+}
+
+/** The message of a context. */
+export function contextToMessage({ title, text, items }: z.input<typeof contextSchema>): pb.SessionContext {
+  return create(pb.SessionContextSchema, {
+    title: title ?? '',
+    text: text ?? '',
+    items: (items ?? []).map(({ kind = 'text', ...rest }) => ({ ...rest, kind: kinds[kind] })),
+  });
+}
+
+/** A context as REST has it. */
+export function contextToJson({ title, text, items }: pb.SessionContext): z.input<typeof contextSchema> {
+  return {
+    ...(title !== '' && { title }),
+    ...(text !== '' && { text }),
+    items: items.map(({ label, value, kind }) => ({ label, value, kind: kindOf(kind) })),
+  };
+}
+
+/** An unknown kind becomes a text that the check refuses. */
+function kindOf(kind: pb.ContextItemKind): keyof typeof kinds {
+  if (kind === pb.ContextItemKind.UNSPECIFIED) return 'text';
+  const known = Object.entries(kinds).find(([, number]) => number === kind)?.[0];
+  return (known ?? String(kind)) as keyof typeof kinds;
+}
+
+function isLink(text: string): boolean {
+  if (text.length > MAX_URL_LENGTH || /\s/.test(text) || !URL.canParse(text)) return false;
+  return ['http:', 'https:'].includes(new URL(text).protocol);
+}
+
+/** The documented limit of a context. */
+const MAX_CONTEXT_BYTES = 64 * 1024;
+
+/** What a session shows above its questions. */
+export type SessionContext = z.output<typeof contextSchema>;
