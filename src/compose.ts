@@ -92,7 +92,7 @@ export async function compose(config: Config, outside: Outside): Promise<Service
     metrics,
     isRead: tracing !== undefined,
   });
-  const handlers = createRequestHandlers(config, { api, secrets, accessLog, log });
+  const handlers = createRequestHandlers(config, { api, secrets, accessLog, log, now, fetch: outside.fetch });
   delivery.start();
   started.defer(() => delivery.stop(DELIVERY_GRACE_MS));
   const owned = started.move();
@@ -183,6 +183,8 @@ export type Outside = Pick<DeliveryOptions, 'resolveHost' | 'openConnector' | 'o
   secretKey: SecretKey;
   /** Milliseconds since 1970. A `machineClock` is corrected by the database's; any other one is taken as it is. */
   now: MachineClock | (() => number);
+  /** Reads what OAUTH_ISSUER publishes; absent: that of Node. */
+  fetch?: typeof globalThis.fetch;
   /** A number in [0, 1). */
   random: () => number;
   log: Logger;

@@ -2,10 +2,12 @@ import { isIP } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { z } from 'zod';
 import { isEmailAddress } from './domain/addresses/email-address.ts';
+import { isLoopback } from './domain/addresses/loopback.ts';
 import { isOrigin } from './domain/definition/settings.ts';
 import { defaultSchedule, parseSchedule } from './domain/delivery/retry.ts';
 import { parseSecretKey } from './domain/secrets/secret-key.ts';
 import { nearestName } from './domain/text/nearest-name.ts';
+import { parseTokenScopes, type TokenScopes } from './mcp/authorization/token-scopes.ts';
 import { parseS3Url, type S3Location } from './services/uploads/s3-upload-store.ts';
 import type { DayWindow } from './store/database/vacuum.ts';
 
@@ -37,6 +39,7 @@ export function readConfig(env: Environment): Config {
     host: host ?? (requireApiKey ? '0.0.0.0' : '127.0.0.1'),
     baseUrl,
     hostedUrl: rest.hostedUrl ?? baseUrl,
+    oauthAudience: rest.oauthAudience ?? `${baseUrl}/mcp`,
   };
 }
 
@@ -69,6 +72,10 @@ const wholeNumber = (least: number, most: number) =>
     .transform(Number);
 
 const port = wholeNumber(0, 65_535);
+
+const projectName = z
+  .string()
+  .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "expected 1 to 64 letters, digits, '.', '_' or '-'" });
 
 const hostName = z.string().regex(/^[A-Za-z0-9.:_-]+$/, { error: 'expected a host name or IP address' });
 
@@ -206,19 +213,38 @@ const table = z.object({
     'on',
     onOrOff,
   ),
-  publicProject: setting(
-    'PUBLIC_PROJECT',
-    'the project of forms made without a key',
-    'default',
-    z
-      .string()
-      .regex(/^[A-Za-z0-9._-]{1,64}$/, { error: "expected 1 to 64 letters, digits, '.', '_' or '-'" }),
-  ),
+  publicProject: setting('PUBLIC_PROJECT', 'the project of forms made without a key', 'default', projectName),
   bootstrapApiKey: optional(
     'BOOTSTRAP_API_KEY',
     'an API key with every scope, registered unless the database knows it or it was revoked; unset: the first start makes and prints one',
     '',
     z.string().regex(/^[\x21-\x7e]{32,256}$/, { error: 'expected 32 to 256 visible characters' }),
+  ),
+  oauthIssuer: optional(
+    'OAUTH_ISSUER',
+    'your OpenID provider, such as `https://login.example.com/realms/main`, exactly as its tokens have it in `iss`: ' +
+      'its access tokens work at `/mcp` beside API keys. https, or http on loopback',
+    '',
+    z.string().refine(isIssuer, { error: 'expected an https address without query, or http on loopback' }),
+  ),
+  oauthAudience: optional(
+    'OAUTH_AUDIENCE',
+    'what access tokens must have in `aud`',
+    '`BASE_URL`/mcp',
+    z.string().regex(/^[\x21-\x7e]{1,500}$/, { error: 'expected 1 to 500 visible characters' }),
+  ),
+  oauthProject: setting(
+    'OAUTH_PROJECT',
+    'the project that access tokens act in; created on first use',
+    'default',
+    projectName,
+  ),
+  oauthScopes: optional(
+    'OAUTH_SCOPES',
+    'the scopes that access tokens may hold, comma-separated: `forms:read`, or `Forms.Read=forms:read` if your provider ' +
+      'has another name for it; unset: all but `*`, `keys:write` and `sessions:notify`',
+    '',
+    readBy<TokenScopes>(parseTokenScopes),
   ),
   allowPrivateWebhooks: setting(
     'WEBHOOK_ALLOW_PRIVATE',
@@ -386,6 +412,12 @@ const rules: Rule[] = [
     holds: hasMetricsPorts,
   },
   {
+    reads: ['oauthIssuer', 'oauthAudience', 'oauthScopes'],
+    message: 'needed with OAUTH_AUDIENCE and OAUTH_SCOPES',
+    holds: ({ oauthIssuer, oauthAudience, oauthScopes }) =>
+      oauthIssuer !== undefined || (oauthAudience === undefined && oauthScopes === undefined),
+  },
+  {
     reads: ['tlsCert', 'tlsKey'],
     message: 'needed with TLS_KEY',
     holds: ({ tlsCert, tlsKey }) => tlsCert !== undefined || tlsKey === undefined,
@@ -489,6 +521,13 @@ function isRange(text: string): boolean {
 /** The names that proxy-addr knows. */
 const namedRanges = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
+/** Whether a text can be the issuer of tokens (RFC 8414, section 2). On loopback nobody else answers, as in development. */
+function isIssuer(text: string): boolean {
+  if (!URL.canParse(text) || /[?#]/.test(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname));
+}
+
 function protocolOf(text: string): string {
   return URL.canParse(text) ? new URL(text).protocol : '';
 }
@@ -502,7 +541,7 @@ export type Environment = Record<string, string | undefined>;
 export type Config = Omit<z.output<typeof settings>, ComputedKey> & Record<ComputedKey, string>;
 
 /** What has a value even if it is unset, by the others. */
-type ComputedKey = 'host' | 'baseUrl' | 'hostedUrl';
+type ComputedKey = 'host' | 'baseUrl' | 'hostedUrl' | 'oauthAudience';
 
 /** What `OWNER_CONFIRMATION=off` means, for the operator. */
 export const UNCONFIRMED_OWNERS =

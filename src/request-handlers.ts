@@ -14,7 +14,9 @@ import type { SecretBox } from './domain/secrets/secret-key.ts';
 import { createGateway } from './gateway/router.ts';
 import { restErrorOf } from './http/errors.ts';
 import type { ListenOptions } from './listeners/listeners.ts';
-import { createMcp } from './mcp/router.ts';
+import { createTokenCheck } from './mcp/authorization/access-tokens.ts';
+import { defaultTokenScopes } from './mcp/authorization/token-scopes.ts';
+import { createMcp, type McpOptions } from './mcp/router.ts';
 import { formPostPages as pages } from './pages/html-form.ts';
 import { createHostedPages } from './pages/router.ts';
 import { contextOf } from './rpc/context.ts';
@@ -62,7 +64,8 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
 }
 
 /** The pages, MCP and the REST interface. */
-function createExpressApp(config: Config, { api, secrets: sealer, log }: Parts): Express {
+function createExpressApp(config: Config, parts: Parts): Express {
+  const { api, secrets: sealer, log } = parts;
   const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
   const app = express();
   // Express makes requests inherit from its own, which would take the listener's class from them.
@@ -73,7 +76,10 @@ function createExpressApp(config: Config, { api, secrets: sealer, log }: Parts):
   app.set('trust proxy', config.trustProxy);
   // Nothing here has any, and Express would make an object for each request.
   app.response.locals = Object.freeze({});
-  const { admit, identify } = api;
+  const { admit } = api;
+  const { oauthIssuer: issuer, oauthScopes: scopes = defaultTokenScopes } = config;
+  const tokens = issuer === undefined ? undefined : { issuer, scopes };
+  const identify = identifierFor(config, tokens, parts);
   const shared = { transport: api.transport(), baseUrl, allowPrivateUrls, version: manifest.version, log };
   const ownOrigins = [baseUrl, hostedUrl].map((url) => new URL(url).origin).concat(config.rpcAllowedOrigins);
   app.use(
@@ -81,10 +87,25 @@ function createExpressApp(config: Config, { api, secrets: sealer, log }: Parts):
       .Router()
       .use(passOnRest)
       .use(createHostedPages({ ...shared, hostedUrl, allowPublicCreate }))
-      .use(createMcp({ ...shared, identify, sealer, ownOrigins })),
+      .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens })),
   );
   app.use(createGateway({ ...shared, admit, pages }));
   return app;
+}
+
+/** Finds out who calls `/mcp`: by an access token, too, if there is an issuer. No other path takes one. */
+function identifierFor(
+  { oauthAudience: audience, oauthProject: project }: Config,
+  tokens: McpOptions['tokens'],
+  { api, now, log, fetch = globalThis.fetch }: Parts,
+): McpOptions['identify'] {
+  if (tokens === undefined) return api.identify;
+  const check = createTokenCheck({ ...tokens, audience, fetch, now, log });
+  return (header, values) =>
+    api.identify(header, values, async (text, clientAddress) => {
+      const caller = await api.keys.ofToken(() => check(text), project, clientAddress);
+      return caller ?? api.keys.find(text, clientAddress);
+    });
 }
 
 /** REST calls are the most frequent: they are not compared with the paths of all pages first. */
@@ -153,4 +174,7 @@ type Parts = {
   secrets: SecretBox;
   accessLog: AccessLog | undefined;
   log: Logger;
+  /** Milliseconds since 1970. */
+  now: () => number;
+  fetch: typeof globalThis.fetch | undefined;
 };

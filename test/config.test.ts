@@ -41,6 +41,32 @@ describe('readConfig', () => {
     ).toBeGreaterThan(0);
   });
 
+  it('reads whose access tokens work at /mcp', () => {
+    const config = readConfig({
+      BASE_URL: 'https://forms.example.com',
+      OAUTH_ISSUER: 'https://login.example.com/realms/main',
+      OAUTH_SCOPES: 'forms:read, api://x/A=b=forms:write,api://x/A=b=sessions:read',
+    });
+
+    expect(config).toMatchObject({
+      oauthIssuer: 'https://login.example.com/realms/main',
+      oauthAudience: 'https://forms.example.com/mcp',
+      oauthProject: 'default',
+    });
+    expect([...(config.oauthScopes ?? [])]).toEqual([
+      ['forms:read', ['forms:read']],
+      ['api://x/A=b', ['forms:write', 'sessions:read']],
+    ]);
+    expect(readConfig({ OAUTH_ISSUER: 'http://localhost:9/' }).oauthIssuer).toBe('http://localhost:9/');
+    expect(problemsOf({ OAUTH_ISSUER: 'http://login.example.com', OAUTH_SCOPES: 'forms:all' })).toEqual([
+      'OAUTH_ISSUER: expected an https address without query, or http on loopback',
+      'OAUTH_SCOPES: expected scopes such as forms:read or Forms.Read=forms:read, not "forms:all"',
+    ]);
+    expect(problemsOf({ OAUTH_SCOPES: 'forms:read' })).toEqual([
+      'OAUTH_ISSUER: needed with OAUTH_AUDIENCE and OAUTH_SCOPES',
+    ]);
+  });
+
   it('takes an empty variable for an unset one', () => {
     expect(readConfig({ PORT: '', SMTP_URL: '' })).toEqual(readConfig({}));
   });

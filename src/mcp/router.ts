@@ -3,28 +3,37 @@ import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
+import { withOneLoopback } from '../domain/addresses/loopback.ts';
 import { failed } from '../domain/errors/failure.ts';
 import { type Access, isWithinScopes, limitsOf, policyOf } from '../domain/methods.ts';
 import { readJson } from '../http/body.ts';
 import { contentError, type RestError } from '../http/errors.ts';
 import { type ErrorLog, sendChunks, sendError, sendJson } from '../http/reply.ts';
 import { RpcClient, requestIdOf } from '../http/rpc-client.ts';
+import {
+  describeResource,
+  insufficientToken,
+  metadataPaths,
+  type TokenIssuer,
+  withMetadata,
+} from './authorization/resource-metadata.ts';
 import type { Sealer, ToolContext } from './tool.ts';
 
 /**
  * The MCP server at `/mcp`, as a client of the RPCs, and what describes it to those who look for it. Requests to other
  * paths pass.
  *
- * Each request stands for itself: the key in its header decides what it may do.
+ * Each request stands for itself: the key or access token in its header decides what it may do.
  */
 export function createMcp(options: McpOptions): Router {
-  const { transport, identify, sealer, baseUrl, allowPrivateUrls, ownOrigins, version, log } = options;
+  const { transport, identify, sealer, baseUrl, allowPrivateUrls, ownOrigins, tokens, version, log } =
+    options;
   const router = express.Router();
 
   router
     .route('/mcp')
     .all(refuseOtherOrigins(ownOrigins))
-    .all(cors({ origin: [...ownOrigins], methods: ['POST'], maxAge: 7200 }))
+    .all(cors({ origin: true, methods: ['POST'], exposedHeaders: ['www-authenticate'], maxAge: 7200 }))
     .post((request, response) => answer(request, response).catch((error) => refuse(error, request, response)))
     .all((_request, response) => {
       // Without streams and sessions there is nothing to GET or DELETE.
@@ -34,6 +43,11 @@ export function createMcp(options: McpOptions): Router {
   router.get('/llms.txt', (_request, response) =>
     sendPublic(response, 'text/plain; charset=utf-8', describeForModels(baseUrl)),
   );
+  if (tokens !== undefined) {
+    router.get(metadataPaths, (_request, response) =>
+      sendPublic(response, 'application/json', JSON.stringify(describeResource(baseUrl, tokens))),
+    );
+  }
   return router;
 
   async function answer(request: Request, response: Response): Promise<void> {
@@ -57,14 +71,22 @@ export function createMcp(options: McpOptions): Router {
       },
     };
     // The library takes 30 MiB and a fifth of a second to load, which a service without such clients saves.
-    const { answerMcp } = await import('./server.ts');
+    const { answerMcp, lackedScopes } = await import('./server.ts');
+    const lacked = caller.byToken === true && tokens ? lackedScopes(body, exchange) : [];
+    const insufficient = tokens && insufficientToken(lacked, caller.scopes, tokens);
+    if (insufficient !== undefined) throw insufficient;
     await sendWeb(response, await answerMcp(webRequestOf(request, baseUrl), body, { exchange, version }));
   }
 
   function refuse(error: unknown, request: Request, response: Response): Promise<void> {
-    const send = ({ status, body }: RestError) => {
+    const send = ({ status, reason, headers, body }: RestError) => {
       const { message, ...data } = body.error;
-      sendRefusal(response, status, { message, data });
+      const challenge = headers['www-authenticate'];
+      if (challenge !== undefined && tokens) {
+        response.setHeader('www-authenticate', withMetadata(challenge, baseUrl));
+      }
+      // As clients of OAuth expect it (RFC 6750, section 3.1).
+      sendRefusal(response, reason === 'insufficient_scope' ? 403 : status, { message, data });
     };
     return sendError(error, { request, response, log, send });
   }
@@ -80,8 +102,9 @@ const REFUSED = -32_000;
 
 /** Browsers say which page a request comes from. Those of others may not use a key that the browser has. */
 function refuseOtherOrigins(ownOrigins: readonly string[]) {
+  const own = new Set(ownOrigins.map(withOneLoopback));
   return ({ headers: { origin } }: Request, response: Response, next: NextFunction) => {
-    if (origin === undefined || ownOrigins.includes(origin)) return next();
+    if (origin === undefined || own.has(withOneLoopback(origin))) return next();
     const message = 'Pages of this origin may not call: RPC_ALLOWED_ORIGINS does not name it';
     sendRefusal(response, 403, { message });
   };
@@ -104,7 +127,10 @@ function webRequestOf({ method, originalUrl, headers }: Request, baseUrl: string
 
 async function sendWeb(response: Response, { status, headers, body }: globalThis.Response): Promise<void> {
   response.status(status);
-  for (const [name, value] of headers) response.setHeader(name, value);
+  for (const [name, value] of headers) {
+    // The library would let caches keep a stream if they ask again.
+    if (name !== 'cache-control') response.setHeader(name, value);
+  }
   if (body === null) response.end();
   else await sendChunks(response, body);
 }
@@ -148,6 +174,8 @@ const ABOUT = 'Makes forms, and collects validated answers from people and agent
 export type McpOptions = {
   /** Leads to the services. */
   transport: Transport;
+  /** Whose access tokens `identify` knows, if there is an issuer. */
+  tokens: TokenIssuer | undefined;
   /** Tells whose key a request has, for all its calls. Throws as a call does without a valid one. */
   identify: (header: Headers, values: ContextValues) => Promise<Caller>;
   sealer: Sealer;
@@ -163,4 +191,4 @@ export type McpOptions = {
 };
 
 /** `keyId` is undefined for calls without a key, where none is required. */
-type Caller = { project: string; keyId: string | undefined; scopes: readonly string[] };
+type Caller = { project: string; keyId: string | undefined; byToken?: true; scopes: readonly string[] };

@@ -1,6 +1,13 @@
-import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
+import {
+  createMcpHandler,
+  McpServer,
+  PROTOCOL_VERSION_META_KEY,
+  SUPPORTED_PROTOCOL_VERSIONS,
+  UnsupportedProtocolVersionError,
+} from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
+import type { Scope } from '../domain/scopes.ts';
 import { registerResources } from './resources.ts';
 import type { ToolContext } from './tool.ts';
 import { askPerson, openPendingLink } from './tools/ask-person.ts';
@@ -14,13 +21,50 @@ const tools = [...formTools, askPerson, ...sessionTools, ...submissionTools];
  * Answers one request of an MCP client for the caller of `exchange`, with the tools, resources and prompts that this
  * caller can use. Nothing is kept between requests. `body` is the parsed body of `request`.
  */
-export function answerMcp(request: Request, body: unknown, options: ServerOptions): Promise<Response> {
+export async function answerMcp(request: Request, body: unknown, options: ServerOptions): Promise<Response> {
+  const refusal = refuseVersion(request, body);
+  if (refusal !== undefined) return refusal;
   const handler = createMcpHandler(() => createServer(options), {
     // Nothing that a client could subscribe to ever changes without a call.
     maxSubscriptions: 0,
   });
   return handler.fetch(request, { parsedBody: body });
 }
+
+/** The scopes that a message needs for the tool that it calls, if the caller may not use that. */
+export function lackedScopes(body: unknown, { mayCall }: ToolContext): readonly Scope[] {
+  const { data } = toolCall.safeParse(body);
+  const tool = tools.find(({ name }) => name === data?.params.name);
+  return tool === undefined || tool.isUsable(mayCall) ? [] : tool.scopes;
+}
+
+const toolCall = z.object({ method: z.literal('tools/call'), params: z.object({ name: z.string() }) });
+
+/**
+ * The answer to a message of a revision that is not spoken here: it names all that are, those of the requests that
+ * stand for themselves and those that begin with `initialize`. Undefined if it is spoken.
+ */
+function refuseVersion(request: Request, body: unknown): Response | undefined {
+  const { data } = versioned.safeParse(body);
+  // What `initialize` asks for is negotiated.
+  if (data?.method === 'initialize') return undefined;
+  const requested =
+    data?.params?._meta?.[PROTOCOL_VERSION_META_KEY] ?? request.headers.get('mcp-protocol-version');
+  const supported = [STATELESS_VERSION, ...SUPPORTED_PROTOCOL_VERSIONS];
+  if (requested === null || supported.includes(requested)) return undefined;
+  const { code, message, data: versions } = new UnsupportedProtocolVersionError({ supported, requested });
+  const error = { code, message: `${message} (supported: ${supported.join(', ')})`, data: versions };
+  return Response.json({ jsonrpc: '2.0', id: data?.id ?? null, error }, { status: 400 });
+}
+
+const versioned = z.object({
+  id: z.union([z.string(), z.number()]).optional(),
+  method: z.string(),
+  params: z.object({ _meta: z.object({ [PROTOCOL_VERSION_META_KEY]: z.string() }).optional() }).optional(),
+});
+
+/** The revision without `initialize`, which the library's list lacks. */
+const STATELESS_VERSION = '2026-07-28';
 
 function createServer({ exchange, version }: ServerOptions): McpServer {
   const server = new McpServer(

@@ -16,7 +16,8 @@ import { failed } from '../domain/errors/failure.ts';
 import { violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
 import { jsonExcess, MAX_DEPTH } from '../domain/json/json-problems.ts';
-import { limitsOf } from '../domain/methods.ts';
+import { limitsOf, policyOf } from '../domain/methods.ts';
+import type { Scope } from '../domain/scopes.ts';
 import { contentError } from '../http/errors.ts';
 import type { Call } from '../http/rpc-client.ts';
 import { failureOf } from './errors.ts';
@@ -39,6 +40,7 @@ export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
         z.toJSONSchema(output.extend(guidance), { io: 'output', unrepresentable: 'any' }),
       ),
     },
+    scopes: [...new Set(rpcs[0]?.flatMap((rpc) => policyOf(rpc).scope ?? []))],
     isUsable: (mayCall) => rpcs.some((all) => all.every(mayCall)),
     async call(args, exchange, context) {
       try {
@@ -135,6 +137,8 @@ export type Tool = {
     inputSchema: StandardSchemaWithJSON;
     outputSchema: StandardSchemaWithJSON;
   };
+  /** What a caller needs for it. */
+  scopes: readonly Scope[];
   /** Whether a caller who may make the calls that `mayCall` holds for can use it. */
   isUsable: (mayCall: ToolContext['mayCall']) => boolean;
   call: (

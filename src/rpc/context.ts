@@ -107,10 +107,12 @@ export type Caller = {
   projectId: string;
   /** The project's name. */
   project: string;
-  /** Undefined for calls without a key where none is required. */
+  /** Undefined for calls without a key where none is required; `oauth:…` for an access token. */
   keyId: string | undefined;
+  /** Whether an access token was shown, which is no key: nobody finds it among those, and it makes none. */
+  byToken?: true;
   scopes: readonly string[];
-  /** When the key ends; absent: never. */
+  /** When the key or token ends; absent: never. */
   expiresAt?: Date;
 };
 

@@ -1,4 +1,5 @@
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import { isLoopback, withOneLoopback } from '../domain/addresses/loopback.ts';
 import { failed } from '../domain/errors/failure.ts';
 
 /**
@@ -11,7 +12,7 @@ import { failed } from '../domain/errors/failure.ts';
  */
 export function createKeylessOriginCheck(ownUrls: readonly string[]): KeylessOriginCheck {
   const own = ownUrls.map((url) => new URL(url));
-  const ownOrigins = new Set(own.map(({ origin }) => origin));
+  const ownOrigins = new Set(own.map(({ origin }) => withOneLoopback(origin)));
   const hosts = new Set(own.map(({ hostname }) => hostname));
 
   return (header, called) => {
@@ -25,7 +26,8 @@ export function createKeylessOriginCheck(ownUrls: readonly string[]): KeylessOri
     const isForeign =
       origin === null
         ? header.get('sec-fetch-site') === 'cross-site'
-        : !ownOrigins.has(origin) && (url === undefined || urlOf(hostIn(origin))?.host !== url.host);
+        : !ownOrigins.has(withOneLoopback(origin)) &&
+          (url === undefined || !isSameHost(urlOf(hostIn(origin)), url));
     if (isForeign) throw refused('Pages of another origin may not call this without an API key');
     if (withoutPreflight.has(mediaTypeIn(header) ?? 'application/json')) {
       throw refused('Calls without an API key need a body of the media type application/json');
@@ -43,9 +45,8 @@ function hostIn(origin: string): string {
   return origin.replace(/^https?:\/\//, '');
 }
 
-/** Names under `localhost` never leave the machine (RFC 6761, section 6.3). */
-function isLoopback(hostname: string): boolean {
-  return /^(.+\.)?localhost$|^127\.\d+\.\d+\.\d+$|^\[::1\]$/.test(hostname);
+function isSameHost(one: URL | undefined, other: URL): boolean {
+  return one !== undefined && withOneLoopback(one.host) === withOneLoopback(other.host);
 }
 
 function mediaTypeIn(header: Headers): string | undefined {

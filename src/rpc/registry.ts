@@ -70,8 +70,14 @@ export function createRpc(options: RpcOptions): Rpc {
       setRateHeaders(rates, factsOf({ values }));
       return rates;
     },
-    async identify(header, values) {
-      await identify(header, factsOf({ values }), { key: 'required', openWithoutKeys: true }, authentication);
+    async identify(header, values, find) {
+      const access = { key: 'required', openWithoutKeys: true } as const;
+      await identify(
+        header,
+        factsOf({ values }),
+        access,
+        find === undefined ? authentication : { ...authentication, keys: { ...keys, find } },
+      );
       return callerOf({ values });
     },
   };
@@ -106,9 +112,10 @@ export type Rpc = {
   admit: (...call: Parameters<Gate>) => Promise<Headers>;
   /**
    * Tells whose key a request has that has not said yet what to call. Throws as a call does without a valid key, unless
-   * none is required.
+   * none is required. `find` finds callers that have more than keys to show; the calls of this request then pass as
+   * theirs.
    */
-  identify: (header: Headers, values: ContextValues) => Promise<Caller>;
+  identify: (header: Headers, values: ContextValues, find?: Authenticator['find']) => Promise<Caller>;
 };
 
 /** All methods, for the server that takes RPCs from the network. */

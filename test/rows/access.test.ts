@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { routes } from '../../src/gateway/router.ts';
 import { examples } from '../gateway/examples.ts';
+import { startAgent } from '../mcp/agent.ts';
 import { engines } from '../support/database.ts';
+import { startIssuer } from '../support/issuer.ts';
 import { keyOf } from '../support/openapi.ts';
 import { type CallOptions, startService, type TestService } from '../support/server.ts';
 import { anyone, deniedAs } from './given.ts';
@@ -104,6 +107,30 @@ describe.each(engines)('keys on %s', (engine) => {
         `Bearer error="insufficient_scope", scope="${scope}"`,
       );
     }
+  });
+
+  it('are not replaced by access tokens of OAUTH_ISSUER, which open /mcp alone', async () => {
+    await using issuer = await startIssuer();
+    await using other = await startService({ engine, env: { OAUTH_ISSUER: issuer.url, OAUTH_SCOPES: '*' } });
+    const token = await issuer.sign({
+      aud: `${other.url.replace('localhost', '127.0.0.1')}/mcp`,
+      scope: '*',
+    });
+    const things = await givenOneOfEach(other);
+    await using agent = await startAgent(other, { key: token });
+
+    const forms = await agent.use('list_forms');
+    for (const [method, path] of guarded) {
+      const reply = await call(other, things, method, path, { key: token });
+      expect([method, path, ...deniedAs(reply)]).toEqual([method, path, 401, 'unauthorized', 'invalid_key']);
+    }
+    for (const protocol of ['connect', 'grpc'] as const) {
+      await expect(other.client(FormsService, protocol, token).listForms({})).rejects.toThrow(
+        'The API key is unknown',
+      );
+    }
+
+    expect(forms.facts.forms).toHaveLength(1);
   });
 
   it('of another project find nothing', async () => {

@@ -36,7 +36,8 @@ export function createAudit({ writer, secretKey, now }: AuditOptions): Audit {
   function actorOf(call: AuditedCall): string {
     const { owner, caller } = factsOf(call);
     if (owner !== undefined) return ownerName(secretKey, owner.address);
-    return caller?.keyId === undefined ? 'anonymous' : `key:${caller.keyId}`;
+    if (caller?.keyId === undefined) return 'anonymous';
+    return caller.byToken ? caller.keyId : `key:${caller.keyId}`;
   }
 
   return {

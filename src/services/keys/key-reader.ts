@@ -6,7 +6,7 @@ import { failed, limited } from '../../domain/errors/failure.ts';
 import { newId } from '../../domain/ids.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
 import { hashSecret } from '../../domain/secrets/new-secrets.ts';
-import { bearerOf, type Caller, clientAddressOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
+import { bearerOf, type Caller, callerOf, clientAddressOf, DEFAULT_PROJECT } from '../../rpc/context.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { createKeyCheck, findKeyByHash, touchKey } from '../../store/keys.ts';
 import { findProject, getOrCreateProject, type Project } from '../../store/projects/projects.ts';
@@ -24,7 +24,8 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
   const failures = createWindowCounter({ now });
   const isKey = createKeyCheck(database);
   const knownClients = new LRUCache<string, true>({ max: MAX_KNOWN_CLIENTS });
-  let callerWithoutKey: Caller | undefined;
+  /** The ids of projects that callers without a key act in, by name: there are two at most. */
+  const projectIds = new Map<string, string>();
 
   async function load(hash: string): Promise<Caller | undefined> {
     const key = await findKeyByHash(database, hash);
@@ -37,6 +38,12 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
     }
     const { id: keyId, projectId, scopes, expiresAt } = key;
     return { projectId, project: project.name, keyId, scopes, ...(expiresAt !== null && { expiresAt }) };
+  }
+
+  async function projectIdOf(name: string): Promise<string> {
+    const id = projectIds.get(name) ?? (await projectNamed(database, name, now())).id;
+    projectIds.set(name, id);
+    return id;
   }
 
   return {
@@ -57,13 +64,22 @@ export function createKeyReader({ database, now, log, limitGuesses }: KeyReaderO
       knownClients.set(network, true);
       return caller;
     },
+    async ofToken(check, project, clientAddress) {
+      const network = networkOf(clientAddress);
+      const token = await check().catch((error: unknown) => {
+        const { hits, endsInMs } = failures.count(network);
+        throw limitGuesses && hits > MAX_FAILURES ? tooManyFailures(endsInMs) : error;
+      });
+      if (token === undefined) return undefined;
+      knownClients.set(network, true);
+      const { subject, scopes, expiresAt } = token;
+      const projectId = await projectIdOf(project);
+      return { projectId, project, keyId: `oauth:${subject}`, byToken: true, scopes, expiresAt };
+    },
     isKnownClient: (client) => knownClients.has(client),
     async withoutKey() {
-      if (callerWithoutKey === undefined) {
-        const project = await projectNamed(database, DEFAULT_PROJECT, now());
-        callerWithoutKey = { projectId: project.id, project: DEFAULT_PROJECT, keyId: undefined, scopes: [] };
-      }
-      return callerWithoutKey;
+      const projectId = await projectIdOf(DEFAULT_PROJECT);
+      return { projectId, project: DEFAULT_PROJECT, keyId: undefined, scopes: [] };
     },
     forget: () => callers.clear(),
   };
@@ -80,9 +96,14 @@ function tooManyFailures(endsInMs: number) {
 
 /** Throws INVALID_KEY if the key of a call that goes on for long was revoked or has expired meanwhile. */
 export async function requireValidKey(
-  { keys }: { keys: Pick<KeyReader, 'find'> },
+  { keys, now }: { keys: Pick<KeyReader, 'find'>; now: () => number },
   call: HandlerContext,
 ): Promise<void> {
+  const { byToken, expiresAt } = callerOf(call);
+  if (byToken === true) {
+    if (Number(expiresAt) > now()) return;
+    throw failed(Reason.INVALID_KEY, 'The access token has expired');
+  }
   const key = bearerOf(call.requestHeader.get('authorization'));
   // Where keys are not required.
   if (key === undefined) return;
@@ -108,6 +129,15 @@ const MAX_KEY_LENGTH = 256;
 export type KeyReader = {
   /** Whose key this is; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;
+  /**
+   * Who has an access token that `check` finds valid, in the project of this name; undefined if it finds none. A check
+   * that throws counts as an unknown key.
+   */
+  ofToken(
+    check: () => Promise<Token | undefined>,
+    project: string,
+    clientAddress: string,
+  ): Promise<Caller | undefined>;
   /** Whether a valid key has come from a client, named by `networkOf`; if a great many came later, not known any more. */
   isKnownClient(client: string): boolean;
   /** The caller that stands for calls without a key where none is required. */
@@ -115,6 +145,9 @@ export type KeyReader = {
   /** Makes a change of the keys by this process visible at once. */
   forget(): void;
 };
+
+/** `subject` is the issuer's name for who has the token. */
+type Token = { subject: string; scopes: readonly string[]; expiresAt: Date };
 
 export type KeyReaderOptions = {
   database: Database;
