@@ -5,9 +5,8 @@ import { createMailSender } from './mail/sender.ts';
 import { MAIL_CONNECTIONS } from './mail/transport.ts';
 import type { DeliveryOptions } from './options.ts';
 import { createSweeps } from './sweeps/sweeps.ts';
-import { createCircuitBreaker } from './webhook/circuit-breaker.ts';
+import { createWebhookHealth } from './webhook/health.ts';
 import { createWebhookSender } from './webhook/sender.ts';
-import { createTurnOffs } from './webhook/turn-off.ts';
 import { createAttempts } from './worker/attempt.ts';
 import { createPoller } from './worker/poller.ts';
 import { createSettler } from './worker/settler.ts';
@@ -34,12 +33,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     signal: graceOver.signal,
     log,
     metrics,
-    onChanges: (changes) => {
-      for (const change of changes) {
-        if (change.change === 'failing') turnOffs.add(change.id, change.cause);
-        else breaker.onChange(change);
-      }
-    },
+    onChanges: (changes) => health.onChanges(changes),
   });
   const worker = createWorker({
     database,
@@ -48,14 +42,13 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     times: timesOf(settings.schedule),
     attempt: createAttempts({ ...options, webhooks, mails }),
     settle,
-    onGone: (webhookId) => turnOffs.add(webhookId, 'gone'),
+    onGone: (webhookId) => health.onGone(webhookId),
     signal: graceOver.signal,
     now: options.now,
     log,
     metrics,
   });
-  const breaker = createCircuitBreaker(options, worker.wake);
-  const turnOffs = createTurnOffs(options);
+  const health = createWebhookHealth(options, worker.wake);
   const fanOut = createFanOut(options);
   const fanOutWorker = createWorkerLoop(
     'fan-out',
@@ -87,7 +80,7 @@ export function createDelivery(options: DeliveryOptions): Delivery {
     const deadline = setTimeout(() => graceOver.abort(), graceMs);
     // At the same time: while the database is away, each of them waits for its own time-outs.
     await Promise.all([poller.stop(), sweeps.stop(), fanOutWorker.stop(), worker.stop(), unlistened]);
-    await Promise.all([breaker.stop(), turnOffs.stop()]);
+    await health.stop();
     clearTimeout(deadline);
     await webhooks.close();
     mails.close();

@@ -11,10 +11,10 @@ import {
   type ReasonName,
   reasonOf,
   refailed,
+  violationFromMessage,
   withFailure,
 } from '../domain/errors/failure.ts';
 import { withReceived } from '../domain/errors/rejected-values.ts';
-import { violationFromMessage } from '../domain/errors/violation-proto.ts';
 import { summarize, type Violation, violationCodes } from '../domain/errors/violations.ts';
 
 /**

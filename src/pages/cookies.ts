@@ -1,4 +1,5 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
+import { DAY_MS } from '../domain/limits/limits.ts';
 
 /** The value of a cookie that the browser has sent; undefined if there is none, or it is no text. */
 export function cookieOf({ headers }: Request, name: string): string | undefined {
@@ -21,3 +22,53 @@ function decoded(text: string): string | undefined {
     return undefined;
   }
 }
+
+/**
+ * The cookie by which a form's own page, when it is opened anew, finds the session that its visitor has begun, until it
+ * is submitted. It is for the page's path and goes with the browser's session, since others may use the device, unless
+ * the person asks to be remembered.
+ */
+export function readVisitorCookie(request: Request, formId: string): VisitorCookie {
+  const value = cookieOf(request, `${SECURE_COOKIE}${formId}`) ?? cookieOf(request, COOKIE) ?? '';
+  const remembers = value.endsWith(REMEMBERS);
+  return { sessionId: remembers ? value.slice(0, -REMEMBERS.length) : value, remembers };
+}
+
+/** Sets the cookie; without a session it is deleted. */
+export function setVisitorCookie(
+  response: Response,
+  { sessionId, remembers }: VisitorCookie,
+  { hostedUrl, formId, isFramed }: Framed,
+): void {
+  // One that was set earlier in the same reply is not kept beside it.
+  response.removeHeader('set-cookie');
+  const secure = hostedUrl.startsWith('https:');
+  // Browsers take a cookie with the prefix from this host alone, and for all of its paths.
+  const name = secure ? `${SECURE_COOKIE}${formId}` : COOKIE;
+  const options = {
+    path: secure ? '/' : cookiePath(hostedUrl, `/f/${formId}`),
+    httpOnly: true,
+    secure,
+    // Within another site's page browsers keep cookies only so, for each such site apart.
+    ...(secure && isFramed ? { sameSite: 'none' as const, partitioned: true } : { sameSite: 'lax' as const }),
+  };
+  if (sessionId === '') response.clearCookie(name, options);
+  else if (remembers)
+    response.cookie(name, sessionId + REMEMBERS, { ...options, maxAge: REMEMBERED_DAYS * DAY_MS });
+  else response.cookie(name, sessionId, options);
+}
+
+const COOKIE = 'form_visit';
+const SECURE_COOKIE = '__Host-visit-';
+
+/** Ends the value of a cookie that outlasts the browser's session: a browser does not say how long it keeps one. */
+const REMEMBERS = '.remembers';
+
+/** As long as a visitor's session takes answers. */
+export const REMEMBERED_DAYS = 7;
+
+/** `sessionId` is empty if there is no cookie. */
+export type VisitorCookie = { sessionId: string; remembers: boolean };
+
+/** `isFramed`: other sites may have the page within theirs. */
+type Framed = { hostedUrl: string; formId: string; isFramed: boolean };

@@ -5,8 +5,7 @@ import type { Html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
 import { type ErrorLog, prefersJson, sendError, sendJson, sendPage } from '../http/reply.ts';
 import { type Call, RpcClient, requestIdOf } from '../http/rpc-client.ts';
-import { preferNamedLanguage } from './form/languages.ts';
-import { renderError } from './messages.ts';
+import { preferNamedLanguage, renderError } from './messages.ts';
 
 /**
  * Serves a page. What `handle` throws is answered as a page in the looks of the form, or as the JSON of the

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http';
+import type { Request } from 'express';
 import type { Theme } from '../../gen/headlessforms/v1/definition_pb.js';
 import type { ReasonName } from '../domain/errors/failure.ts';
+import { isLanguageTag } from '../domain/text/accept-language.ts';
 import { Html, html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
 import type { Page } from '../http/reply.ts';
@@ -50,6 +52,13 @@ export function renderError(error: RestError, request: IncomingMessage, options:
 /** The language of a page, by the form's `locale` and the request's `Accept-Language`. */
 export function languageOf(request: IncomingMessage, locale = ''): Language {
   return chooseLanguage(locale, request.headers['accept-language']);
+}
+
+/** Puts the language that a page's address names before those that the browser prefers, for all that follows. */
+export function preferNamedLanguage(request: Request): void {
+  const { lang } = request.query;
+  if (typeof lang !== 'string' || !isLanguageTag(lang)) return;
+  request.headers['accept-language'] = [lang, request.headers['accept-language'] ?? []].flat().join(', ');
 }
 
 function iconFor(reason: ReasonName): IconName {

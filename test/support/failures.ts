@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { expect } from 'vitest';
 import { FailureSchema, NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
-import { violationFromMessage } from '../../src/domain/errors/violation-proto.ts';
+import { violationFromMessage } from '../../src/domain/errors/failure.ts';
 
 /** What a call failed with, in the words of `errors.proto`. Fails the test if it did not fail so. */
 export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {

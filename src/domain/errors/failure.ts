@@ -1,4 +1,4 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import {
   type BadRequest_FieldViolationSchema,
@@ -13,9 +13,9 @@ import {
   Reason,
   ViolationCode,
   type Violation as ViolationMessage,
+  ViolationSchema,
 } from '../../../gen/headlessforms/v1/errors_pb.js';
-import { violationToMessage } from './violation-proto.ts';
-import { isForPerson, summarize, type Violation } from './violations.ts';
+import { isForPerson, summarize, type Violation, violationCodes } from './violations.ts';
 
 /**
  * There is no such thing, or it belongs to another project: the message is the same.
@@ -202,6 +202,31 @@ export function fieldViolationOf({
 }: ViolationMessage): MessageInitShape<typeof BadRequest_FieldViolationSchema> {
   return { field: path, description: message, reason: ViolationCode[code] ?? '' };
 }
+
+/** A violation as replies and failures of RPCs carry it. */
+export function violationToMessage({ path, code, message, received = '' }: Violation): ViolationMessage {
+  return create(ViolationSchema, { path, code: codes[code], message, received });
+}
+
+/** The violation that a message carries. A code that is unknown, of a newer service, is `custom`. */
+export function violationFromMessage({ path, code, message, received }: ViolationMessage): Violation {
+  return { path, code: names.get(code) ?? 'custom', message, ...(received !== '' && { received }) };
+}
+
+const codes: Record<Violation['code'], ViolationCode> = {
+  invalid_type: ViolationCode.INVALID_TYPE,
+  invalid_string: ViolationCode.INVALID_STRING,
+  too_small: ViolationCode.TOO_SMALL,
+  too_big: ViolationCode.TOO_BIG,
+  invalid_enum_value: ViolationCode.INVALID_ENUM_VALUE,
+  unrecognized_keys: ViolationCode.UNRECOGNIZED_KEYS,
+  invalid_date: ViolationCode.INVALID_DATE,
+  not_multiple_of: ViolationCode.NOT_MULTIPLE_OF,
+  invalid_union: ViolationCode.INVALID_UNION,
+  custom: ViolationCode.CUSTOM,
+};
+
+const names = new Map(violationCodes.map((name) => [codes[name], name]));
 
 /** What the reasons of `ErrorInfo` belong to: the package of the protos. */
 const DOMAIN = 'headlessforms.v1';

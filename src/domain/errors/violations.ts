@@ -219,7 +219,7 @@ export type Violation = { path: string; code: ViolationCode; message: string; re
 
 type Summarized = Pick<Violation, 'path' | 'message'>;
 
-export type ViolationCode = (typeof violationCodes)[number];
+type ViolationCode = (typeof violationCodes)[number];
 
 type Issue = z.core.$ZodIssue;
 type CustomIssue = Extract<Issue, { code: 'custom' }>;

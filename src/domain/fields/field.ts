@@ -4,8 +4,7 @@ import { formLimits } from '../limits/limits.ts';
 import { fileAttributes } from './file.ts';
 import { matrixAttributes } from './matrix.ts';
 import { numberAttributes } from './number.ts';
-import { ratingAttributes } from './rating.ts';
-import { scaleAttributes } from './scale.ts';
+import { ratingAttributes, scaleAttributes } from './points.ts';
 import { choiceAttributes, multiSelectAttributes } from './select.ts';
 import { textAttributes } from './text.ts';
 

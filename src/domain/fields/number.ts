@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Violation, wrongType } from '../errors/violations.ts';
-import type { Json, JsonObject } from '../json/json.ts';
+import type { Json } from '../json/json.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 
 const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a number or a date as text' });
@@ -43,24 +43,6 @@ export const number: FieldTypeRules<NumberField> = {
   kind: 'number',
   toldBySchema: true,
 };
-
-/** The check of a whole number between two others. */
-export function checkPoints(min: number, max: number): AnswerCheck {
-  return (answer, path) => pointProblems(answer, path, min, max);
-}
-
-/** What is wrong with a value that must be a whole number from `min` to `max`. */
-export function pointProblems(value: unknown, path: string, min: number, max: number): Violation[] {
-  if (typeof value !== 'number' || !Number.isFinite(value)) return [wrongType(path, 'whole number', value)];
-  if (!Number.isInteger(value)) return [{ path, code: 'invalid_type', message: 'Expected a whole number' }];
-  if (value < min) return [{ path, code: 'too_small', message: `Must be at least ${min}` }];
-  return value > max ? [{ path, code: 'too_big', message: `Must be at most ${max}` }] : [];
-}
-
-/** The JSON Schema of a whole number from `min` to `max`. */
-export function pointsSchema(min: number, max: number): JsonObject {
-  return { type: 'integer', minimum: min, maximum: max };
-}
 
 /** Reads a decimal number; what is none stays text. */
 export function readNumber(text: string): Json {

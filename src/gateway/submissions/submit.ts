@@ -9,7 +9,7 @@ import {
   type CreateSubmissionResponseSchema,
   SubmissionsService,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { violationFromMessage } from '../../domain/errors/violation-proto.ts';
+import { violationFromMessage } from '../../domain/errors/failure.ts';
 import { violationsOf } from '../../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../../domain/json/json.ts';
 import { limitsOf } from '../../domain/methods.ts';

@@ -1,6 +1,6 @@
 import { evaluate } from '../../domain/conditions/condition.ts';
 import { withScheme } from '../../domain/fields/web-address.ts';
-import { instantOf } from './zones.ts';
+import { instantOf } from './inputs.ts';
 
 /**
  * Shows and hides the fields of the step by their conditions, with the same code as the server.

@@ -1,12 +1,11 @@
 import { followConditions, shownFields } from './answers.ts';
 import './copying.ts';
+import { followTyping, instantOf, showLocalTimes, showLocalZones } from './inputs.ts';
 import { forgetDraft, hasNoSessionYet, keepDraft, readDraft } from './kept.ts';
 import { prepareRankings } from './ranking.ts';
 import { createSaver } from './saving.ts';
 import { prepareSignatures } from './signatures.ts';
-import { followTyping } from './typing.ts';
 import { prepareUploads, showUnsent, uploadsUnderWay } from './uploads.ts';
-import { instantOf, showLocalTimes, showLocalZones } from './zones.ts';
 
 /**
  * Improves the page, which works without this script too: conditions apply while a person types, answers are

@@ -1,4 +1,4 @@
-import { forgetProblem } from './typing.ts';
+import { forgetProblem } from './inputs.ts';
 import { type Changed, keptRow, prepareKept, track, uploadFile, type Words } from './uploads.ts';
 
 /**

@@ -1,4 +1,6 @@
+import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
+import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { addressParts, partNames } from '../../domain/fields/address.ts';
 import type { FieldType } from '../../domain/fields/field.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
@@ -19,13 +21,52 @@ export function countedLength(field: Field): number | undefined {
   return fieldWords[field.type].hint === lengthHint ? ownLength(field) : undefined;
 }
 
+/**
+ * What is wrong with each field in the page's language, by field id: the first problem of each. The texts stand beside
+ * the field's label, so they do not repeat it.
+ *
+ * `texts` are what was posted; a field without any lacks an answer. What concerns no visible field
+ * is left out.
+ */
+export function problemsOf(
+  violations: readonly Violation[],
+  fields: readonly Field[],
+  texts: ReadonlyMap<string, readonly string[]>,
+  language: Language,
+): Map<string, Problem> {
+  const problems = new Map<string, Problem>();
+  for (const violation of violations) {
+    const field = fields.find(({ id }) => id === fieldIdOf(violation.path));
+    if (field === undefined || problems.has(field.id)) continue;
+    const posted = inputNames(field).flatMap((name) => texts.get(name) ?? []);
+    const isEmpty = posted.every((text) => text.trim() === '');
+    problems.set(field.id, problemOf(field, violation, { isEmpty, language }));
+  }
+  return problems;
+}
+
+function problemOf(
+  field: Field,
+  { path, code }: Violation,
+  { isEmpty, language }: { isEmpty: boolean; language: Language },
+): Problem {
+  if (path.endsWith(OF_A_FILE)) return { text: fileRefusalWords(field, code, language) };
+  if (isEmpty) return { text: missingWords(field, language) };
+  const part = path.split('.')[2] ?? '';
+  const text = partWords(field, part, code, language);
+  return text === undefined ? { text: refusalWords(field, code, language) } : { text, part };
+}
+
+/** The end of a violation's path that concerns one file, not the list of them. */
+const OF_A_FILE = '.file';
+
 /** Said of a field that has no answer. */
-export function missingWords({ type }: Field, { words }: Language): string {
+function missingWords({ type }: Field, { words }: Language): string {
   return words[fieldWords[type].missing];
 }
 
 /** Said of an answer that was refused with a violation's code; the author's own message, if there is one. */
-export function refusalWords(field: Field, code: string, { words, tag }: Language): string {
+function refusalWords(field: Field, code: string, { words, tag }: Language): string {
   const own = fieldWords[field.type];
   const word = wordFor(own, code);
   if (word === undefined) return field.patternMessage ?? words[own.other];
@@ -33,13 +74,13 @@ export function refusalWords(field: Field, code: string, { words, tag }: Languag
 }
 
 /** Said of one file that a field does not take. */
-export function fileRefusalWords(field: Field, code: string, { words, tag }: Language): string {
+function fileRefusalWords(field: Field, code: string, { words, tag }: Language): string {
   if (code !== 'too_big') return words.fileRefused;
   return fill(words.fileTooLarge, { size: sizeLimitInWords(uploadLimits(field)?.maxBytes ?? 0, tag) });
 }
 
 /** Said of one part of an answer of several, such as the city of an address; undefined if there is no such part. */
-export function partWords(field: Field, part: string, code: string, { words }: Language): string | undefined {
+function partWords(field: Field, part: string, code: string, { words }: Language): string | undefined {
   return fieldWords[field.type].part?.(field, part, code, words);
 }
 
@@ -223,3 +264,6 @@ type FieldWords = {
   /** Said of one part of an answer of several; undefined if there is no such part. */
   part?: (field: Field, part: string, code: string, words: Words) => string | undefined;
 };
+
+/** What is wrong with a field, in words, and with which part of its answer if not with all of it. */
+export type Problem = { text: string; part?: string };

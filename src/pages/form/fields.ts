@@ -6,8 +6,8 @@ import { attributes, type Html, html } from '../../domain/text/html.ts';
 import type { Words } from '../../text/words.ts';
 import type { FieldView } from './controls/control-view.ts';
 import { controlOf } from './controls/index.ts';
+import type { Problem } from './field-words.ts';
 import { countedLength, hintOf } from './field-words.ts';
-import type { Problem } from './problems.ts';
 
 /**
  * One field with its label, help, hint, problem and control.

@@ -10,13 +10,13 @@ import { attributes, Html, html } from '../../domain/text/html.ts';
 import type { Page } from '../../http/reply.ts';
 import { momentInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
+import { REMEMBERED_DAYS } from '../cookies.ts';
 import { renderPage } from '../layout.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { knownOf } from './controls/files.ts';
 import { controlOf } from './controls/index.ts';
+import type { Problem } from './field-words.ts';
 import { anchorOf, renderField } from './fields.ts';
-import type { Problem } from './problems.ts';
-import { REMEMBERED_DAYS } from './visitor-cookie.ts';
 
 /**
  * The page of a form, or one of its steps.

@@ -17,8 +17,8 @@ import type { Field } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
 import { type FailureReason, failed } from '../../domain/errors/failure.ts';
 import type { FormInputs } from '../../http/multipart.ts';
+import { readVisitorCookie, setVisitorCookie } from '../cookies.ts';
 import type { PageExchange } from '../handler.ts';
-import { readVisitorCookie, setVisitorCookie } from './visitor-cookie.ts';
 
 const { method: rpcs } = HostedService;
 

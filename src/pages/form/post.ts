@@ -2,8 +2,7 @@ import { type Ending, HostedGoal } from '../../../gen/headlessforms/internal/v1/
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
-import { failed } from '../../domain/errors/failure.ts';
-import { violationFromMessage, violationToMessage } from '../../domain/errors/violation-proto.ts';
+import { failed, violationFromMessage, violationToMessage } from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, isFormPost, readForm } from '../../http/multipart.ts';
@@ -13,12 +12,11 @@ import { languageOf } from '../messages.ts';
 import { renderCompletion, renderTyped } from './completion-page.ts';
 import { controlOf } from './controls/index.ts';
 import { type Move, movedOrder } from './controls/ranking.ts';
+import { problemsOf } from './field-words.ts';
 import { renderForm } from './form-page.ts';
-import { queryWith } from './languages.ts';
 import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
-import { problemsOf } from './problems.ts';
 import { type Goal, inputsOf, type Posted, readPosted } from './read-post.ts';
-import { textsOf, viewOf } from './show.ts';
+import { queryWith, textsOf, viewOf } from './show.ts';
 import { PostedFiles } from './uploads.ts';
 
 /** Answers POST on the address of a session, or of a form: saves, goes to another step, or submits. */

@@ -1,16 +1,18 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Request } from 'express';
 import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputTexts } from '../../domain/answers/form-inputs.ts';
 import { stepFor } from '../../domain/answers/steps.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { ownValue } from '../../domain/json/json.ts';
+import { attributes, type Html, html } from '../../domain/text/html.ts';
 import { sendPage } from '../../http/reply.ts';
+import type { Language } from '../../text/words.ts';
 import type { PageExchange } from '../handler.ts';
 import { rootOf } from '../layout.ts';
 import { languageOf } from '../messages.ts';
 import type { KnownFiles } from './controls/control-view.ts';
 import { type FormView, renderForm } from './form-page.ts';
-import { languageSwitch } from './languages.ts';
 import { fieldsOf, readOpen, sourceOf } from './page-source.ts';
 
 /** Answers GET on the address of a session, or of a form: the form, on the step where the person goes on. */
@@ -88,4 +90,37 @@ function filesOf(answers: FormView['answers']): KnownFiles {
 
 function listOf(answer: unknown): unknown[] {
   return Array.isArray(answer) ? answer : [answer];
+}
+
+/** The query of the page's address with another language or step, and all else that it has. */
+export function queryWith({ query }: Pick<Request, 'query'>, changed: Record<string, string>): string {
+  const kept = Object.entries(query).flatMap(([name, values]) =>
+    [values]
+      .flat()
+      .flatMap((value): [string, string][] =>
+        typeof value === 'string' && !(name in changed) ? [[name, value]] : [],
+      ),
+  );
+  return `?${new URLSearchParams([...kept, ...Object.entries(changed)]).toString()}`;
+}
+
+/** Links to the page in the languages that it can be read in; nothing if there is but one. */
+function languageSwitch(
+  session: HostedSession,
+  { request, language }: { request: Request; language: Language },
+): Html | false {
+  const { languages, locale } = session;
+  if (languages.length < 2) return false;
+  return html`<nav class="languages" aria-label="${language.words.language}">${languages.map((tag) => {
+    const name = nameOf(tag);
+    return tag === locale
+      ? html`<span${attributes({ lang: tag, 'aria-current': 'true' })}>${name}</span>\n`
+      : html`<a${attributes({ href: queryWith(request, { lang: tag }), lang: tag, hreflang: tag })}>${name}</a>\n`;
+  })}</nav>`;
+}
+
+/** The name of a language in itself: `Deutsch`. */
+function nameOf(tag: string): string {
+  const name = new Intl.DisplayNames(tag, { type: 'language' }).of(tag) ?? tag;
+  return name.charAt(0).toLocaleUpperCase(tag) + name.slice(1);
 }

@@ -5,7 +5,7 @@ import { type CompiledForm, compileForm } from '../../domain/answers/answers.ts'
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { failed, insufficientScope, notFound } from '../../domain/errors/failure.ts';
 import { isId, isKeyless } from '../../domain/ids.ts';
-import { lackedToGive, type Right } from '../../domain/rights.ts';
+import { lackedToGive, type Right } from '../../domain/scopes.ts';
 import type { Caller } from '../../rpc/context.ts';
 import type { Database, Queries } from '../../store/database/database.ts';
 import { type Form, type FormState, findForm, findFormState } from '../../store/forms/forms.ts';

@@ -9,8 +9,12 @@ import { type Answers, mergeAnswers } from '../../domain/answers/answers.ts';
 import { readInputs } from '../../domain/answers/form-inputs.ts';
 import { followStep, type Goal, isOneStep } from '../../domain/answers/steps.ts';
 import { shownFields } from '../../domain/conditions/shown-fields.ts';
-import { failureOf, reasonOf } from '../../domain/errors/failure.ts';
-import { violationFromMessage, violationToMessage } from '../../domain/errors/violation-proto.ts';
+import {
+  failureOf,
+  reasonOf,
+  violationFromMessage,
+  violationToMessage,
+} from '../../domain/errors/failure.ts';
 import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { pageLimits } from '../../domain/methods.ts';
 import { deleteVisitorsSession } from '../../store/sessions/sessions.ts';

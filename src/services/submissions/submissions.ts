@@ -7,8 +7,7 @@ import type {
   WatchSubmissionsRequest,
   WatchSubmissionsResponseSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { notFound } from '../../domain/errors/failure.ts';
-import { violationToMessage } from '../../domain/errors/violation-proto.ts';
+import { notFound, violationToMessage } from '../../domain/errors/failure.ts';
 import { demoFormId, isId } from '../../domain/ids.ts';
 import { textProblem } from '../../domain/json/json-problems.ts';
 import { type Caller, callerOf } from '../../rpc/context.ts';

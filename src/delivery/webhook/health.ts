@@ -1,0 +1,155 @@
+import { type NewEntry, systemEntry } from '../../domain/audit.ts';
+import { longestTotal } from '../../domain/delivery/retry.ts';
+import { newId } from '../../domain/ids.ts';
+import type { Transaction } from '../../store/database/database.ts';
+import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
+import { postponeDeliveries, resumeDeliveries } from '../../store/deliveries/delivery-postponement.ts';
+import type { HealthChange } from '../../store/deliveries/delivery-results.ts';
+import { listOwners } from '../../store/owners/owners.ts';
+import { type TurnedOffWebhook, turnOffWebhook } from '../../store/webhooks/webhooks.ts';
+import type { QueuedMail } from '../mail/compose.ts';
+import type { DeliveryOptions } from '../options.ts';
+import { createWorkerLoop } from '../worker/worker-loop.ts';
+
+/**
+ * Makes what follows, in the background, from what the results of a webhook say of its receiver. When a circuit breaker
+ * opens and closes, and when a webhook has failed for too long, is decided where results are stored, in the database,
+ * so that all processes and the deliveries stored meanwhile follow.
+ *
+ * - The deliveries of a failing webhook wait together: those that are due before its receiver is tried again are
+ *   postponed, and made due when it answers.
+ * - A webhook whose receiver is gone, or has failed for too long, is turned off. A process that dies before leaves that
+ *   to the next failure.
+ *
+ * `onDue` is called when deliveries have become due.
+ */
+export function createWebhookHealth(options: HealthOptions, onDue: () => void): WebhookHealth {
+  const { database, settings, metrics } = options;
+  const totalSeconds = longestTotal(settings.schedule);
+  const breaker = createFollower<BreakerChange>('circuit breaker', options, async (webhookId, change) => {
+    if (change.change === 'closed') {
+      await resumeDeliveries(database, webhookId);
+      onDue();
+    } else {
+      const { tenant, openUntil } = change;
+      await postponeDeliveries(database, { webhookId, tenant, openUntil, totalSeconds });
+    }
+  });
+  const turnOffs = createFollower<TurnOffCause>('turn off', options, (id, cause) =>
+    turnOff(options, id, cause),
+  );
+  return {
+    onChanges(changes) {
+      for (const change of changes) {
+        if (change.change === 'failing') turnOffs.add(change.id, change.cause);
+        else {
+          metrics?.onBreaker(change.change);
+          breaker.add(change.id, change);
+        }
+      }
+    },
+    onGone: (webhookId) => turnOffs.add(webhookId, 'gone'),
+    async stop() {
+      await Promise.all([breaker.stop(), turnOffs.stop()]);
+    },
+  };
+}
+
+/** Makes a loop that acts on the last thing that is known of each webhook, one after the other, until it succeeds. */
+function createFollower<Known>(
+  name: string,
+  options: HealthOptions,
+  act: (webhookId: string, known: Known) => Promise<void>,
+) {
+  const waiting = new Map<string, Known>();
+  const loop = createWorkerLoop(
+    name,
+    async () => {
+      const [next] = waiting;
+      if (next === undefined) return false;
+      const [id, known] = next;
+      await act(id, known);
+      // What has come of the webhook meanwhile is still to be acted on.
+      if (waiting.get(id) === known) waiting.delete(id);
+      return waiting.size > 0;
+    },
+    options,
+  );
+  return {
+    add(webhookId: string, known: Known) {
+      waiting.set(webhookId, known);
+      loop.wake();
+    },
+    stop: () => loop.stop(),
+  };
+}
+
+/**
+ * Turns a webhook off and stores the reason. If it has failed for days, mails to the owners of the forms it serves are
+ * queued with that.
+ */
+async function turnOff(options: HealthOptions, id: string, cause: TurnOffCause): Promise<void> {
+  const { database, auditWriter, now, log, metrics } = options;
+  const reason = reasons[cause];
+  const webhook = await database.transaction(async (tx) => {
+    const off = await turnOffWebhook(tx, { id, reason });
+    if (off === null) return null;
+    if (cause === 'too_long') await mailOwners(options, tx, off);
+    await auditWriter.store(tx, entryOf(off, cause, now()));
+    return off;
+  });
+  if (webhook === null) return;
+  metrics?.onTurnedOff(cause);
+  log.warn({ webhook: id, reason }, 'Turned a webhook off.');
+}
+
+const reasons: Record<TurnOffCause, string> = {
+  gone: 'Its receiver answered 410 Gone.',
+  too_long: 'It has failed for five days without a success.',
+  never_worked: 'Its first 10 attempts failed.',
+};
+
+function entryOf({ id, projectId, formId }: TurnedOffWebhook, detail: TurnOffCause, at: number): NewEntry {
+  const about = { resource: id, ...(formId !== null && { formId }), detail };
+  return systemEntry({ projectId, at, action: 'webhook.turned_off', ...about });
+}
+
+/** A project can have thousands of forms, but few people own them. */
+const MAX_OWNERS = 20;
+
+async function mailOwners({ now }: HealthOptions, tx: Transaction, webhook: TurnedOffWebhook): Promise<void> {
+  const { projectId } = webhook;
+  const owners = await listOwners(tx, { projectId, formId: webhook.formId, limit: MAX_OWNERS });
+  // Of the webhook's URL only the host is named: the rest can be secret.
+  const { host } = new URL(webhook.url);
+  const mails = owners.map(({ formId, address: to }) => ({
+    id: newId('dlv', now()),
+    eventId: null,
+    projectId,
+    formId,
+    keyless: false,
+    kind: 'webhook_off',
+    receiver: to.toLowerCase(),
+    mail: { to, eventId: null, webhook: { id: webhook.id, host } } satisfies QueuedMail,
+    delaySeconds: 0,
+  }));
+  await queueMails(tx, mails);
+}
+
+export type WebhookHealth = {
+  /** Sees to webhooks of which results have changed what is known. */
+  onChanges(changes: HealthChange[]): void;
+  /** The receiver has answered that it wants no more. */
+  onGone(webhookId: string): void;
+  /** Waits for what is under way. */
+  stop(): Promise<void>;
+};
+
+type BreakerChange = Exclude<HealthChange, { change: 'failing' }>;
+
+type TurnOffCause = 'gone' | 'too_long' | 'never_worked';
+
+export type HealthOptions = Pick<
+  DeliveryOptions,
+  'database' | 'auditWriter' | 'settings' | 'now' | 'log' | 'metrics'
+>;
