@@ -10,7 +10,6 @@ import { findVersion } from '../../store/forms/versions.ts';
 import { listConfirmedRecipients } from '../../store/mail/mail.ts';
 import { chooseLanguage } from '../../text/words.ts';
 import type { DeliveryOptions } from '../options.ts';
-import { newRequestLink, newSignInLink } from './links.ts';
 import { type MailContext, type MailMessage, mailMessageSchema } from './message.ts';
 import { isOwnerConfirmed, recipientsOf } from './recipients.ts';
 import {
@@ -40,8 +39,7 @@ export async function composeMail(
   const { database, secretKey, settings } = options;
   const context = { secretKey, baseUrl: settings.baseUrl, formId, to };
   if (kind === 'sign_in') {
-    const token = await newSignInLink(options, to, browserHash);
-    return signInMail({ ...context, language: chooseLanguage('', languages) }, token);
+    return signInMail(options, { ...context, language: chooseLanguage('', languages) }, browserHash);
   }
 
   const form = await findAnyForm(database, formId);
@@ -51,8 +49,7 @@ export async function composeMail(
   switch (kind) {
     case 'notice': {
       const waiting = (await findFormState(database, formId))?.accepted ?? 0;
-      const token = await newRequestLink(options, kind, context);
-      return noticeMail(inLanguage, { formName: form.name, waiting, token });
+      return noticeMail(options, inLanguage, { formName: form.name, waiting });
     }
     case 'webhook_off':
       return webhook === undefined ? null : webhookOffMail({ ...inLanguage, senderName: form.name }, webhook);
@@ -61,11 +58,7 @@ export async function composeMail(
     case 'confirmation':
     case 'recipient_confirmation':
     case 'owner_change':
-      return writeRequest(options, kind, inLanguage, {
-        form,
-        definition,
-        token: await newRequestLink(options, kind, context),
-      });
+      return writeRequest(options, kind, inLanguage, { form, definition });
     default:
       return writeAboutSubmission(options, kind, context, { form, definition, eventId });
   }
@@ -86,22 +79,22 @@ export class MakingFailed extends Error {
 }
 
 function writeRequest(
-  { settings }: ComposeOptions,
+  options: ComposeOptions,
   kind: RequestKind,
   context: MailContext,
-  { form, definition, token }: { form: Form; definition: FormDefinition | undefined; token: string },
-): MailMessage {
+  { form, definition }: { form: Form; definition: FormDefinition | undefined },
+): Promise<MailMessage> {
+  const { settings } = options;
   const keyless = isKeyless(form);
   // A stranger's form could say anything on its page, to an address that never asked for it.
   const namesPage = kind === 'confirmation' && definition !== undefined && !keyless;
   // A sender's name that a stranger chose would go to addresses that never asked for it, too.
   const hasOwnName = !keyless || isOwnerConfirmed(form, settings);
-  return requestMail(hasOwnName ? { ...context, senderName: form.name } : context, {
+  return requestMail(options, hasOwnName ? { ...context, senderName: form.name } : context, {
     kind,
     formName: form.name,
     pageUrl: namesPage ? publicPageUrl(form.id, definition, settings.hostedUrl) : undefined,
     usesWebhook: definition?.delivery.type === 'webhook',
-    token,
   });
 }
 

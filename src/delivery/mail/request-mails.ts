@@ -1,22 +1,59 @@
-import { mailLinkUrl, SIGN_IN_MAILS, signInUrl } from '../../domain/links.ts';
+import { DAY_MS } from '../../domain/limits/limits.ts';
+import {
+  type MailLinkPurpose,
+  mailLinkToken,
+  mailLinkUrl,
+  SIGN_IN_LINK_MS,
+  SIGN_IN_MAILS,
+  signInToken,
+  signInUrl,
+} from '../../domain/links.ts';
+import { hashSecret } from '../../domain/secrets/new-secrets.ts';
+import { insertMailedLink } from '../../store/mail/mailed-links.ts';
 import { inDigits } from '../../text/quantities.ts';
 import { lettersAndDigits, withoutLinks } from '../../text/untrusted.ts';
 import { fill, type MailWords } from '../../text/words.ts';
+import type { DeliveryOptions } from '../options.ts';
 import { type MailContext, type MailMessage, writeMail } from './message.ts';
+
+/** What each mail that asks an address to confirm something says, and what its link does. */
+const requests = {
+  confirmation: {
+    purpose: 'confirm-owner',
+    title: 'confirmTitle',
+    text: 'confirmText',
+    button: 'confirmButton',
+  },
+  recipient_confirmation: {
+    purpose: 'confirm-recipient',
+    title: 'recipientTitle',
+    text: 'recipientText',
+    button: 'recipientButton',
+  },
+  owner_change: {
+    purpose: 'change-owner',
+    title: 'takeOverTitle',
+    text: 'takeOverText',
+    button: 'takeOverButton',
+  },
+} as const satisfies Record<string, Request>;
 
 /**
  * The mail that asks an address to confirm something about a form. Its reader may not know the form, so
  * it quotes nothing of the form's creator but the form's name, without links.
  *
- * `pageUrl` is where a form that is to be confirmed can be filled in, if it has a page; `token` is that of the link.
+ * `pageUrl` is where a form that is to be confirmed can be filled in, if it has a page.
  */
-export function requestMail(
+export async function requestMail(
+  options: LinkOptions,
   context: MailContext,
-  { kind, formName, pageUrl, usesWebhook, token }: RequestedMail,
-): MailMessage {
+  { kind, formName, pageUrl, usesWebhook }: RequestedMail,
+): Promise<MailMessage> {
   const { mail } = context.language;
   const form = withoutLinks(formName);
-  const { title, text } = requestWords(kind, mail, usesWebhook);
+  const request: Request = requests[kind];
+  const title = mail[request.title];
+  const text = kind === 'confirmation' && usesWebhook ? mail.confirmWebhookText : mail[request.text];
   return writeMail(context, {
     subject: `${title}: ${form}`,
     title,
@@ -24,7 +61,7 @@ export function requestMail(
     ...(pageUrl !== undefined && {
       rows: [{ label: mail.page, text: pageUrl, links: [{ name: pageUrl, url: pageUrl }] }],
     }),
-    button: confirmButton(context, kind, token),
+    button: await newButton(options, context, request),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
@@ -33,12 +70,13 @@ export function requestMail(
  * The mail that tells the owner of a form made without a key that answers wait until the address has confirmed.
  * It quotes nothing of them, and of the form only the letters and digits of its name.
  *
- * `waiting` is how many answers wait; `token` is that of the link to confirm.
+ * `waiting` is how many answers wait.
  */
-export function noticeMail(
+export async function noticeMail(
+  options: LinkOptions,
   context: MailContext,
-  { formName, waiting, token }: { formName: string; waiting: number; token: string },
-): MailMessage {
+  { formName, waiting }: { formName: string; waiting: number },
+): Promise<MailMessage> {
   const { mail, tag } = context.language;
   const form = lettersAndDigits(formName);
   return writeMail(context, {
@@ -49,15 +87,22 @@ export function noticeMail(
       mail.noticeMore,
       mail.ignore,
     ],
-    button: confirmButton(context, 'confirmation', token),
+    button: await newButton(options, context, requests.confirmation),
     footer: [fill(mail.whyAsked, { email: context.to })],
   });
 }
 
-/** The mail with the link by which an owner signs in. */
-export function signInMail(context: Omit<MailContext, 'formId'>, token: string): MailMessage {
-  const { baseUrl, to, language } = context;
+/** The mail with the link by which an owner signs in, in whichever browser unless `browserHash` names one. */
+export async function signInMail(
+  options: LinkOptions,
+  context: Omit<MailContext, 'formId'>,
+  browserHash: string | null,
+): Promise<MailMessage> {
+  const { baseUrl, to: address, language } = context;
   const { mail } = language;
+  const token = signInToken(options.secretKey, address, options.now());
+  const about = { purpose: 'sign-in', formId: '', address, browserHash };
+  await storeLink(options, token, about, SIGN_IN_LINK_MS);
   return writeMail(
     { ...context, formId: SIGN_IN_MAILS },
     {
@@ -65,7 +110,7 @@ export function signInMail(context: Omit<MailContext, 'formId'>, token: string):
       title: mail.signInTitle,
       paragraphs: [mail.signInText, mail.signInIgnore],
       button: { label: mail.signInButton, url: signInUrl(baseUrl, token) },
-      footer: [fill(mail.whySignIn, { email: to })],
+      footer: [fill(mail.whySignIn, { email: address })],
     },
   );
 }
@@ -96,27 +141,33 @@ export function webhookOffMail(
   });
 }
 
-function confirmButton({ baseUrl, language }: MailContext, kind: RequestKind, token: string) {
-  const { button } = requestWords(kind, language.mail, false);
-  return { label: button, url: mailLinkUrl(baseUrl, token) };
+/** The button with a new link that confirms something for 30 days, stored with what makes it work. */
+async function newButton(
+  options: LinkOptions,
+  { formId, to: address, baseUrl, language }: MailContext,
+  { purpose, button }: Request,
+) {
+  const token = mailLinkToken(options.secretKey, { purpose, formId, address }, options.now() + LINK_MS);
+  await storeLink(options, token, { purpose, formId, address, browserHash: null }, LINK_MS);
+  return { label: language.mail[button], url: mailLinkUrl(baseUrl, token) };
 }
 
-function requestWords(kind: RequestKind, mail: MailWords, usesWebhook: boolean): RequestWords {
-  switch (kind) {
-    case 'confirmation':
-      return {
-        title: mail.confirmTitle,
-        text: usesWebhook ? mail.confirmWebhookText : mail.confirmText,
-        button: mail.confirmButton,
-      };
-    case 'recipient_confirmation':
-      return { title: mail.recipientTitle, text: mail.recipientText, button: mail.recipientButton };
-    case 'owner_change':
-      return { title: mail.takeOverTitle, text: mail.takeOverText, button: mail.takeOverButton };
-    default:
-      return kind satisfies never;
-  }
+/** Stores what makes the link behind a token work, once and for so long. */
+async function storeLink(
+  { database, now }: LinkOptions,
+  token: string,
+  about: { purpose: string; formId: string; address: string; browserHash: string | null },
+  lifeMs: number,
+): Promise<void> {
+  const [createdAt, expiresAt] = [new Date(now()), new Date(now() + lifeMs)];
+  await insertMailedLink(database, { ...about, tokenHash: hashSecret(token), createdAt, expiresAt });
 }
+
+const LINK_MS = 30 * DAY_MS;
+
+type Request = { purpose: MailLinkPurpose } & Record<'title' | 'text' | 'button', keyof MailWords>;
+
+export type RequestKind = keyof typeof requests;
 
 type RequestedMail = {
   kind: RequestKind;
@@ -124,9 +175,6 @@ type RequestedMail = {
   pageUrl?: string | undefined;
   /** Whether the form's submissions go to a webhook. */
   usesWebhook: boolean;
-  token: string;
 };
 
-export type RequestKind = 'confirmation' | 'recipient_confirmation' | 'owner_change';
-
-type RequestWords = { title: string; text: string; button: string };
+type LinkOptions = Pick<DeliveryOptions, 'database' | 'secretKey' | 'now'>;
