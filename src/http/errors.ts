@@ -40,6 +40,14 @@ export function restErrorOf(error: unknown): RestError {
   return { ...restErrorOf(failed(Reason.INTERNAL, 'Internal error')), fault: error };
 }
 
+/** Makes a failure for one of these reasons undefined; other errors are thrown again. */
+export function undefinedFor(...reasons: ReasonName[]): (error: unknown) => undefined {
+  return (error) => {
+    if (!reasons.includes(restErrorOf(error).reason)) throw error;
+    return undefined;
+  };
+}
+
 const UNDECODABLE = 'The path is not correctly encoded';
 
 function ofFailure(error: ConnectError, failure: Failure): RestError {

@@ -89,29 +89,21 @@ ${share !== undefined && renderShare(share, words)}`,
 
 function sentencesOf({ confirmation, answersWait }: Activated, words: Words): string[] {
   const isStopped = confirmation === ConfirmationState.STOPPED;
+  const confirmed = confirmations[confirmation];
   return [
     words.activatedText,
-    confirmationText(confirmation, words),
+    confirmed === undefined ? '' : words[confirmed],
     ...(answersWait ? [isStopped ? words.activatedWaitQuietly : words.activatedWaitText] : []),
   ];
 }
 
-function confirmationText(state: ConfirmationState, words: Words): string {
-  switch (state) {
-    case ConfirmationState.ON_ITS_WAY:
-      return words.confirmationSent;
-    case ConfirmationState.LATER:
-      return words.confirmationLater;
-    case ConfirmationState.STOPPED:
-      return words.confirmationStopped;
-    case ConfirmationState.WRITTEN:
-      return words.confirmationWritten;
-    case ConfirmationState.UNSPECIFIED:
-      return '';
-    default:
-      return state satisfies never;
-  }
-}
+const confirmations: Record<ConfirmationState, keyof Words | undefined> = {
+  [ConfirmationState.UNSPECIFIED]: undefined,
+  [ConfirmationState.ON_ITS_WAY]: 'confirmationSent',
+  [ConfirmationState.LATER]: 'confirmationLater',
+  [ConfirmationState.STOPPED]: 'confirmationStopped',
+  [ConfirmationState.WRITTEN]: 'confirmationWritten',
+};
 
 type Activated = {
   formName: string;

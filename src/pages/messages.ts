@@ -35,17 +35,19 @@ export function renderError(error: RestError, request: IncomingMessage, options:
   const language = languageOf(request, options.locale);
   const { words, owner } = language;
   const { requestId, isOwners = false, locale: _, ...looks } = options;
-  const [title, text] = isOwners ? wordsForOwner(error.reason, language) : wordsFor(error.reason, words);
-  const home = html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${owner.title}</a></p>`;
+  const page = { request, language, ...looks };
+  if (isOwners) {
+    const [title, text] = wordsForOwner(error.reason, language);
+    const more = html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${owner.title}</a></p>`;
+    return renderMessage({ ...page, icon: 'problem', title, text: fill(text, { id: requestId }), more });
+  }
+  const { title, text, icon: name, next } = said[error.reason];
   return renderMessage({
-    request,
-    language,
-    title,
-    text: fill(text, { id: requestId }),
-    ...looks,
-    ...(isOwners
-      ? { icon: 'problem', more: home }
-      : { icon: iconFor(error.reason), next: nextFor(error.reason, words) }),
+    ...page,
+    icon: name,
+    title: words[title],
+    text: fill(words[text], { id: requestId }),
+    next: next && words[next],
   });
 }
 
@@ -61,70 +63,49 @@ export function preferNamedLanguage(request: Request): void {
   request.headers['accept-language'] = [lang, request.headers['accept-language'] ?? []].flat().join(', ');
 }
 
-function iconFor(reason: ReasonName): IconName {
-  if (reason === 'conflict' || reason === 'declined') return 'done';
-  if (reason === 'expired') return 'clock';
-  if (reason === 'cancelled' || reason === 'closed' || reason === 'archived') return 'closed';
-  return reason === 'not_found' || reason === 'method' || reason === 'deleted' ? 'unknown' : 'problem';
-}
+const closed: Said = { title: 'closedTitle', text: 'closedText', icon: 'closed', next: 'askSender' };
+const unusableLink: Said = { title: 'linkInvalidTitle', text: 'linkInvalidText', icon: 'problem' };
+const notFound: Said = { title: 'notFoundTitle', text: 'notFoundText', icon: 'unknown' };
+const badRequest: Said = { title: 'badRequestTitle', text: 'badRequestText', icon: 'problem' };
 
-/** What a person can do next, where the text does not say it. */
-function nextFor(reason: ReasonName, words: Words): string | undefined {
-  if (reason === 'conflict' || reason === 'cancelled' || reason === 'declined') return words.closePage;
-  return reason === 'closed' || reason === 'archived' || reason === 'not_found' ? words.askSender : undefined;
-}
-
-function wordsFor(reason: ReasonName, words: Words): [title: string, text: string] {
-  switch (reason) {
-    case 'conflict':
-      return [words.submittedTitle, words.submittedText];
-    case 'expired':
-      return [words.expiredTitle, words.expiredText];
-    case 'cancelled':
-      return [words.cancelledTitle, words.cancelledText];
-    case 'declined':
-      return [words.declinedTitle, words.declinedText];
-    case 'closed':
-    case 'archived':
-      return [words.closedTitle, words.closedText];
-    case 'invalid_token':
-    case 'token_used':
-      return [words.linkInvalidTitle, words.linkInvalidText];
-    case 'origin_not_allowed':
-      return [words.refusedTitle, words.refusedText];
-    case 'deleted':
-      return [words.fileDeletedTitle, words.fileDeletedText];
-    case 'not_found':
-    case 'method':
-      return [words.notFoundTitle, words.notFoundText];
-    case 'too_large':
-      return [words.tooLargeTitle, words.tooLargeText];
-    case 'rate_limited':
-      return [words.limitedTitle, words.limitedText];
-    case 'internal':
-      return [words.faultTitle, words.faultText];
-    case 'unavailable':
-      return [words.unavailableTitle, words.unavailableText];
-    case 'bad_request':
-    case 'media_type':
-    case 'invalid':
-    case 'missing_key':
-    case 'invalid_key':
-    case 'insufficient_scope':
-    case 'sign_in_again':
-      return [words.badRequestTitle, words.badRequestText];
-    default:
-      return reason satisfies never;
-  }
-}
+/** What a page says of each reason. */
+const said: Readonly<Record<ReasonName, Said>> = {
+  conflict: { title: 'submittedTitle', text: 'submittedText', icon: 'done', next: 'closePage' },
+  expired: { title: 'expiredTitle', text: 'expiredText', icon: 'clock' },
+  cancelled: { title: 'cancelledTitle', text: 'cancelledText', icon: 'closed', next: 'closePage' },
+  declined: { title: 'declinedTitle', text: 'declinedText', icon: 'done', next: 'closePage' },
+  closed,
+  archived: closed,
+  invalid_token: unusableLink,
+  token_used: unusableLink,
+  origin_not_allowed: { title: 'refusedTitle', text: 'refusedText', icon: 'problem' },
+  deleted: { title: 'fileDeletedTitle', text: 'fileDeletedText', icon: 'unknown' },
+  not_found: { ...notFound, next: 'askSender' },
+  method: notFound,
+  too_large: { title: 'tooLargeTitle', text: 'tooLargeText', icon: 'problem' },
+  rate_limited: { title: 'limitedTitle', text: 'limitedText', icon: 'problem' },
+  internal: { title: 'faultTitle', text: 'faultText', icon: 'problem' },
+  unavailable: { title: 'unavailableTitle', text: 'unavailableText', icon: 'problem' },
+  bad_request: badRequest,
+  media_type: badRequest,
+  invalid: badRequest,
+  missing_key: badRequest,
+  invalid_key: badRequest,
+  insufficient_scope: badRequest,
+  sign_in_again: badRequest,
+};
 
 /** Owners read their own pages, where no answers are sent. */
 function wordsForOwner(reason: ReasonName, { words, owner }: Language): [title: string, text: string] {
-  if (reason === 'rate_limited' || reason === 'unavailable') return wordsFor(reason, words);
+  if (reason === 'rate_limited' || reason === 'unavailable')
+    return [words[said[reason].title], words[said[reason].text]];
   if (reason === 'origin_not_allowed') return [words.refusedTitle, owner.refusedText];
   const isUnknown = reason === 'not_found' || reason === 'invalid' || reason === 'bad_request';
   return isUnknown ? [owner.notFoundTitle, owner.notFoundText] : [words.faultTitle, owner.failedText];
 }
+
+/** `next`: what a person can do next, where the text does not say it. */
+type Said = { title: keyof Words; text: keyof Words; icon: IconName; next?: keyof Words };
 
 /** The looks of the form that a message is about, as far as they are known. */
 type Looks = { theme?: Theme | undefined; formName?: string; embedOrigins?: string[] };

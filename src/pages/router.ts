@@ -9,8 +9,7 @@ import { postUpload } from './form/uploads.ts';
 import { type HandlePage, type PageExchange, type PageOptions, servePage, serveScript } from './handler.ts';
 import { type HomeOptions, showDocs, showHome } from './home.ts';
 import { assets } from './layout.ts';
-import { sendLinkedFile } from './links/files.ts';
-import { followMailLink, showMailLink } from './links/mail-links.ts';
+import { followMailLink, sendLinkedFile, showMailLink } from './mailed-links.ts';
 import type { OwnerPageOptions } from './owner/handler.ts';
 import { createOwnerPages } from './owner/router.ts';
 

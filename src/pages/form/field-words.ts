@@ -9,7 +9,7 @@ import { MAX_SIGNATURE_LENGTH } from '../../domain/fields/signature.ts';
 import { DEFAULT_MAX_LENGTH } from '../../domain/fields/text.ts';
 import { sizeLimitInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
-import { labelOf } from './controls/address.ts';
+import { addressWords } from './controls/address.ts';
 
 /** The limits of a field in words; empty if there are none that a person needs to know. */
 export function hintOf(field: Field, language: Language): string {
@@ -160,7 +160,7 @@ const fieldWords: Readonly<Record<FieldType, FieldWords>> = {
       const name = partNames.find((each) => each === part);
       if (name === undefined) return undefined;
       if (code === 'too_big') return fill(words.tooLong, { max: addressParts[name].maxLength });
-      return fill(words.needPart, { part: labelOf(name, words) });
+      return fill(words.needPart, { part: words[addressWords[name].label] });
     },
   },
   signature: {

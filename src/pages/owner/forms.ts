@@ -2,7 +2,7 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import { FormAvailability, type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
-import { restErrorOf } from '../../http/errors.ts';
+import { undefinedFor } from '../../http/errors.ts';
 import { present } from '../../http/shape.ts';
 import { dayInWords, inDigits, shortDayInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
@@ -115,10 +115,8 @@ type View = { root: string; csrf: string; language: Language };
 
 /** The form that the path names; one that the owner has not confirmed is confirmed on the list, where this leads. */
 export async function formIn({ request, response, call }: OwnerExchange): Promise<OwnedForm | undefined> {
-  const read = await call(rpcs.getOwnedForm, { formId: idIn(request) }).catch((error: unknown) => {
-    if (restErrorOf(error).reason !== 'conflict') throw error;
-    return undefined;
-  });
+  const formId = idIn(request);
+  const read = await call(rpcs.getOwnedForm, { formId }).catch(undefinedFor('conflict'));
   if (read === undefined) response.redirect(303, `${rootOf(request)}owner`);
   return read && present(read.form);
 }

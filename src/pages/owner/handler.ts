@@ -128,8 +128,3 @@ export function queryOf({ query }: Request, name: string): string {
   const value = query[name];
   return typeof value === 'string' ? value : '';
 }
-
-/** The last value of an input; empty if it is not given. */
-export function inputOf(inputs: FormInputs, name: string): string {
-  return inputs.get(name)?.at(-1) ?? '';
-}

@@ -1,9 +1,9 @@
-import { Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { showCharts } from './charts.ts';
 import { confirmForm, showForms } from './forms.ts';
-import { type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
+import { type HandleOpen, type HandleOwner, type OwnerPageOptions, openPage, ownerPage } from './handler.ts';
 import {
   addRecipient,
   closeForm,
@@ -20,45 +20,41 @@ import { exportSubmissions, searchSubmissions, showSubmissions } from './submiss
 /** The pages below `/owner`. What GET shows changes nothing; what changes something is posted. */
 export function createOwnerPages(options: OwnerPageOptions): Router {
   const router = Router();
-  const page = (handle: HandleOwner) => ownerPage(options, handle);
   const refuseMethod = openPage(options, async () => {
     throw failed(Reason.METHOD, 'The path does not know this method');
   });
+  const serve = (path: string, handlers: { get?: RequestHandler; post?: RequestHandler }) => {
+    const route = router.route(path);
+    if (handlers.get) route.get(handlers.get);
+    if (handlers.post) route.post(handlers.post);
+    route.all(refuseMethod);
+  };
+  const page = (handle: HandleOwner) => ownerPage(options, handle);
+  const open = (handle: HandleOpen) => openPage(options, handle);
 
-  router.route('/owner').get(page(showForms)).all(refuseMethod);
-  router
-    .route('/owner/sign-in')
-    .post(openPage(options, askForLink(options)))
-    .all(refuseMethod);
-  router
-    .route('/owner/sign-in/:token')
-    .get(openPage(options, showSignInLink(options)))
-    .post(openPage(options, followSignInLink(options)))
-    .all(refuseMethod);
-  router
-    .route('/owner/sign-out')
-    .post(page(signOut(options)))
-    .all(refuseMethod);
-  router.route('/owner/sessions/end').post(page(endSession)).all(refuseMethod);
-  router.route('/owner/forms/:id').get(page(showSubmissions)).all(refuseMethod);
-  router.route('/owner/forms/:id/search').post(page(searchSubmissions)).all(refuseMethod);
-  router.route('/owner/forms/:id/export').post(page(exportSubmissions)).all(refuseMethod);
-  router.route('/owner/forms/:id/confirm').post(page(confirmForm)).all(refuseMethod);
-  router.route('/owner/forms/:id/charts').get(page(showCharts)).all(refuseMethod);
-  router.route('/owner/forms/:id/settings').get(page(showSettings)).all(refuseMethod);
-  router.route('/owner/forms/:id/close').post(page(closeForm)).all(refuseMethod);
-  router.route('/owner/forms/:id/reopen').post(page(reopenForm)).all(refuseMethod);
-  router.route('/owner/forms/:id/mails').post(page(setMails)).all(refuseMethod);
-  router.route('/owner/forms/:id/recipients').post(page(addRecipient)).all(refuseMethod);
-  router.route('/owner/forms/:id/recipients/remove').post(page(removeRecipient)).all(refuseMethod);
-  router.route('/owner/forms/:id/hand-over').post(page(offerForm)).all(refuseMethod);
-  router.route('/owner/submissions/:id').get(page(showSubmission)).all(refuseMethod);
-  router
-    .route('/owner/submissions/:id/delete')
-    .get(page(askToDelete))
-    .post(page(deleteSubmission))
-    .all(refuseMethod);
-  router.route('/owner/submissions/:id/replay').post(page(sendMailAgain)).all(refuseMethod);
-  router.route('/owner/files/:id').get(page(sendOwnedFile)).all(refuseMethod);
+  serve('/owner', { get: page(showForms) });
+  serve('/owner/sign-in', { post: open(askForLink(options)) });
+  serve('/owner/sign-in/:token', {
+    get: open(showSignInLink(options)),
+    post: open(followSignInLink(options)),
+  });
+  serve('/owner/sign-out', { post: page(signOut(options)) });
+  serve('/owner/sessions/end', { post: page(endSession) });
+  serve('/owner/forms/:id', { get: page(showSubmissions) });
+  serve('/owner/forms/:id/search', { post: page(searchSubmissions) });
+  serve('/owner/forms/:id/export', { post: page(exportSubmissions) });
+  serve('/owner/forms/:id/confirm', { post: page(confirmForm) });
+  serve('/owner/forms/:id/charts', { get: page(showCharts) });
+  serve('/owner/forms/:id/settings', { get: page(showSettings) });
+  serve('/owner/forms/:id/close', { post: page(closeForm) });
+  serve('/owner/forms/:id/reopen', { post: page(reopenForm) });
+  serve('/owner/forms/:id/mails', { post: page(setMails) });
+  serve('/owner/forms/:id/recipients', { post: page(addRecipient) });
+  serve('/owner/forms/:id/recipients/remove', { post: page(removeRecipient) });
+  serve('/owner/forms/:id/hand-over', { post: page(offerForm) });
+  serve('/owner/submissions/:id', { get: page(showSubmission) });
+  serve('/owner/submissions/:id/delete', { get: page(askToDelete), post: page(deleteSubmission) });
+  serve('/owner/submissions/:id/replay', { post: page(sendMailAgain) });
+  serve('/owner/files/:id', { get: page(sendOwnedFile) });
   return router;
 }

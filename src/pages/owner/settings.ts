@@ -1,11 +1,12 @@
 import { type OwnedForm, OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
 import { restErrorOf } from '../../http/errors.ts';
+import { lastOf } from '../../http/multipart.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { emailField, rootOf } from '../layout.ts';
 import { renderShare } from '../share.ts';
 import { formHead, formIn, formUrl, openingOf } from './forms.ts';
-import { type HandleOwner, idIn, inputOf, type OwnerExchange, redirect } from './handler.ts';
+import { type HandleOwner, idIn, type OwnerExchange, redirect } from './handler.ts';
 import { buttonForm, csrfInput, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
@@ -68,7 +69,7 @@ async function ask(
   make: (request: { formId: string; email: string }) => Promise<unknown>,
 ): Promise<OwnerContent | undefined> {
   const { request, inputs, language } = exchange;
-  const email = inputOf(inputs, 'email').trim();
+  const email = lastOf(inputs, 'email').trim();
   try {
     await make({ formId: idIn(request), email });
   } catch (error) {

@@ -1,7 +1,8 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { OwnersService } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
-import { restErrorOf } from '../../http/errors.ts';
+import { undefinedFor } from '../../http/errors.ts';
+import { lastOf } from '../../http/multipart.ts';
 import { present } from '../../http/shape.ts';
 import { timeInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words.ts';
@@ -9,7 +10,6 @@ import { rootOf } from '../layout.ts';
 import {
   type HandleOpen,
   type HandleOwner,
-  inputOf,
   type OwnerExchange,
   type OwnerPageOptions,
   redirect,
@@ -22,21 +22,18 @@ const { method: rpcs } = OwnersService;
 /** Mails a link to the address that was entered, if it owns a form; the answer is the same if it does not. */
 export function askForLink(options: OwnerPageOptions): HandleOpen {
   return async ({ request, response, call, language, inputs }) => {
-    const email = (inputs?.get('email')?.at(-1) ?? '').trim();
-    try {
-      const deviceToken = deviceTokenOf(request, options);
-      // The link leads to the public address, where a browser that called another has other cookies.
-      const isThere = request.headers.host === new URL(options.baseUrl).host;
-      const browser = isThere ? browserOf(request, response, options) : '';
-      const asked = { email, deviceToken, browser };
-      const { mailWritten } = await call(rpcs.requestSignIn, asked);
-      const { sentTitle: title, sentText, writtenText, sentNote } = language.owner;
-      const note = html`<p class="note">${sentNote}</p>`;
-      return message(title, fill(mailWritten ? writtenText : sentText, { email }), note);
-    } catch (error) {
-      if (restErrorOf(error).reason !== 'invalid') throw error;
-      return { ...signInPage(request, language, email), status: 422 };
-    }
+    const email = lastOf(inputs ?? new Map(), 'email').trim();
+    // The link leads to the public address, where a browser that called another has other cookies.
+    const isThere = request.headers.host === new URL(options.baseUrl).host;
+    const browser = isThere ? browserOf(request, response, options) : '';
+    const deviceToken = deviceTokenOf(request, options);
+    const asked = await call(rpcs.requestSignIn, { email, deviceToken, browser }).catch(
+      undefinedFor('invalid'),
+    );
+    if (asked === undefined) return { ...signInPage(request, language, email), status: 422 };
+    const { sentTitle: title, sentText, writtenText, sentNote } = language.owner;
+    const text = fill(asked.mailWritten ? writtenText : sentText, { email });
+    return message(title, text, html`<p class="note">${sentNote}</p>`);
   };
 }
 
@@ -77,7 +74,7 @@ export function followSignInLink(options: OwnerPageOptions): HandleOpen {
 
 /** Ends another session of the owner. */
 export const endSession: HandleOwner = async ({ request, response, call, inputs }) => {
-  await call(rpcs.endOwnerSession, { sessionId: inputOf(inputs, 'session') });
+  await call(rpcs.endOwnerSession, { sessionId: lastOf(inputs, 'session') });
   return redirect(response, `${rootOf(request)}owner`);
 };
 
@@ -133,12 +130,7 @@ ${more}`;
   return { title, body };
 }
 
-/** Undefined where a link is refused; other failures are thrown. */
-function unusable(error: unknown): undefined {
-  const { reason } = restErrorOf(error);
-  if (reason !== 'invalid_token' && reason !== 'token_used') throw error;
-  return undefined;
-}
+const unusable = undefinedFor('invalid_token', 'token_used');
 
 function tokenIn({ token }: Record<string, unknown>): string {
   return typeof token === 'string' ? token : '';

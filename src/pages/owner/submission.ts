@@ -9,12 +9,13 @@ import {
 import type { Upload } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { type Delivery, DeliveryStatus, MailKind } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
+import { lastOf } from '../../http/multipart.ts';
 import { sendFile } from '../../http/reply.ts';
 import { present } from '../../http/shape.ts';
 import { fileSizeInWords, timeInWords } from '../../text/quantities.ts';
 import { fill, type Language } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import { type HandleOwner, idIn, inputOf, redirect } from './handler.ts';
+import { type HandleOwner, idIn, redirect } from './handler.ts';
 import { buttonForm, dataTable } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
@@ -63,7 +64,7 @@ export const deleteSubmission: HandleOwner = async ({ request, response, call })
 /** Sends a mail to the owner again and shows the submission. */
 export const sendMailAgain: HandleOwner = async ({ request, response, call, inputs }) => {
   const submissionId = idIn(request);
-  await call(rpcs.replayOwnedDelivery, { submissionId, deliveryId: inputOf(inputs, 'delivery') });
+  await call(rpcs.replayOwnedDelivery, { submissionId, deliveryId: lastOf(inputs, 'delivery') });
   return redirect(response, `${rootOf(request)}owner/submissions/${submissionId}`);
 };
 

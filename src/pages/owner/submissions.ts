@@ -7,7 +7,8 @@ import {
 } from '../../../gen/headlessforms/v1/owners_pb.js';
 import { ExportFormat } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { type Html, html } from '../../domain/text/html.ts';
-import { restErrorOf } from '../../http/errors.ts';
+import { undefinedFor } from '../../http/errors.ts';
+import { lastOf } from '../../http/multipart.ts';
 import { sendMessages } from '../../http/reply.ts';
 import { present } from '../../http/shape.ts';
 import { inDigits, timeInWords } from '../../text/quantities.ts';
@@ -22,7 +23,7 @@ import {
   readFilter,
 } from './filter.ts';
 import { formHead, formIn, formUrl } from './forms.ts';
-import { type HandleOwner, idIn, inputOf, type OwnerExchange, queryOf, redirect } from './handler.ts';
+import { type HandleOwner, idIn, type OwnerExchange, queryOf, redirect } from './handler.ts';
 import { csrfInput, dataTable, type OwnerContent } from './layout.ts';
 
 const { method: rpcs } = OwnersService;
@@ -44,7 +45,7 @@ export const showSubmissions: HandleOwner = async (exchange) => {
 /** Shows the answers that a filter finds. Without a text its address holds the filter, so that it can be kept. */
 export const searchSubmissions: HandleOwner = async (exchange) => {
   const { request, response, call, inputs, language } = exchange;
-  const filter = readFilter((name) => inputOf(inputs, name));
+  const filter = readFilter((name) => lastOf(inputs, name));
   if (filter.text === '') return redirect(response, `../${idIn(request)}${queryOfFilter(filter)}`);
   const form = await formIn(exchange);
   if (form === undefined) return undefined;
@@ -54,10 +55,7 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
     text,
     filter: filterToMessage(filter),
     pageToken,
-  }).catch((error: unknown) => {
-    if (restErrorOf(error).reason !== 'invalid') throw error;
-    return undefined;
-  });
+  }).catch(undefinedFor('invalid'));
   if (found === undefined) {
     const problem = language.owner.wrongSearch;
     return tablePage(exchange, { form, filter, submissions: [], nextPageToken: '', problem });
@@ -67,7 +65,7 @@ export const searchSubmissions: HandleOwner = async (exchange) => {
 
 /** Sends all accepted answers of a form as a file. */
 export const exportSubmissions: HandleOwner = async ({ request, response, receive, inputs }) => {
-  const isCsv = inputOf(inputs, 'format') !== 'ndjson';
+  const isCsv = lastOf(inputs, 'format') !== 'ndjson';
   const formId = idIn(request);
   const file = receive(rpcs.exportOwnedSubmissions, {
     formId,

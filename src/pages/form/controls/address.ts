@@ -17,12 +17,13 @@ export function address(field: Field, view: ControlView): Html {
   const whose = /^(billing|shipping)/i.exec(id)?.[1]?.toLowerCase();
   return html`<div class="address">${partNames.map((part, index) => {
     const { required, maxLength } = addressParts[part];
+    const { label, autocomplete } = addressWords[part];
     const text = view.parts.get(part)?.at(-1) ?? '';
     const shared = attributes({
       class: `control ${part.replace('_', '-')}`,
       id: `${id}.${index}`,
       name: `${id}.${part}`,
-      autocomplete: [whose, autocomplete[part]].filter((word) => word !== undefined).join(' '),
+      autocomplete: [whose, autocomplete].filter((word) => word !== undefined).join(' '),
       'aria-invalid': view.problemPart === part ? 'true' : undefined,
       'aria-describedby': view.problemPart === part ? `${id}.error` : undefined,
       disabled: !view.visible,
@@ -31,7 +32,7 @@ export function address(field: Field, view: ControlView): Html {
       ? field.required &&
         html` <span class="mark" aria-hidden="true">*</span><span class="sr"> (${words.required})</span>`
       : html` <span class="note">(${words.optional})</span>`;
-    return html`<div class="part"><label for="${id}.${index}">${labelOf(part, words)}${mark}</label>${
+    return html`<div class="part"><label for="${id}.${index}">${words[label]}${mark}</label>${
       part === 'country'
         ? html`<select${shared}><option value="">${words.choose}</option>${countriesOf(view.language).map(
             ({ code, name }) =>
@@ -41,26 +42,6 @@ export function address(field: Field, view: ControlView): Html {
     }</div>
 `;
   })}</div>`;
-}
-
-/** What people call a part of an address. */
-export function labelOf(part: AddressPart, words: Words): string {
-  switch (part) {
-    case 'line1':
-      return words.addressLine1;
-    case 'line2':
-      return words.addressLine2;
-    case 'city':
-      return words.addressCity;
-    case 'region':
-      return words.addressRegion;
-    case 'postal_code':
-      return words.addressPostalCode;
-    case 'country':
-      return words.addressCountry;
-    default:
-      return part satisfies never;
-  }
 }
 
 /** All countries by their names in the language of our own words, in its order of the alphabet. */
@@ -78,13 +59,14 @@ function countriesOf({ spoken }: Language): readonly Country[] {
 /** By language, of which we have few. */
 const countries = new Map<string, readonly Country[]>();
 
-const autocomplete: Record<AddressPart, string> = {
-  line1: 'address-line1',
-  line2: 'address-line2',
-  city: 'address-level2',
-  region: 'address-level1',
-  postal_code: 'postal-code',
-  country: 'country',
+/** What people call each part of an address, and browsers. */
+export const addressWords: Record<AddressPart, { label: keyof Words; autocomplete: string }> = {
+  line1: { label: 'addressLine1', autocomplete: 'address-line1' },
+  line2: { label: 'addressLine2', autocomplete: 'address-line2' },
+  city: { label: 'addressCity', autocomplete: 'address-level2' },
+  region: { label: 'addressRegion', autocomplete: 'address-level1' },
+  postal_code: { label: 'addressPostalCode', autocomplete: 'postal-code' },
+  country: { label: 'addressCountry', autocomplete: 'country' },
 };
 
 type Country = { code: string; name: string };

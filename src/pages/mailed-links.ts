@@ -1,0 +1,227 @@
+import type { Request } from 'express';
+import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
+import {
+  type FollowMailLinkResponse,
+  type GetMailLinkResponse,
+  MailLinkPurpose,
+  MailService,
+  StopScope,
+} from '../../gen/headlessforms/v1/mail_pb.js';
+import { UploadsService } from '../../gen/headlessforms/v1/uploads_pb.js';
+import { failed } from '../domain/errors/failure.ts';
+import { attributes, type Html, html } from '../domain/text/html.ts';
+import { restErrorOf } from '../http/errors.ts';
+import { type FormInputs, lastOf, noFiles, readForm } from '../http/multipart.ts';
+import { type Page, prefersJson, sendFile, sendJson, sendPage } from '../http/reply.ts';
+import { present } from '../http/shape.ts';
+import { withoutLinks } from '../text/untrusted.ts';
+import { fill, type Language, type Words } from '../text/words.ts';
+import type { PageExchange } from './handler.ts';
+import { rootOf } from './layout.ts';
+import { languageOf, renderMessage } from './messages.ts';
+
+const { method: rpcs } = MailService;
+
+/** Shows what a mailed link stands for; its button posts to the same address. */
+export async function showMailLink({ call, request, response }: PageExchange): Promise<void> {
+  const link = await call(rpcs.getMailLink, { token: tokenOf(request) });
+  const view = viewOf(request);
+  const page = link.purpose === MailLinkPurpose.STOP ? renderStop(link, view) : renderLink(link, view);
+  await sendPage(request, response, 200, page);
+}
+
+/** Does what a mailed link stands for. A mail program's one-click unsubscription (RFC 8058) is the same post. */
+export async function followMailLink({ call, request, response }: PageExchange): Promise<void> {
+  const token = tokenOf(request);
+  const inputs = await readForm(request, noFiles);
+  const view = viewOf(request);
+  const isOneClick = lastOf(inputs, 'List-Unsubscribe') === 'One-Click';
+  if (isOneClick) {
+    // One click stops mail and nothing else, whichever link a program finds.
+    const { purpose } = await call(rpcs.getMailLink, { token });
+    if (purpose !== MailLinkPurpose.STOP) throw failed(Reason.BAD_REQUEST, 'The link does not stop mail');
+  }
+  const done =
+    inputs.has('start') && !isOneClick
+      ? renderStarted(await call(rpcs.startMail, { token }), view)
+      : renderDone(await call(rpcs.followMailLink, followed(token, inputs)), view);
+  if (prefersJson(request)) return sendJson(response, 200, { ok: true });
+  await sendPage(request, response, 200, done);
+}
+
+/** Sends the file behind a signed link, or says what to do if the link does not work any more. */
+export async function sendLinkedFile({ receive, request, response }: PageExchange): Promise<void> {
+  try {
+    const chunks = receive(UploadsService.method.getLinkedUpload, { token: tokenOf(request) });
+    await sendFile(response, chunks);
+  } catch (error) {
+    const { reason, status } = restErrorOf(error);
+    // The page for every error says enough of other reasons.
+    const isOfLink = reason === 'expired' || reason === 'invalid_token';
+    if (!isOfLink || prefersJson(request) || response.headersSent) throw error;
+    await sendPage(request, response, status, renderUnusable(reason === 'expired', viewOf(request)));
+  }
+}
+
+function renderUnusable(isExpired: boolean, view: View): Page {
+  const { words } = view.language;
+  return renderMessage({
+    ...view,
+    icon: isExpired ? 'clock' : 'problem',
+    title: isExpired ? words.expiredTitle : words.linkInvalidTitle,
+    text: isExpired ? words.fileExpiredText : words.fileInvalidText,
+    more: signInButton(view),
+  });
+}
+
+function followed(token: string, inputs: FormInputs) {
+  const chosen = scopes.find(({ value }) => value === lastOf(inputs, 'stop'));
+  const stopScope = chosen?.scope ?? StopScope.FORM;
+  return { token, stopScope, keepRecipients: inputs.has('keep-recipients') };
+}
+
+function renderLink(link: GetMailLinkResponse, view: View): Page {
+  const { words } = view.language;
+  const { title, text, button } = wordsFor(link);
+  return renderMessage({
+    ...view,
+    title: words[title],
+    text: inserted(words[text], link),
+    more: html`<form method="post">${keepRecipients(link, words)}<div class="actions"><button>${words[button]}</button></div></form>`,
+  });
+}
+
+/** Whoever takes a form over decides whether those whom the former owner added go on getting its answers. */
+function keepRecipients({ recipients }: GetMailLinkResponse, words: Words): Html | false {
+  if (recipients.length === 0) return false;
+  const label = fill(words.keepRecipients, { emails: recipients.join(', ') });
+  return html`<label class="choice"><input type="checkbox" name="keep-recipients" value="yes"><span>${label}</span></label>
+`;
+}
+
+function renderDone(link: Link, view: View): Page {
+  const { words } = view.language;
+  const done = { ...view, icon: 'done', title: words.doneTitle } as const;
+  if (link.purpose === MailLinkPurpose.STOP) {
+    const [text, next] = [stoppedText(link, words), words.startNote];
+    return renderMessage({ ...done, text, next, more: startForm(words) });
+  }
+  const isOwner = link.purpose !== MailLinkPurpose.CONFIRM_RECIPIENT;
+  const text = inserted(words[wordsFor(link).done], link);
+  return renderMessage({ ...done, text, more: isOwner && signInButton(view) });
+}
+
+function signInButton({ request, language }: View): Html {
+  return html`<p class="actions"><a class="button" href="${rootOf(request)}owner">${language.words.signIn}</a></p>`;
+}
+
+function inserted(text: string, { address, formName }: Link): string {
+  return fill(text, { email: address, form: withoutLinks(formName) });
+}
+
+function wordsFor({ purpose }: Link): LinkWords {
+  return present(linkWords[purpose]);
+}
+
+const linkWords: Record<MailLinkPurpose, LinkWords | undefined> = {
+  [MailLinkPurpose.UNSPECIFIED]: undefined,
+  [MailLinkPurpose.CONFIRM_OWNER]: {
+    title: 'ownerTitle',
+    text: 'ownerText',
+    button: 'ownerButton',
+    done: 'ownerDone',
+  },
+  [MailLinkPurpose.CHANGE_OWNER]: {
+    title: 'takeOverTitle',
+    text: 'takeOverText',
+    button: 'takeOverButton',
+    done: 'takeOverDone',
+  },
+  [MailLinkPurpose.CONFIRM_RECIPIENT]: {
+    title: 'recipientTitle',
+    text: 'recipientText',
+    button: 'recipientButton',
+    done: 'recipientDone',
+  },
+  // What can be stopped, and what is stopped already, has a page of its own.
+  [MailLinkPurpose.STOP]: undefined,
+};
+
+/** The page behind the link that stops mail: what can be stopped, and what is stopped already. */
+function renderStop(link: StopLink, view: View): Page {
+  const { words } = view.language;
+  const choices = choicesOf(link, words);
+  const isStopped = link.stopped !== StopScope.UNSPECIFIED;
+  return renderMessage({
+    ...view,
+    title: words.stopTitle,
+    text: isStopped ? stoppedText(link, words) : fill(words.stopText, { email: link.address }),
+    more: html`${isStopped && startForm(words)}
+${choices.length > 0 && stopForm(choices, words)}`,
+  });
+}
+
+/** The page after mail was started again. */
+function renderStarted({ address }: Pick<StopLink, 'address'>, view: View): Page {
+  const { doneTitle: title, startDone } = view.language.words;
+  return renderMessage({ ...view, icon: 'done', title, text: fill(startDone, { email: address }) });
+}
+
+function startForm(words: Words): Html {
+  return html`<form method="post"><div class="actions"><button name="start" value="yes">${words.startButton}</button></div></form>`;
+}
+
+function stopForm(choices: Choice[], words: Words): Html {
+  const rows = choices.map(
+    ({ value, label }, index) =>
+      html`<label class="choice"><input type="radio" name="stop"${attributes({ value, checked: index === 0 })}><span>${label}</span></label>
+`,
+  );
+  return html`<form method="post"><fieldset class="field"><legend class="sr">${words.stopTitle}</legend><div class="choices">
+${rows}</div></fieldset>
+<div class="actions"><button>${words.stopButton}</button></div>
+</form>`;
+}
+
+/** What is not stopped yet, the least first. A link of no form, and one about signing in, has fewer choices. */
+function choicesOf({ stopped, formName, aboutSignIn }: StopLink, words: Words): Choice[] {
+  const labels = {
+    form: aboutSignIn ? words.stopSignIn : fill(words.stopForm, { form: withoutLinks(formName) }),
+    all: words.stopAll,
+    everything: words.stopEverything,
+  };
+  const isOffered = { form: aboutSignIn || formName !== '', all: !aboutSignIn, everything: true };
+  return scopes
+    .filter(({ value, scope }) => isOffered[value] && scope > stopped)
+    .map(({ value }) => ({ value, label: labels[value] }));
+}
+
+function stoppedText({ stopped, address }: StopLink, words: Words): string {
+  const { text } = scopes.find(({ scope }) => scope === stopped) ?? scopes[0];
+  return fill(words[text], { email: address });
+}
+
+/** How much can be stopped, by the value of the input, and what is said when it was. */
+const scopes = [
+  { value: 'form', scope: StopScope.FORM, text: 'stopDone' },
+  { value: 'all', scope: StopScope.ALL, text: 'stoppedAll' },
+  { value: 'everything', scope: StopScope.EVERYTHING, text: 'stoppedEverything' },
+] as const;
+
+function viewOf(request: Request): View {
+  return { request, language: languageOf(request) };
+}
+
+function tokenOf(request: Request): string {
+  return String(request.params.token);
+}
+
+type View = { request: Request; language: Language };
+
+type Link = GetMailLinkResponse | FollowMailLinkResponse;
+
+type LinkWords = Record<'title' | 'text' | 'button' | 'done', keyof Words>;
+
+type StopLink = Pick<GetMailLinkResponse, 'address' | 'formName' | 'stopped' | 'aboutSignIn'>;
+
+type Choice = { value: string; label: string };
