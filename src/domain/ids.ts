@@ -17,7 +17,7 @@ export function newSessionId(): string {
 
 /** Whether a text has the shape of an id with this prefix. If not, there is no need to ask the database. */
 export function isId(prefix: IdPrefix | 'sess', text: string): boolean {
-  return shapes[prefix].test(text) || (prefix === 'form' && text === demoFormId);
+  return shapes.get(prefix)?.test(text) === true || (prefix === 'form' && text === demoFormId);
 }
 
 /**
@@ -96,21 +96,12 @@ const SESSION_CHARS = 32;
 /** 48 bits of milliseconds, the year 10889: what a ULID holds. */
 const MAX_TIME = 2 ** 48 - 1;
 
-const timeOrdered = (prefix: string) => new RegExp(`^${prefix}_[0-7][${ALPHABET}]{25}$`);
-
-const shapes = {
-  form: timeOrdered('form'),
-  ver: timeOrdered('ver'),
-  sub: timeOrdered('sub'),
-  wh: timeOrdered('wh'),
-  evt: timeOrdered('evt'),
-  dlv: timeOrdered('dlv'),
-  att: timeOrdered('att'),
-  key: timeOrdered('key'),
-  prj: timeOrdered('prj'),
-  upl: timeOrdered('upl'),
-  sess: new RegExp(`^sess_[${ALPHABET}]{${SESSION_CHARS}}$`),
-};
-
 /** The prefixes of ids that carry their time; session ids don't. */
-export type IdPrefix = Exclude<keyof typeof shapes, 'sess'>;
+const prefixes = ['form', 'ver', 'sub', 'wh', 'evt', 'dlv', 'att', 'key', 'prj', 'upl'] as const;
+
+const shapes = new Map<string, RegExp>([
+  ...prefixes.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-7][${ALPHABET}]{25}$`)] as const),
+  ['sess', new RegExp(`^sess_[${ALPHABET}]{${SESSION_CHARS}}$`)],
+]);
+
+export type IdPrefix = (typeof prefixes)[number];

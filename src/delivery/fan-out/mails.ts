@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import type { MailKind } from '../../domain/delivery/mails.ts';
@@ -100,20 +101,16 @@ export function createContextReader({
   database,
 }: FanOutOptions): (events: StoredEvent[]) => Promise<FanOutContext> {
   /** Published versions never change, so that only their number is bounded. */
-  const known = new Map<string, FormDefinition>();
-
-  async function definitionOf(versionId: string): Promise<FormDefinition | undefined> {
-    const definition = known.get(versionId) ?? (await findVersion(database, versionId))?.definition;
-    if (known.size >= MAX_VERSIONS) known.clear();
-    if (definition !== undefined) known.set(versionId, definition);
-    return definition;
-  }
+  const known = new LRUCache<string, FormDefinition>({
+    max: MAX_VERSIONS,
+    fetchMethod: async (versionId) => (await findVersion(database, versionId))?.definition,
+  });
 
   return async (events) => {
     const forms = await listFormsById(database, [...new Set(events.map(({ formId }) => formId))]);
     const definitions = new Map<string, FormDefinition>();
     for (const { id, currentVersionId } of forms) {
-      const definition = currentVersionId === null ? undefined : await definitionOf(currentVersionId);
+      const definition = currentVersionId === null ? undefined : await known.fetch(currentVersionId);
       if (definition !== undefined) definitions.set(id, definition);
     }
     const context = { forms: new Map(forms.map((form) => [form.id, form])), definitions };

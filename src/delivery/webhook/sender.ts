@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { Agent } from 'undici';
 import { checkWebhookUrl } from '../../domain/addresses/ip-address.ts';
 import { signWebhook } from '../../domain/delivery/signature.ts';
@@ -47,8 +48,14 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
     if (hits > KEYLESS_CALLS_A_MINUTE) throw new TooManyCalls(endsInMs);
   }
   const keylessAgent = new Agent({ ...shared, connect: connectorTo({ ...connecting, admit }) });
-  const openSecret = cached((sealed) => secrets.open(sealed));
-  const targetOf = cached((url) => allowedTarget(url, settings));
+  const opened = new LRUCache<string, string>({
+    max: MAX_KEPT,
+    memoMethod: (sealed) => secrets.open(sealed),
+  });
+  const targets = new LRUCache<string, Target | 'refused'>({
+    max: MAX_KEPT,
+    memoMethod: (url) => allowedTarget(url, settings) ?? 'refused',
+  });
 
   function headersOf({ eventId }: WebhookContent, webhook: ClaimedWebhook, body: string) {
     const at = now();
@@ -57,8 +64,8 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       id: eventId,
       body,
       at,
-      secret: openSecret(secret),
-      previousSecret: previousSecret === null ? undefined : openSecret(previousSecret),
+      secret: opened.memo(secret),
+      previousSecret: previousSecret === null ? undefined : opened.memo(previousSecret),
     });
     const traceparent = webhook.sendsTraceparent ? currentTraceparent() : undefined;
     return {
@@ -77,8 +84,8 @@ export function createWebhookSender(options: WebhookSenderOptions): WebhookSende
       if (!webhook.active && effectsOf(claim.kind).webhooks !== 'tested') {
         return { outcome: 'dropped', error: 'The webhook is turned off.' };
       }
-      const target = targetOf(url);
-      if (target === null) return { outcome: 'dropped', error: 'The URL may not be called.' };
+      const target = targets.memo(url);
+      if (target === 'refused') return { outcome: 'dropped', error: 'The URL may not be called.' };
       const { keyless } = webhook;
       const body = bodyOf(stored, webhook);
       if (body === null)
@@ -193,21 +200,8 @@ const connectionErrors = new Map([
   ['ERR_TLS_CERT_ALTNAME_INVALID', 'The TLS certificate is for another host.'],
 ]);
 
-/** Makes something of a text, and keeps a bounded number of what was made. */
-function cached<Made>(make: (text: string) => Made): (text: string) => Made {
-  const known = new Map<string, Made>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const made = make(text);
-    if (known.size >= MAX_CACHED) known.clear();
-    known.set(text, made);
-    return made;
-  };
-}
-
 /** A few MB at most. */
-const MAX_CACHED = 10_000;
+const MAX_KEPT = 10_000;
 
 export type WebhookSender = {
   /**

@@ -32,7 +32,7 @@ export function evaluate(condition: Condition, answers: Readonly<Record<string, 
   if ('any' in condition) return condition.any.some((each) => evaluate(each, answers));
   if ('not' in condition) return !evaluate(condition.not, answers);
   const answer = Object.hasOwn(answers, condition.field) ? answers[condition.field] : undefined;
-  return compare(condition.op, isEmpty(answer) ? undefined : answer, condition.value);
+  return compare[condition.op](isEmpty(answer) ? undefined : answer, condition.value);
 }
 
 /** Whether an answer is no answer: absent, null, an empty text or an empty list. */
@@ -42,34 +42,19 @@ export function isEmpty(answer: unknown): boolean {
   );
 }
 
-function compare(op: ConditionOp, answer: unknown, value: Comparison['value']): boolean {
-  switch (op) {
-    case 'empty':
-      return answer === undefined;
-    case 'notEmpty':
-      return answer !== undefined;
-    case 'eq':
-      return equal(answer, value);
-    case 'ne':
-      return !equal(answer, value);
-    case 'in':
-      return isIn(answer, value);
-    case 'nin':
-      return !isIn(answer, value);
-    case 'lt':
-      return order(answer, value) < 0;
-    case 'lte':
-      return order(answer, value) <= 0;
-    case 'gt':
-      return order(answer, value) > 0;
-    case 'gte':
-      return order(answer, value) >= 0;
-    case 'contains':
-      return contains(answer, value);
-    default:
-      return op satisfies never;
-  }
-}
+const compare: Record<ConditionOp, (answer: unknown, value: Comparison['value']) => boolean> = {
+  empty: (answer) => answer === undefined,
+  notEmpty: (answer) => answer !== undefined,
+  eq: equal,
+  ne: (answer, value) => !equal(answer, value),
+  in: isIn,
+  nin: (answer, value) => !isIn(answer, value),
+  lt: (answer, value) => order(answer, value) < 0,
+  lte: (answer, value) => order(answer, value) <= 0,
+  gt: (answer, value) => order(answer, value) > 0,
+  gte: (answer, value) => order(answer, value) >= 0,
+  contains,
+};
 
 function equal(answer: unknown, value: unknown): boolean {
   if (answer === undefined) return isEmpty(value) || value === false;

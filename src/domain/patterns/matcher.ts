@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { RE2Set } from 're2js';
 import { lengthOf } from '../json/json.ts';
 import type { Pattern } from './pattern.ts';
@@ -16,7 +17,8 @@ export function startMatching(): PatternTest {
     const steps = stepsFor(pattern, length);
     if (steps > left) return 'too_long';
     left -= steps;
-    return programOf(pattern).match(text).length > 0 ? 'matches' : 'differs';
+    const program = compiled.memo(pattern.source, { context: pattern });
+    return program.match(text).length > 0 ? 'matches' : 'differs';
   };
 }
 
@@ -43,21 +45,6 @@ function extraCharacters(size: number, length: number): number {
   return size <= MAX_CACHED_SIZE ? STATE_CHARACTERS * Math.min(length, STATES_KEPT) : START_CHARACTERS;
 }
 
-/** Keeps compiled patterns as long as there is room, and drops first what was not used for longest. */
-function programOf(pattern: Pattern): RE2Set {
-  const known = compiled.get(pattern.source);
-  if (known !== undefined) compiled.delete(pattern.source);
-  const entry = known ?? { program: compile(pattern), bytes: bytesOf(pattern) };
-  if (known === undefined) compiledBytes += entry.bytes;
-  compiled.set(pattern.source, entry);
-  for (const [source, { bytes: freed }] of compiled) {
-    if (compiledBytes <= MAX_COMPILED_BYTES) break;
-    compiled.delete(source);
-    compiledBytes -= freed;
-  }
-  return entry.program;
-}
-
 /**
  * The cache of states of re2js would be faster on some patterns and several times slower on hostile ones, and would
  * hold up to 8 MiB a pattern, so that only small programs have one, a small one.
@@ -73,14 +60,17 @@ function bytesOf({ size }: Pattern): number {
   return size * BYTES_PER_INSTRUCTION + STATE_CACHE_BYTES;
 }
 
-const compiled = new Map<string, { program: RE2Set; bytes: number }>();
-let compiledBytes = 0;
-
 /** Of one check: 10 to 40 ms, which nobody else is answered in. See `Pattern` for the step. */
 export const MAX_MATCH_STEPS = 1_000_000;
 
-/** A thousand everyday patterns. */
-const MAX_COMPILED_BYTES = 32 * 1024 * 1024;
+/** Those used last: a thousand everyday ones. */
+const compiled = new LRUCache<string, RE2Set, Pattern>({
+  maxSize: 32 * 1024 * 1024,
+  memoMethod: (_source, _stale, { context: pattern, options }) => {
+    options.size = bytesOf(pattern);
+    return compile(pattern);
+  },
+});
 
 /**
  * Programs of everyday patterns are this small, and a cache of their states makes them five times
