@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Violation } from '../errors/violations.ts';
+import { custom, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
 import { type Condition, type ConditionOp, conditionOps } from './condition.ts';
@@ -72,8 +72,7 @@ function comparisonProblems(
 ): Violation[] {
   const problems: Violation[] = [];
   if (typeof field === 'string' && !earlier.has(field)) {
-    const message = 'A condition may name earlier fields only';
-    problems.push({ path: `${path}.field`, code: 'custom', message });
+    problems.push(custom(`${path}.field`, 'A condition may name earlier fields only'));
   }
   const known = conditionOps.find((each) => each === op);
   const fault = known === undefined ? undefined : valueFault(known, value);

@@ -1,6 +1,6 @@
 import { checkWebhookUrl } from '../addresses/ip-address.ts';
 import { conditionProblems, countSearches } from '../conditions/condition-rules.ts';
-import type { Violation } from '../errors/violations.ts';
+import { custom, required, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
 import { fieldProblems } from './field-rules.ts';
@@ -93,8 +93,7 @@ function deliveryProblems(delivery: unknown, fields: FieldSent[], options: RuleO
 
 function urlProblems({ url }: { url?: unknown }, { allowPrivateUrls, keptUrl }: RuleOptions): Violation[] {
   const path = 'delivery.url';
-  if (url === undefined && keptUrl === undefined)
-    return [{ path, code: 'invalid_type', message: 'Required' }];
+  if (url === undefined && keptUrl === undefined) return [required(path)];
   if (typeof url !== 'string') return [];
   const message = checkWebhookUrl(url, { allowPrivate: allowPrivateUrls });
   return message === undefined ? [] : [{ path, code: 'invalid_string', message }];
@@ -135,10 +134,6 @@ function drawnProblems({ input, type }: FieldSent, index: number): Violation[] {
 
 function needsKey(path: string): Violation {
   return custom(path, 'Only forms made with an API key may have this');
-}
-
-function custom(path: string, message: string): Violation {
-  return { path, code: 'custom', message };
 }
 
 type FieldSent = { input: unknown; id: string | undefined; type: unknown };

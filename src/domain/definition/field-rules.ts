@@ -1,5 +1,5 @@
 import { isEmpty } from '../conditions/condition.ts';
-import { pathOf, type Violation } from '../errors/violations.ts';
+import { custom, pathOf, type Violation } from '../errors/violations.ts';
 import {
   type Field,
   type FieldType,
@@ -75,8 +75,7 @@ function wellShaped(input: Record<string, unknown>, type: FieldType, foreign: st
 
 function answererProblems({ type, hidden, answeredBy }: ParsedField, path: string): Violation[] {
   if (answeredBy !== 'human' || (!hidden && type !== 'hidden')) return [];
-  const message = 'A hidden field is shown to nobody, so that no person can answer it';
-  return [{ path: `${path}.answeredBy`, code: 'custom', message }];
+  return [custom(`${path}.answeredBy`, 'A hidden field is shown to nobody, so that no person can answer it')];
 }
 
 function typeOf(input: unknown): FieldType | undefined {

@@ -1,4 +1,4 @@
-import { unrecognized, type Violation } from '../errors/violations.ts';
+import { custom, unrecognized, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
 import { autoresponseTexts, fieldTexts, MAX_TRANSLATIONS, settingTexts } from './translations.ts';
@@ -137,8 +137,4 @@ function untranslatable(
   return names
     .filter((name) => translation[name] !== undefined && (original[name] ?? '') === '')
     .map((name) => custom(`${path}.${name}`, `There is no ${name} to translate`));
-}
-
-function custom(path: string, message: string): Violation {
-  return { path, code: 'custom', message };
 }

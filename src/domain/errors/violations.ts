@@ -82,7 +82,7 @@ function translate(issue: Issue, input: unknown, root: string): Violation[] {
       return translateUnion(issue, input, root);
     case 'invalid_key':
     case 'invalid_element':
-      return [{ path, code: 'custom', message: issue.message }];
+      return [custom(path, issue.message)];
     case 'invalid_type':
       return [invalidType(path, issue, valueAt(input, issue.path))];
     case 'invalid_value':
@@ -125,6 +125,11 @@ export function wrongType(path: string, expected: string, value: unknown): Viola
   return { path, code: 'invalid_type', message: `Expected ${expected}, received ${kindOf(value)}` };
 }
 
+/** A value that breaks a rule of our own. */
+export function custom(path: string, message: string): Violation {
+  return { path, code: 'custom', message };
+}
+
 /** A value that is missing and must be there. */
 export function required(path: string): Violation {
   return { path, code: 'invalid_type', message: 'Required' };
@@ -132,7 +137,7 @@ export function required(path: string): Violation {
 
 /** An answer that only a person may give, and that came, or is missing, without one. */
 export function answeredByPerson(path: string): Violation {
-  return { path, code: 'custom', message: BY_PERSON };
+  return custom(path, BY_PERSON);
 }
 
 /** Whether a violation is one that only a person can put right. */

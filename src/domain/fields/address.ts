@@ -1,8 +1,7 @@
 import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
-import { isObject, type Json, type JsonObject, lengthOf, ownValue } from '../json/json.ts';
-import { textProblem } from '../json/json-problems.ts';
-import type { AnswerCheck, FieldTypeRules } from './field-type.ts';
-import { readText } from './text.ts';
+import { isObject, type Json, type JsonObject, ownValue } from '../json/json.ts';
+import { type AnswerCheck, type FieldTypeRules, inputsOfParts } from './field-type.ts';
+import { plainTextProblems, readText } from './text.ts';
 
 /** The parts of an address in the order in which people write them, with the most characters of each. */
 export const addressParts = {
@@ -36,12 +35,7 @@ export const address: FieldTypeRules<object> = {
   inWords: (answer, _field, locale) => inWords(isObject(answer) ? answer : {}, locale),
   readInput: (_values, _field, part) => readParts(part),
   parts: () => partNames,
-  toInputs: (answer) =>
-    isObject(answer)
-      ? Object.fromEntries(
-          Object.entries(answer).map(([part, text]) => [part, typeof text === 'string' ? [text] : []]),
-        )
-      : {},
+  toInputs: inputsOfParts,
   control: 'address',
   kind: 'parts',
   // The codes of all countries are many words for what every model knows.
@@ -68,10 +62,7 @@ function partProblems(part: AddressPart, value: unknown, path: string): Violatio
     const message = 'Must be an ISO 3166-1 code of a country, such as US';
     return countries.has(value) ? [] : [{ path, code: 'invalid_enum_value', message }];
   }
-  const problem = textProblem(value);
-  if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
-  if (lengthOf(value) <= maxLength) return [];
-  return [{ path, code: 'too_big', message: `Must have at most ${maxLength} characters` }];
+  return plainTextProblems(value, path, maxLength);
 }
 
 function addressSchema(country: JsonObject): JsonObject {

@@ -1,4 +1,4 @@
-import { wrongType } from '../errors/violations.ts';
+import { custom, wrongType } from '../errors/violations.ts';
 import type { Json } from '../json/json.ts';
 import { languageOfTag } from '../text/accept-language.ts';
 import { type AnswerCheck, type FieldTypeRules, noViolations } from './field-type.ts';
@@ -41,9 +41,7 @@ const checkBoolean: AnswerCheck = (answer, path) =>
   typeof answer === 'boolean' ? noViolations : [wrongType(path, 'boolean', answer)];
 
 const checkTicked: AnswerCheck = (answer, path, match) =>
-  answer === false
-    ? [{ path, code: 'custom', message: 'Must be checked' }]
-    : checkBoolean(answer, path, match);
+  answer === false ? [custom(path, 'Must be checked')] : checkBoolean(answer, path, match);
 
 function readBoolean(text: string): Json {
   const word = text.trim().toLowerCase();

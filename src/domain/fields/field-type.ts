@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { Violation } from '../errors/violations.ts';
-import type { Json, JsonObject } from '../json/json.ts';
+import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import type { PatternTest } from '../patterns/matcher.ts';
 
 /**
@@ -114,4 +114,12 @@ export type AttributesOf<Shapes extends AttributeShapes> = z.output<z.ZodObject<
 /** The least length of an answer: an empty text or list is none, so where one is needed, it has something in it. */
 export function atLeast(least: number | undefined, needed: boolean): number {
   return Math.max(least ?? 0, needed ? 1 : 0);
+}
+
+/** A checked answer of several texts, or lists of texts, by the part that each is of. */
+export function inputsOfParts(answer: Json): Record<string, string[]> {
+  if (!isObject(answer)) return {};
+  return Object.fromEntries(
+    Object.entries(answer).map(([part, texts]) => [part, [texts].flat().map(String)]),
+  );
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isEmpty } from '../conditions/condition.ts';
-import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
+import { custom, required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isId } from '../ids.ts';
 import { isObject, type Json, type JsonObject } from '../json/json.ts';
 import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
@@ -59,9 +59,7 @@ export const file: FieldTypeRules<FileField> = {
         ? []
         : [{ path: `${path}.accept.${index}`, code: 'invalid_string', message: acceptError }],
     ),
-    ...(isEmpty(defaultValue)
-      ? []
-      : [{ path: `${path}.defaultValue`, code: 'custom' as const, message: 'A file field has no default' }]),
+    ...(isEmpty(defaultValue) ? [] : [custom(`${path}.defaultValue`, 'A file field has no default')]),
   ],
   check: checkFiles,
   answerType: ({ maxFiles = 1 }) => (maxFiles === 1 ? 'File' : 'repeated File'),

@@ -1,8 +1,15 @@
 import { z } from 'zod';
-import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
+import { unrecognized, type Violation, wrongType } from '../errors/violations.ts';
 import { isObject, type Json, type JsonObject, ownValue } from '../json/json.ts';
-import { type AnswerCheck, type AttributesOf, atLeast, type FieldTypeRules } from './field-type.ts';
 import {
+  type AnswerCheck,
+  type AttributesOf,
+  atLeast,
+  type FieldTypeRules,
+  inputsOfParts,
+} from './field-type.ts';
+import {
+  choiceProblems,
   labelOf,
   listProblems,
   notAnOption,
@@ -40,7 +47,7 @@ export const matrix: FieldTypeRules<MatrixField> = {
   attributes: matrixAttributes,
   defaults: ({ multiple = false }) => ({ multiple }),
   problems: (field, sent, path) => [
-    ...rowProblems(field, sent, path),
+    ...choiceProblems('rows', field.rows ?? [], sent, path),
     ...optionProblems(field, sent, path),
     ...countProblems(field, path),
   ],
@@ -70,23 +77,10 @@ export const matrix: FieldTypeRules<MatrixField> = {
       .join('\n'),
   readInput: (_values, field, part) => readRows(field, part),
   parts: rowsOf,
-  toInputs: (answer) =>
-    isObject(answer)
-      ? Object.fromEntries(Object.entries(answer).map(([row, chosen]) => [row, [chosen].flat().map(String)]))
-      : {},
+  toInputs: inputsOfParts,
   control: 'matrix',
   kind: 'parts',
 };
-
-function rowProblems({ rows = [] }: MatrixField, sent: Readonly<Record<string, unknown>>, path: string) {
-  if (sent.rows === undefined) return [required(`${path}.rows`)];
-  const values = rows.map(({ value }) => value);
-  return values.flatMap((value, index): Violation[] => {
-    if (values.indexOf(value) === index) return [];
-    const message = 'The values of rows must be unique';
-    return [{ path: `${path}.rows.${index}.value`, code: 'custom', message }];
-  });
-}
 
 function countProblems({ options = [] }: MatrixField, path: string): Violation[] {
   if (options.length <= MAX_OPTIONS) return [];

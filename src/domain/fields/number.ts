@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Violation, wrongType } from '../errors/violations.ts';
+import { custom, type Violation, wrongType } from '../errors/violations.ts';
 import type { Json } from '../json/json.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 
@@ -114,7 +114,7 @@ export function boundProblems(
   ];
   if (problems.length > 0 || min === undefined || max === undefined || compare(min, max) <= 0)
     return problems;
-  return [{ path: `${path}.max`, code: 'custom', message: 'max must not be below min' }];
+  return [custom(`${path}.max`, 'max must not be below min')];
 }
 
 type Bound = z.output<typeof bound>;

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { required, type Violation, wrongType } from '../errors/violations.ts';
-import { type Json, type JsonObject, lengthOf } from '../json/json.ts';
-import { textProblem } from '../json/json-problems.ts';
+import { custom, required, type Violation, wrongType } from '../errors/violations.ts';
+import type { Json, JsonObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
 import {
   type AnswerCheck,
@@ -10,7 +9,7 @@ import {
   type FieldTypeRules,
   noViolations,
 } from './field-type.ts';
-import { readText } from './text.ts';
+import { plainTextProblems, readText } from './text.ts';
 
 export const optionSchema = z
   .strictObject({
@@ -118,15 +117,23 @@ export function optionProblems(
   sent: Readonly<Record<string, unknown>>,
   path: string,
 ): Violation[] {
-  if (sent.options === undefined) return [required(`${path}.options`)];
+  return choiceProblems('options', options, sent, path);
+}
+
+/** What is wrong with the options, or the rows, of a field: there must be some, and no two with the same value. */
+export function choiceProblems(
+  attribute: 'options' | 'rows',
+  choices: readonly { value: string }[],
+  sent: Readonly<Record<string, unknown>>,
+  path: string,
+): Violation[] {
+  if (sent[attribute] === undefined) return [required(`${path}.${attribute}`)];
   const seen = new Set<string>();
-  return options.flatMap(({ value }, index): Violation[] => {
-    if (!seen.has(value)) {
-      seen.add(value);
-      return [];
-    }
-    const message = 'The values of options must be unique';
-    return [{ path: `${path}.options.${index}.value`, code: 'custom', message }];
+  return choices.flatMap(({ value }, index) => {
+    const isFirst = !seen.has(value);
+    seen.add(value);
+    if (isFirst) return [];
+    return [custom(`${path}.${attribute}.${index}.value`, `The values of ${attribute} must be unique`)];
   });
 }
 
@@ -136,12 +143,10 @@ function countProblems(
 ): Violation[] {
   const problems: Violation[] = [];
   if (maxItems !== undefined && minItems > maxItems) {
-    const message = 'maxItems must not be below minItems';
-    problems.push({ path: `${path}.maxItems`, code: 'custom', message });
+    problems.push(custom(`${path}.maxItems`, 'maxItems must not be below minItems'));
   }
   if (options !== undefined && minItems > options.length + (allowOther === true ? 1 : 0)) {
-    const message = 'minItems must not be above the number of options';
-    problems.push({ path: `${path}.minItems`, code: 'custom', message });
+    problems.push(custom(`${path}.minItems`, 'minItems must not be above the number of options'));
   }
   return problems;
 }
@@ -183,7 +188,7 @@ export function listProblems(
   return answer.slice(0, values.size + 2).flatMap((choice, index) => {
     const place = `${path}.${index}`;
     if (typeof choice !== 'string') return [wrongType(place, 'string', choice)];
-    if (seen.has(choice)) return [{ path: place, code: 'custom', message: 'Must not be chosen twice' }];
+    if (seen.has(choice)) return [custom(place, 'Must not be chosen twice')];
     seen.add(choice);
     if (values.has(choice)) return [];
     others += 1;
@@ -192,11 +197,8 @@ export function listProblems(
 }
 
 function otherProblems(text: string, path: string): Violation[] {
-  const problem = textProblem(text);
-  if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
   if (text === '') return [{ path, code: 'too_small', message: 'Must have at least 1 character' }];
-  if (lengthOf(text) <= MAX_OTHER) return [];
-  return [{ path, code: 'too_big', message: `Must have at most ${MAX_OTHER} characters` }];
+  return plainTextProblems(text, path, MAX_OTHER);
 }
 
 function choiceSchema(field: SelectField): JsonObject {

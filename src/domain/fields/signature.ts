@@ -1,10 +1,9 @@
 import { isEmpty } from '../conditions/condition.ts';
-import { required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
-import { isObject, type JsonObject, lengthOf } from '../json/json.ts';
-import { textProblem } from '../json/json-problems.ts';
+import { custom, required, unrecognized, type Violation, wrongType } from '../errors/violations.ts';
+import { isObject, type JsonObject } from '../json/json.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 import { acceptAttribute, filenameOf, namedUpload, uploadProblems, uploadSchema } from './file.ts';
-import { readText } from './text.ts';
+import { plainTextProblems, readText } from './text.ts';
 
 /** The ways to sign: with a pen or a finger, which makes a picture, or by typing a name. */
 const signatureWays = ['drawn', 'typed'] as const;
@@ -22,9 +21,7 @@ export const signature: FieldTypeRules<SignatureField> = {
   defaults: ({ accept }, { keyless }) => ({ accept: accept ?? (keyless ? ['typed'] : [...signatureWays]) }),
   problems: ({ accept, defaultValue }, _sent, path) => [
     ...wayProblems(accept ?? [], `${path}.accept`),
-    ...(isEmpty(defaultValue)
-      ? []
-      : [{ path: `${path}.defaultValue`, code: 'custom' as const, message: 'A signature has no default' }]),
+    ...(isEmpty(defaultValue) ? [] : [custom(`${path}.defaultValue`, 'A signature has no default')]),
   ],
   check: checkSignature,
   answerType: () => 'Signature',
@@ -74,9 +71,7 @@ function wayProblems(accept: readonly string[], path: string): Violation[] {
     if (!signatureWays.some((each) => each === way)) {
       return [{ path: at, code: 'invalid_enum_value', message: 'Expected drawn or typed' }];
     }
-    return accept.indexOf(way) === index
-      ? []
-      : [{ path: at, code: 'custom', message: 'Each way may be named once' }];
+    return accept.indexOf(way) === index ? [] : [custom(at, 'Each way may be named once')];
   });
 }
 
@@ -86,7 +81,7 @@ function checkSignature(field: SignatureField): AnswerCheck {
     const isDrawn = Object.hasOwn(answer, 'upload_id');
     if (!takesWay(field, isDrawn ? 'drawn' : 'typed')) {
       const message = `Must be ${isDrawn ? 'typed: {"text": …}' : 'drawn: {"upload_id": …}'}`;
-      return [{ path, code: 'custom', message }];
+      return [custom(path, message)];
     }
     if (isDrawn) return uploadProblems(answer, path);
     const { text, ...others } = answer;
@@ -97,11 +92,8 @@ function checkSignature(field: SignatureField): AnswerCheck {
 function typedProblems(text: unknown, path: string): Violation[] {
   if (text === undefined) return [required(path)];
   if (typeof text !== 'string') return [wrongType(path, 'string', text)];
-  const problem = textProblem(text);
-  if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
   if (text.trim() === '') return [{ path, code: 'too_small', message: 'Must not be blank' }];
-  if (lengthOf(text) <= MAX_SIGNATURE_LENGTH) return [];
-  return [{ path, code: 'too_big', message: `Must have at most ${MAX_SIGNATURE_LENGTH} characters` }];
+  return plainTextProblems(text, path, MAX_SIGNATURE_LENGTH);
 }
 
 const TEXT = 'text';

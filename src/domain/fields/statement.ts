@@ -1,4 +1,4 @@
-import type { Violation } from '../errors/violations.ts';
+import { custom, type Violation } from '../errors/violations.ts';
 import type { FieldTypeRules } from './field-type.ts';
 
 /** A text on the page: its label is the heading, its description what follows. It takes no answer. */
@@ -18,7 +18,7 @@ export const statement: FieldTypeRules<StatementField> = {
 };
 
 function noAnswer(path: string): Violation {
-  return { path, code: 'custom', message: 'A statement takes no answer' };
+  return custom(path, 'A statement takes no answer');
 }
 
 type StatementField = { required: boolean; defaultValue?: string | number | boolean | string[] | null };

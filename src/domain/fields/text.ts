@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { emailPattern, isEmailAddress, MAX_ADDRESS_LENGTH } from '../addresses/email-address.ts';
-import { type Violation, wrongType } from '../errors/violations.ts';
+import { custom, type Violation, wrongType } from '../errors/violations.ts';
 import { type JsonObject, lengthOf } from '../json/json.ts';
 import { textProblem } from '../json/json-problems.ts';
 import { formLimits } from '../limits/limits.ts';
@@ -125,7 +125,15 @@ function lengthProblems(
   path: string,
 ): Violation[] {
   if (minLength === undefined || maxLength === undefined || minLength <= maxLength) return [];
-  return [{ path: `${path}.maxLength`, code: 'custom', message: 'maxLength must not be below minLength' }];
+  return [custom(`${path}.maxLength`, 'maxLength must not be below minLength')];
+}
+
+/** What is wrong with a text that may have so many characters, and that nothing else is asked of. */
+export function plainTextProblems(text: string, path: string, maxLength: number): Violation[] {
+  const problem = textProblem(text);
+  if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
+  if (text.length <= maxLength || lengthOf(text) <= maxLength) return [];
+  return [{ path, code: 'too_big', message: `Must have at most ${characters(maxLength)}` }];
 }
 
 function checkText(field: TextField): AnswerCheck {
@@ -134,11 +142,8 @@ function checkText(field: TextField): AnswerCheck {
   const mismatch = field.patternMessage ?? 'Does not have the expected form';
   return (answer, path, match) => {
     if (typeof answer !== 'string') return [wrongType(path, 'string', answer)];
-    const problem = textProblem(answer);
-    if (problem !== undefined) return [{ path, code: 'invalid_string', message: problem }];
-    if (answer.length > maxLength && lengthOf(answer) > maxLength) {
-      return [{ path, code: 'too_big', message: `Must have at most ${characters(maxLength)}` }];
-    }
+    const unfit = plainTextProblems(answer, path, maxLength);
+    if (unfit.length > 0) return unfit;
     const isShort = minLength > 0 && lengthOf(answer) < minLength;
     const outcome = pattern === undefined ? 'matches' : match(pattern, answer);
     if (!isShort && outcome === 'matches') return noViolations;
