@@ -5,7 +5,7 @@ import { createRequire, stripTypeScriptTypes } from 'node:module';
 import { basename } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { brotliCompress, brotliCompressSync, constants, gzip, gzipSync } from 'node:zlib';
+import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
 import swaggerUi from 'swagger-ui-dist/package.json' with { type: 'json' };
 
@@ -21,6 +21,7 @@ export function loadAssets(): Assets {
     ['style.css', minified(read('./style.css') + read('./fields.css'))],
     ['docs.css', minified(read('./docs.css'))],
     ['owner.css', minified(read('./owner/owner.css'))],
+    [EMBED_PATH, Buffer.from(stripped(read('./browser/embed.ts')))],
     [`libraries/${SIGNATURE_PAD}.js`, Buffer.from(signaturePad())],
     ...[...modules, './browser/docs.ts'].map((module): [string, Buffer] => [
       scriptPath(module),
@@ -31,21 +32,18 @@ export function loadAssets(): Assets {
   for (const [name, content] of own) hash.update(name).update(content);
   const folder = `assets/${hash.digest('hex').slice(0, HASH_LENGTH)}`;
 
-  const ready = new Map([...own].map(([name, content]) => [name, assetOf(name, content)]));
-  const large = new Map<string, Promise<Asset>>();
+  const assets = new Map<string, Promise<Asset>>();
+  const find = (path: string): Promise<Asset> | undefined => {
+    const name = path.replace(`/${folder}/`, '');
+    if (!own.has(name) && !swaggerUiFiles.includes(name)) return undefined;
+    const asset = assets.get(name) ?? assetOf(name, own.get(name));
+    assets.set(name, asset);
+    return asset;
+  };
   return {
     path: (name) => `${folder}/${name}`,
     preloads: modules.map((module) => `${folder}/${scriptPath(module)}`),
-    embed: assetOf('embed.js', Buffer.from(stripped(read('./browser/embed.ts')))),
-    find: (path) => {
-      if (!path.startsWith(`/${folder}/`)) return undefined;
-      const name = path.slice(folder.length + 2);
-      const found = ready.get(name) ?? large.get(name);
-      if (found !== undefined || !swaggerUiFiles.includes(name)) return found;
-      const loading = loadLarge(name);
-      large.set(name, loading);
-      return loading;
-    },
+    find,
   };
 }
 
@@ -125,24 +123,17 @@ function minified(style: string): Buffer {
   );
 }
 
-function assetOf(name: string, content: Buffer): Asset {
-  return {
-    type: typeOf(name),
-    plain: content,
-    gzip: gzipSync(content, { level: constants.Z_BEST_COMPRESSION }),
-    br: brotliCompressSync(content),
-  };
-}
-
 /** Of the API reference. They are large, and few services are ever asked for them: they are read at the first request. */
 const swaggerUiFiles = ['libraries/swagger-ui-bundle.js', 'libraries/swagger-ui.css'];
 
-async function loadLarge(name: string): Promise<Asset> {
+/** A file in its codings. Without `content` it is one of Swagger UI's. */
+async function assetOf(name: string, content?: Buffer): Promise<Asset> {
   const source = `swagger-ui-dist/${basename(name)}`;
-  const plain = await readFile(createRequire(import.meta.url).resolve(source));
+  const plain = content ?? (await readFile(createRequire(import.meta.url).resolve(source)));
+  const params = content === undefined ? { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } : {};
   const [zipped, br] = await Promise.all([
-    promisify(gzip)(plain),
-    promisify(brotliCompress)(plain, { params: { [constants.BROTLI_PARAM_QUALITY]: BROTLI_QUALITY } }),
+    promisify(gzip)(plain, { level: constants.Z_BEST_COMPRESSION }),
+    promisify(brotliCompress)(plain, { params }),
   ]);
   return { type: typeOf(name), plain, gzip: zipped, br };
 }
@@ -155,15 +146,16 @@ function typeOf(name: string): string {
   return name.endsWith('.css') ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8';
 }
 
-/** Sends a file in the best coding that the browser takes. */
-export function sendAsset(request: Request, response: Response, asset: Asset, cacheControl: string): void {
+/** Sends a file in the best coding that the browser takes. What has no hash in its path is kept for an hour. */
+export function sendAsset(request: Request, response: Response, asset: Asset): void {
+  const isFixed = request.path !== EMBED_PATH;
   const coding = request.acceptsEncodings(['br', 'gzip', 'identity']);
   const [body, name] =
     coding === 'br' ? [asset.br, 'br'] : coding === 'gzip' ? [asset.gzip, 'gzip'] : [asset.plain, undefined];
   response.set({
     'content-type': asset.type,
     'content-length': String(body.length),
-    'cache-control': cacheControl,
+    'cache-control': isFixed ? 'public, max-age=31536000, immutable' : 'max-age=3600',
     // Pages of other origins may embed forms, so they may load the script.
     'cross-origin-resource-policy': 'cross-origin',
     vary: 'accept-encoding',
@@ -172,6 +164,9 @@ export function sendAsset(request: Request, response: Response, asset: Asset, ca
   response.end(body);
 }
 
+/** The path of the script that sites embed forms with. They name it themselves, so that it has no hash. */
+export const EMBED_PATH = '/embed.js';
+
 /** Enough that two versions of the files never meet. */
 const HASH_LENGTH = 16;
 
@@ -179,12 +174,10 @@ export type Assets = {
   /** The path of a file below the service's root, without a slash before it: `style.css`, `pages/browser/page.js`. */
   path: (name: string) => string;
   /** What is at a path, with a slash before it; undefined if there is no such file. */
-  find: (path: string) => Asset | Promise<Asset> | undefined;
+  find: (path: string) => Promise<Asset> | undefined;
   /** The paths of all modules of the page's script, so that a browser can load them at once. */
   preloads: readonly string[];
-  /** The script of `/embed.js`. */
-  embed: Asset;
 };
 
 /** A file in the codings that browsers take. */
-export type Asset = { type: string; plain: Buffer; gzip: Buffer; br: Buffer };
+type Asset = { type: string; plain: Buffer; gzip: Buffer; br: Buffer };

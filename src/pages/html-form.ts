@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { HostedSession } from '../../gen/headlessforms/internal/v1/hosted_pb.js';
 import { inputNames, readInputs } from '../domain/answers/form-inputs.ts';
 import type { Field } from '../domain/definition/definition.ts';
-import { fieldIdOf, type Violation } from '../domain/errors/violations.ts';
+import type { Violation } from '../domain/errors/violations.ts';
 import { uploadLimits } from '../domain/fields/index.ts';
 import { html } from '../domain/text/html.ts';
 import type { RestError } from '../http/errors.ts';
@@ -13,7 +13,7 @@ import { renderCompletion } from './form/completion-page.ts';
 import { type Problem, problemsOf } from './form/field-words.ts';
 import { renderForm } from './form/form-page.ts';
 import { fieldsOf } from './form/page-source.ts';
-import { textsOf } from './form/show.ts';
+import { textsOf, viewOf } from './form/show.ts';
 import { renderPage, rootOf } from './layout.ts';
 import { languageOf, renderError as renderMessageOf } from './messages.ts';
 
@@ -60,7 +60,6 @@ function renderProblems(details: readonly Violation[], request: IncomingMessage)
  */
 function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
   const { request, inputs, details, site } = post;
-  const language = languageOf(request, session.locale);
   const fields = fieldsOf(session).map((field) => ({ ...field, page: 1 }));
   const sent = [...inputs].map(([name, values]) => ({ name, values }));
   const answers = { ...session.answers, ...readInputs({ fields }, sent) };
@@ -68,29 +67,17 @@ function renderRefusedPost(session: HostedSession, post: RefusedPost): Page {
   const texts = textsOf(kept, answers);
   for (const field of fields) if (uploadLimits(field) !== undefined) texts.delete(field.id);
 
-  const problems = problemsOf(details, fields, inputs, language);
+  const view = viewOf(request, session, fields, { answers, step: 1, texts });
+  const { problems, otherProblems } = problemsOf(details, fields, inputs, view.language);
   const again: [string, Problem][] = fields
     .filter((field) => !problems.has(field.id) && hasFile(field, inputs))
-    .map(({ id }) => [id, { text: language.words.chooseFileAgain }]);
-  const known = new Set(fields.map(({ id }) => id));
+    .map(({ id }) => [id, { text: view.language.words.chooseFileAgain }]);
   const page = renderForm(
     { ...session, pages: [], review: false, honeypot: false, permanent: false, allowPartial: false },
     {
-      language,
-      languages: false,
-      root: rootOf(request),
-      fields,
-      answers,
-      texts,
-      files: new Map(),
-      step: 1,
+      ...view,
       problems: new Map([...problems, ...again]),
-      otherProblems: details.flatMap(({ path, message }) => (known.has(fieldIdOf(path)) ? [] : [message])),
-      revealed: undefined,
-      keptSince: undefined,
-      remembers: false,
-      issueToken: session.issueToken,
-      sessionId: '',
+      otherProblems,
       site: { address: site, inputs: unseenInputs(fields, inputs) },
     },
   );

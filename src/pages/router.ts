@@ -2,7 +2,7 @@ import { type NextFunction, type Request, type RequestHandler, type Response, Ro
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { showActivation } from './activation.ts';
-import { sendAsset } from './assets.ts';
+import { EMBED_PATH, sendAsset } from './assets.ts';
 import { postForm } from './form/post.ts';
 import { showForm } from './form/show.ts';
 import { postUpload } from './form/uploads.ts';
@@ -33,8 +33,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
   router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
   router.route('/files/:token').get(page(sendLinkedFile)).all(page(refuseMethod));
   router.use(createOwnerPages(options));
-  router.get('/assets/*file', sendFile);
-  router.get('/embed.js', (request, response) => sendAsset(request, response, assets.embed, 'max-age=3600'));
+  router.get(['/assets/*file', EMBED_PATH], sendFile);
   // A path that can't be decoded fails before any page: Express would show a trace, and log the path with its token.
   router.use((error: unknown, request: Request, response: Response, next: NextFunction) =>
     page(() => Promise.reject(error))(request, response, next),
@@ -45,7 +44,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
 const sendFile: RequestHandler = async (request, response, next) => {
   const asset = await assets.find(request.path);
   if (asset === undefined) next();
-  else sendAsset(request, response, asset, 'public, max-age=31536000, immutable');
+  else sendAsset(request, response, asset);
 };
 
 function refuseMethod({ response }: PageExchange): void {

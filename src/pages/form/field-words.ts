@@ -22,27 +22,28 @@ export function countedLength(field: Field): number | undefined {
 }
 
 /**
- * What is wrong with each field in the page's language, by field id: the first problem of each. The texts stand beside
- * the field's label, so they do not repeat it.
+ * What is wrong in the page's language: the first problem of each field, by its id, and those that belong to no field
+ * of the page. The texts stand beside the field's label, so they do not repeat it.
  *
- * `texts` are what was posted; a field without any lacks an answer. What concerns no visible field
- * is left out.
+ * `texts` are what was posted; a field without any lacks an answer.
  */
 export function problemsOf(
   violations: readonly Violation[],
   fields: readonly Field[],
   texts: ReadonlyMap<string, readonly string[]>,
   language: Language,
-): Map<string, Problem> {
+): { problems: Map<string, Problem>; otherProblems: string[] } {
   const problems = new Map<string, Problem>();
+  const otherProblems: string[] = [];
   for (const violation of violations) {
     const field = fields.find(({ id }) => id === fieldIdOf(violation.path));
+    if (field === undefined) otherProblems.push(violation.message);
     if (field === undefined || problems.has(field.id)) continue;
     const posted = inputNames(field).flatMap((name) => texts.get(name) ?? []);
     const isEmpty = posted.every((text) => text.trim() === '');
     problems.set(field.id, problemOf(field, violation, { isEmpty, language }));
   }
-  return problems;
+  return { problems, otherProblems };
 }
 
 function problemOf(

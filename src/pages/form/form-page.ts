@@ -25,7 +25,7 @@ import { anchorOf, renderField } from './fields.ts';
  * names the fields that the person saw: a box among them that is not posted was not ticked.
  */
 export function renderForm(session: HostedSession, view: FormView): Page {
-  const { fields, language, step, problems } = view;
+  const { fields, language, step, problems, otherProblems = [] } = view;
   const { words } = language;
   const visible = visibleIds(fields, view.answers);
   const steps = stepsOf(fields, visible, session.review);
@@ -33,7 +33,7 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const shown = fields.filter(({ page }) => page === step);
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
-  const failed = problems.size > 0 || view.otherProblems.length > 0;
+  const failed = (problems?.size ?? 0) > 0 || otherProblems.length > 0;
 
   const body = html`${view.languages}<h1>${session.formName}</h1>
 ${session.description !== '' && number === 1 && html`<p class="lead">${session.description}</p>`}
@@ -62,8 +62,8 @@ ${shown.map((field) =>
     language,
     texts: view.texts.get(field.id) ?? [],
     parts: partsOf(field, view.texts),
-    problem: problems.get(field.id)?.text,
-    problemPart: problems.get(field.id)?.part,
+    problem: problems?.get(field.id)?.text,
+    problemPart: problems?.get(field.id)?.part,
     visible: visible.has(field.id),
     files: view.files,
     moved: view.moved?.fieldId === field.id ? view.moved : undefined,
@@ -149,10 +149,10 @@ function summary(view: FormView, shown: readonly Field[]): Html {
   return html`<div class="summary" role="alert" tabindex="-1" autofocus aria-labelledby="problems">
 <h2 id="problems">${words.problems}</h2>
 <ul>${shown.map((field) => {
-    const problem = view.problems.get(field.id);
+    const problem = view.problems?.get(field.id);
     if (problem === undefined) return false;
     return html`<li><a href="#${anchorOf(field, problem)}">${field.label} – ${problem.text}</a></li>`;
-  })}${view.otherProblems.map((problem) => html`<li>${problem}</li>`)}</ul>
+  })}${view.otherProblems?.map((problem) => html`<li>${problem}</li>`)}</ul>
 </div>`;
 }
 
@@ -220,7 +220,7 @@ function scriptData({ allowPartial }: HostedSession, { language: { words } }: Fo
 export type FormView = {
   language: Language;
   /** Links to the page in other languages. */
-  languages: Html | false;
+  languages?: Html | false;
   /** The relative path to the service's root. */
   root: string;
   fields: readonly Field[];
@@ -233,17 +233,17 @@ export type FormView = {
   /** The page to show. */
   step: number;
   /** What is wrong, by field id. */
-  problems: ReadonlyMap<string, Problem>;
+  problems?: ReadonlyMap<string, Problem>;
   /** Problems that belong to no field that the person sees. */
-  otherProblems: readonly string[];
+  otherProblems?: readonly string[];
   /** Where a button has just moved an option of a ranking. */
   moved?: { fieldId: string; to: number; by: -1 | 1 } | undefined;
   /** The first of the fields that the answers just given made visible. */
-  revealed: Field | undefined;
+  revealed?: Field | undefined;
   /** Since when the answers are kept that whoever opens the page did not give just now. */
-  keptSince: Date | undefined;
+  keptSince?: Date | undefined;
   /** Whether this device is to remember the answers. */
-  remembers: boolean;
+  remembers?: boolean;
   /** The signed time at which the person was first shown the form. */
   issueToken: string;
   /** The session of a visitor of the form's own page; empty: none. */

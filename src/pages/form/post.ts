@@ -3,12 +3,10 @@ import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { inputNames } from '../../domain/answers/form-inputs.ts';
 import type { Field } from '../../domain/definition/definition.ts';
 import { failed, violationFromMessage, violationToMessage } from '../../domain/errors/failure.ts';
-import { fieldIdOf } from '../../domain/errors/violations.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { type FormInputs, isFormPost, readForm } from '../../http/multipart.ts';
 import { prefersJson, sendJson, sendPage } from '../../http/reply.ts';
 import type { PageExchange } from '../handler.ts';
-import { languageOf } from '../messages.ts';
 import { renderCompletion, renderTyped } from './completion-page.ts';
 import { controlOf } from './controls/index.ts';
 import { type Move, movedOrder } from './controls/ranking.ts';
@@ -16,7 +14,7 @@ import { problemsOf } from './field-words.ts';
 import { renderForm } from './form-page.ts';
 import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
 import { type Goal, inputsOf, type Posted, readPosted } from './read-post.ts';
-import { queryWith, textsOf, viewOf } from './show.ts';
+import { languageSwitch, queryWith, textsOf, viewOf } from './show.ts';
 import { PostedFiles } from './uploads.ts';
 
 /** Answers POST on the address of a session, or of a form: saves, goes to another step, or submits. */
@@ -111,16 +109,15 @@ async function showAgain(post: Post, reply: Reply): Promise<void> {
     return sendJson(response, refused.status, refused.body);
   }
   const fields = fieldsOf(session);
-  // Hidden fields are unknown here: their problems are shown without a link to a field.
-  const known = new Set(fields.map(({ id }) => id));
-  const others = problems.filter(({ path }) => !known.has(fieldIdOf(path))).map(({ message }) => message);
   const kept = fields.filter((field) => field.page === step && !isPosted(field, posted));
   const texts = new Map([...textsOf(kept, answers), ...posted.texts]);
+  const view = viewOf(request, session, fields, { answers, step, texts });
   const { goal } = posted;
   const page = renderForm(session, {
-    ...viewOf(post, session, fields, { answers, step, texts }),
-    problems: problemsOf(problems, fields, posted.texts, languageOf(request, session.locale)),
-    otherProblems: others,
+    ...view,
+    languages: languageSwitch(session, request, view.language),
+    // Hidden fields are unknown here: their problems are shown without a link to a field.
+    ...problemsOf(problems, fields, posted.texts, view.language),
     revealed: fields.find(({ id }) => id === reply.revealed),
     // What a session keeps that somebody was sent a link to, the script does not keep beside it.
     keptSince: session.permanent || !session.allowPartial ? posted.keptSince : undefined,

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Request } from 'express';
 import type { HostedSession } from '../../../gen/headlessforms/internal/v1/hosted_pb.js';
@@ -23,11 +24,12 @@ export async function showForm(exchange: PageExchange): Promise<void> {
   const fields = fieldsOf(session);
   const { answers = {} } = session;
   const step = stepFor(fields, answers, session.resumed, request.query.step, session.review);
-  const view = viewOf(exchange, session, fields, { answers, step, texts: textsOf(fields, answers) });
+  const view = viewOf(request, session, fields, { answers, step, texts: textsOf(fields, answers) });
+  const languages = languageSwitch(session, request, view.language);
   const keptSince = isNextStep(exchange)
     ? undefined
     : session.keptSinceTime && timestampDate(session.keptSinceTime);
-  const page = renderForm(session, { ...view, keptSince, remembers: source.remembers() });
+  const page = renderForm(session, { ...view, languages, keptSince, remembers: source.remembers() });
   await sendPage(request, response, 200, page);
 }
 
@@ -38,23 +40,16 @@ function isNextStep({ request }: PageExchange): boolean {
 
 /** What a form is shown with before anything was posted to it. */
 export function viewOf(
-  { request }: PageExchange,
+  request: IncomingMessage,
   session: HostedSession,
   fields: readonly Field[],
   state: Pick<FormView, 'answers' | 'step' | 'texts'>,
 ): FormView {
-  const language = languageOf(request, session.locale);
   return {
-    language,
-    languages: languageSwitch(session, { request, language }),
+    language: languageOf(request, session.locale),
     root: rootOf(request),
     fields,
     files: filesOf(state.answers),
-    problems: new Map(),
-    otherProblems: [],
-    revealed: undefined,
-    keptSince: undefined,
-    remembers: false,
     issueToken: session.issueToken,
     sessionId: session.sessionId,
     ...state,
@@ -105,10 +100,7 @@ export function queryWith({ query }: Pick<Request, 'query'>, changed: Record<str
 }
 
 /** Links to the page in the languages that it can be read in; nothing if there is but one. */
-function languageSwitch(
-  session: HostedSession,
-  { request, language }: { request: Request; language: Language },
-): Html | false {
+export function languageSwitch(session: HostedSession, request: Request, language: Language): Html | false {
   const { languages, locale } = session;
   if (languages.length < 2) return false;
   return html`<nav class="languages" aria-label="${language.words.language}">${languages.map((tag) => {
