@@ -7,14 +7,18 @@ export function common(field: Field, view: ControlView): Html {
   return attributes({
     class: 'control',
     ...identity(field, view),
-    'aria-describedby': view.describedBy,
-    'aria-invalid': view.problem === undefined ? undefined : 'true',
+    ...described(view),
   });
 }
 
 /** The attributes that name an input. */
 export function identity(field: Field, view: ControlView) {
   return { id: `${field.id}.0`, name: field.id, disabled: !view.visible };
+}
+
+/** The attributes that say what is said of an input. */
+export function described({ describedBy, problem }: Pick<ControlView, 'describedBy' | 'problem'>) {
+  return { 'aria-describedby': describedBy, 'aria-invalid': problem === undefined ? undefined : 'true' };
 }
 
 /** What a field is shown with. */

@@ -4,7 +4,7 @@ import { fieldRules } from '../../../domain/fields/index.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
 import { address } from './address.ts';
 import { choices, otherInput, otherOf } from './choices.ts';
-import { type ControlView, common, identity } from './control-view.ts';
+import { type ControlView, common, described, identity } from './control-view.ts';
 import { files } from './files.ts';
 import { line } from './line.ts';
 import { matrix } from './matrix.ts';
@@ -70,8 +70,7 @@ function checkbox(field: Field, view: ControlView): Html {
   return html`<input${attributes({
     ...identity(field, view),
     type: 'checkbox',
-    'aria-describedby': view.describedBy,
-    'aria-invalid': view.problem === undefined ? undefined : 'true',
+    ...described(view),
     value: 'true',
     checked: /^(true|on|1|yes)$/.test(view.texts.at(-1) ?? ''),
   })}>`;

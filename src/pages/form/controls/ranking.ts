@@ -13,10 +13,8 @@ import type { ControlView } from './control-view.ts';
 export function ranking(field: Field, view: ControlView): Html {
   const { id, options = [] } = field;
   const { words } = view.language;
-  const given = view.texts.filter((text) => options.some(({ value }) => value === text));
-  const rest = options.map(({ value }) => value).filter((value) => !given.includes(value));
-  const order = [...new Set([...given, ...rest])];
-  const named = field.required || given.length > 0;
+  const order = orderOf(field, view.texts);
+  const named = field.required || view.texts.some((text) => order.includes(text));
   return html`<ol class="ranking" data-ranking="${id}" data-moved="${words.moved}">${order.map(
     (value, index) => {
       const label = options.find((option) => option.value === value)?.label ?? value;
@@ -46,16 +44,20 @@ export function ranking(field: Field, view: ControlView): Html {
 }
 
 /** The order after a button was pressed that moves the option at `index` up (-1) or down (1). */
-export function movedOrder({ options = [] }: Field, texts: readonly string[], { index, by }: Move): string[] {
-  const values = options.map(({ value }) => value);
-  const given = texts.filter((text) => values.includes(text));
-  const order = [...new Set([...given, ...values])];
+export function movedOrder(field: Field, texts: readonly string[], { index, by }: Move): string[] {
+  const order = orderOf(field, texts);
   const [one, other] = [order[index], order[index + by]];
   if (one !== undefined && other !== undefined) {
     order[index] = other;
     order[index + by] = one;
   }
   return order;
+}
+
+/** The values of all options: those that were given in their order, then the others. */
+function orderOf({ options = [] }: Field, texts: readonly string[]): string[] {
+  const values = options.map(({ value }) => value);
+  return [...new Set([...texts.filter((text) => values.includes(text)), ...values])];
 }
 
 /** A button of a ranking that was pressed. */

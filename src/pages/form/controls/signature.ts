@@ -6,7 +6,7 @@ import {
   takesWay,
 } from '../../../domain/fields/signature.ts';
 import { attributes, type Html, html } from '../../../domain/text/html.ts';
-import { type ControlView, identity } from './control-view.ts';
+import { type ControlView, described, identity } from './control-view.ts';
 import { keptFiles, uploadWords } from './files.ts';
 
 /**
@@ -57,8 +57,7 @@ function labelled(
   return html`<div class="part"><label for="${field.id}.0">${label}</label><input${attributes({
     class: 'control',
     ...identity(field, view),
-    'aria-describedby': view.problem === undefined ? undefined : `${field.id}.error`,
-    'aria-invalid': view.problem === undefined ? undefined : 'true',
+    ...described({ describedBy: view.problem && `${field.id}.error`, problem: view.problem }),
     ...own,
   })}></div>`;
 }
