@@ -13,9 +13,8 @@ import { type Move, movedOrder } from './controls/ranking.ts';
 import { problemsOf } from './field-words.ts';
 import { renderForm } from './form-page.ts';
 import { fieldsOf, type PageSource, readOpen, sourceOf } from './page-source.ts';
-import { type Goal, inputsOf, type Posted, readPosted } from './read-post.ts';
+import { type Goal, inputsOf, type Posted, PostedFiles, readPosted } from './read-post.ts';
 import { languageSwitch, queryWith, textsOf, viewOf } from './show.ts';
-import { PostedFiles } from './uploads.ts';
 
 /** Answers POST on the address of a session, or of a form: saves, goes to another step, or submits. */
 export async function postForm(exchange: PageExchange): Promise<void> {

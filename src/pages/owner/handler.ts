@@ -8,15 +8,7 @@ import type { Language } from '../../text/words.ts';
 import { type PageOptions, servePage } from '../handler.ts';
 import { languageOf } from '../messages.ts';
 import { type OwnerContent, renderOwnerPage, signInAgainPage, signInPage } from './layout.ts';
-import {
-  type CookieOptions,
-  checkCsrf,
-  checkOrigin,
-  csrfToken,
-  rememberPage,
-  sessionOf,
-  setSession,
-} from './session.ts';
+import { checkCsrf, checkOrigin, csrfToken, OwnerCookies } from './session.ts';
 
 /**
  * Serves a page to an owner who is signed in; others are asked to sign in. A post has to come from a page of this
@@ -24,10 +16,10 @@ import {
  */
 export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): RequestHandler {
   return openPage(options, async (open) => {
-    const { request, response, inputs } = open;
-    const session = sessionOf(request, options);
-    if (session === undefined) return askToSignIn(options, open);
-    if (inputs !== undefined) checkCsrf(inputs, session);
+    const { request, response, inputs, cookies } = open;
+    const session = cookies.session();
+    if (session === undefined) return askToSignIn(open);
+    if (request.method === 'POST') checkCsrf(inputs, session);
     const client = new RpcClient(options.transport, { request, response }, 'page', session);
     const call: Call = client.call.bind(client);
     const csrf = csrfToken(session);
@@ -39,7 +31,6 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
     try {
       const content = await handle({
         ...open,
-        inputs: inputs ?? new Map(),
         call,
         receive: client.receive.bind(client),
         addressOf,
@@ -50,13 +41,13 @@ export function ownerPage(options: OwnerPageOptions, handle: HandleOwner): Reque
     } catch (error) {
       const { reason } = restErrorOf(error);
       if (reason === 'sign_in_again') {
-        rememberPage(request, response, options);
+        cookies.rememberPage();
         const address = await addressOf();
-        return { ...signInAgainPage(open.request, open.language, address), signedIn: { address, csrf } };
+        return { ...signInAgainPage(request, open.language, address), signedIn: { address, csrf } };
       }
       if (reason !== 'invalid_key') throw error;
-      setSession(request, response, options);
-      return askToSignIn(options, open);
+      cookies.setSession();
+      return askToSignIn(open);
     }
   });
 }
@@ -69,37 +60,38 @@ export function openPage(options: OwnerPageOptions, handle: HandleOpen): Request
     const { request, response, call } = exchange;
     const isPost = request.method === 'POST';
     if (isPost) checkOrigin(request, ownOrigins);
-    const inputs = isPost ? await readForm(request, noFiles) : undefined;
+    const inputs = isPost ? await readForm(request, noFiles) : new Map();
     const language = languageOf(request);
-    const content = await handle({ request, response, call, language, inputs });
+    const cookies = new OwnerCookies(request, response, options.baseUrl);
+    const content = await handle({ request, response, call, language, inputs, cookies });
     if (content === undefined) return;
     await sendPage(request, response, content.status ?? 200, renderOwnerPage(request, language, content));
   });
 }
 
-function askToSignIn(options: OwnerPageOptions, { request, response, language }: OpenExchange): OwnerContent {
-  rememberPage(request, response, options);
+function askToSignIn({ request, language, cookies }: OpenExchange): OwnerContent {
+  cookies.rememberPage();
   // The first page is open to everybody.
   const status = request.method !== 'POST' && request.path === '/owner' ? 200 : 401;
   return { ...signInPage(request, language), status };
 }
 
-/** One request for a page that anybody may see; `inputs` are those of a post. */
+/** One request for a page that anybody may see; `inputs` are empty unless it is a post. */
 type OpenExchange = {
   request: Request;
   response: Response;
   /** Calls an RPC without a credential. */
   call: Call;
   language: Language;
-  inputs: FormInputs | undefined;
+  inputs: FormInputs;
+  cookies: OwnerCookies;
 };
 
-/** One request of an owner who is signed in; `inputs` are empty unless it is a post. */
-export type OwnerExchange = Omit<OpenExchange, 'inputs'> & {
+/** One request of an owner who is signed in. */
+export type OwnerExchange = OpenExchange & {
   /** Calls an RPC as the owner. */
   call: Call;
   receive: RpcClient['receive'];
-  inputs: FormInputs;
   /** The address that has signed in. */
   addressOf: () => Promise<string>;
   /** What the page's forms have to send. */
@@ -110,7 +102,8 @@ export type OwnerExchange = Omit<OpenExchange, 'inputs'> & {
 export type HandleOpen = (exchange: OpenExchange) => Promise<OwnerContent | undefined>;
 export type HandleOwner = (exchange: OwnerExchange) => Promise<OwnerContent | undefined>;
 
-export type OwnerPageOptions = PageOptions & CookieOptions;
+/** `baseUrl` is the public address of the service, without a slash at the end. */
+export type OwnerPageOptions = PageOptions & { baseUrl: string };
 
 /** Leads to another page after a post. */
 export function redirect(response: Response, url: string): undefined {

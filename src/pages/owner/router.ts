@@ -33,12 +33,12 @@ export function createOwnerPages(options: OwnerPageOptions): Router {
   const open = (handle: HandleOpen) => openPage(options, handle);
 
   serve('/owner', { get: page(showForms) });
-  serve('/owner/sign-in', { post: open(askForLink(options)) });
+  serve('/owner/sign-in', { post: open(askForLink) });
   serve('/owner/sign-in/:token', {
-    get: open(showSignInLink(options)),
-    post: open(followSignInLink(options)),
+    get: open(showSignInLink),
+    post: open(followSignInLink),
   });
-  serve('/owner/sign-out', { post: page(signOut(options)) });
+  serve('/owner/sign-out', { post: page(signOut) });
   serve('/owner/sessions/end', { post: page(endSession) });
   serve('/owner/forms/:id', { get: page(showSubmissions) });
   serve('/owner/forms/:id/search', { post: page(searchSubmissions) });

@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Request, Response } from 'express';
+import type { CookieOptions, Request, Response } from 'express';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
@@ -8,59 +8,73 @@ import { newToken } from '../../domain/secrets/new-secrets.ts';
 import { type FormInputs, lastOf } from '../../http/multipart.ts';
 import { cookieOf, cookiePath } from '../cookies.ts';
 
-/** The session that a browser has; undefined if it has none. */
-export function sessionOf(request: Request, options: CookieOptions): string | undefined {
-  return cookieOf(request, cookieName(request, options));
-}
+/** What the pages for owners keep in the browser that has sent a request. */
+export class OwnerCookies {
+  /** Whether the browser has called the public address: one that called another has other cookies there. */
+  readonly isAtPublicAddress: boolean;
+  readonly #request: Request;
+  readonly #response: Response;
+  readonly #name: string;
+  readonly #shared: CookieOptions;
 
-/** Gives the browser a session until `expires`; without one takes away the one that it has. */
-export function setSession(
-  request: Request,
-  response: Response,
-  options: CookieOptions,
-  session?: { token: string; expires: Date },
-): void {
-  const name = cookieName(request, options);
-  if (session === undefined) response.clearCookie(name, cookieOptions(request, options));
-  else response.cookie(name, session.token, { ...cookieOptions(request, options), expires: session.expires });
-}
+  constructor(request: Request, response: Response, baseUrl: string) {
+    const secure = request.secure || baseUrl.startsWith('https:');
+    this.isAtPublicAddress = request.headers.host === new URL(baseUrl).host;
+    this.#request = request;
+    this.#response = response;
+    // Browsers take a cookie of this name over https alone and from this host, so that nobody else can set it. The
+    // prefix asks for the path, too.
+    this.#name = secure ? '__Host-owner' : 'owner';
+    const path = secure ? '/' : cookiePath(baseUrl, '/owner');
+    this.#shared = { httpOnly: true, secure, sameSite: 'lax', path };
+  }
 
-/** Remembers in the browser which page was asked for, or posted from, to go on to it after signing in. */
-export function rememberPage(request: Request, response: Response, options: CookieOptions): void {
-  const [page] = (request.method === 'GET' ? withinOwner : ofOwner).exec(request.path) ?? [];
-  if (page === undefined) return;
-  response.cookie(PAGE_COOKIE, page, { ...cookieOptions(request, options), maxAge: PAGE_MS });
-}
+  /** The session that the browser has; undefined if it has none. */
+  session(): string | undefined {
+    return cookieOf(this.#request, this.#name);
+  }
 
-/** The page below `/owner` that was remembered, and forgets it; empty if there is none. */
-export function takePage(request: Request, response: Response, options: CookieOptions): string {
-  const page = cookieOf(request, PAGE_COOKIE) ?? '';
-  response.clearCookie(PAGE_COOKIE, cookieOptions(request, options));
-  return withinOwner.exec(page)?.[1] ?? '';
-}
+  /** Gives the browser a session until `expires`; without one takes away the one that it has. */
+  setSession(session?: { token: string; expires: Date }): void {
+    if (session === undefined) this.#response.clearCookie(this.#name, this.#shared);
+    else this.#set(this.#name, session.token, { expires: session.expires });
+  }
 
-/** What proves that an owner has signed in with this browser before; empty if none has. */
-export function deviceTokenOf(request: Request, options: CookieOptions): string {
-  return cookieOf(request, deviceCookieName(request, options)) ?? '';
-}
+  /** Remembers which page was asked for, or posted from, to go on to it after signing in. */
+  rememberPage(): void {
+    const { method, path } = this.#request;
+    const [page] = (method === 'GET' ? withinOwner : ofOwner).exec(path) ?? [];
+    if (page !== undefined) this.#set(PAGE_COOKIE, page, { maxAge: PAGE_MS });
+  }
 
-/** Lets the browser prove from now on that an owner has signed in with it. */
-export function setDeviceToken(
-  request: Request,
-  response: Response,
-  options: CookieOptions,
-  token: string,
-): void {
-  const name = deviceCookieName(request, options);
-  response.cookie(name, token, { ...cookieOptions(request, options), maxAge: DEVICE_MS });
-}
+  /** The page below `/owner` that was remembered, and forgets it; empty if there is none. */
+  takePage(): string {
+    const page = cookieOf(this.#request, PAGE_COOKIE) ?? '';
+    this.#response.clearCookie(PAGE_COOKIE, this.#shared);
+    return withinOwner.exec(page)?.[1] ?? '';
+  }
 
-/** What only this browser has, so that a link that it asks for signs in here alone; made when it is first needed. */
-export function browserOf(request: Request, response: Response, options: CookieOptions): string {
-  const name = `${cookieName(request, options)}-browser`;
-  const browser = cookieOf(request, name) ?? newToken();
-  response.cookie(name, browser, { ...cookieOptions(request, options), maxAge: DEVICE_MS });
-  return browser;
+  /** What proves that an owner has signed in with this browser before; empty if none has. */
+  deviceToken(): string {
+    return cookieOf(this.#request, `${this.#name}-device`) ?? '';
+  }
+
+  /** Lets the browser prove from now on that an owner has signed in with it. */
+  setDeviceToken(token: string): void {
+    this.#set(`${this.#name}-device`, token, { maxAge: DEVICE_MS });
+  }
+
+  /** What only this browser has, so that a link that it asks for signs in here alone; made when it is first needed. */
+  browser(): string {
+    const name = `${this.#name}-browser`;
+    const browser = cookieOf(this.#request, name) ?? newToken();
+    this.#set(name, browser, { maxAge: DEVICE_MS });
+    return browser;
+  }
+
+  #set(name: string, value: string, life: Pick<CookieOptions, 'expires' | 'maxAge'>): void {
+    this.#response.cookie(name, value, { ...this.#shared, ...life });
+  }
 }
 
 /** What a page puts into its forms, which no other site can know: it proves that the page was read in this session. */
@@ -93,26 +107,6 @@ function hostIn(origin: string): string | undefined {
   return /^https?:\/\/([\w.:[\]-]+)$/.exec(origin)?.[1];
 }
 
-/** Browsers take a cookie of this name over https alone and from this host, so that nobody else can set it. */
-function cookieName(request: Request, options: CookieOptions): string {
-  return isSecure(request, options) ? '__Host-owner' : 'owner';
-}
-
-function deviceCookieName(request: Request, options: CookieOptions): string {
-  return `${cookieName(request, options)}-device`;
-}
-
-function cookieOptions(request: Request, options: CookieOptions) {
-  const secure = isSecure(request, options);
-  // What the prefix `__Host-` asks for.
-  const path = secure ? '/' : cookiePath(options.baseUrl, '/owner');
-  return { httpOnly: true, secure, sameSite: 'lax' as const, path };
-}
-
-function isSecure(request: Request, { baseUrl }: CookieOptions): boolean {
-  return request.secure || baseUrl.startsWith('https:');
-}
-
 /** A page that a mail may lead to. */
 const withinOwner = /^\/owner\/((?:forms|submissions)\/[a-z]+_[0-9a-z]+)$/;
 
@@ -121,8 +115,3 @@ const ofOwner = /^\/owner\/(?:forms|submissions)\/[a-z]+_[0-9a-z]+/;
 
 const PAGE_COOKIE = 'owner-page';
 const PAGE_MS = HOUR_MS;
-
-export type CookieOptions = {
-  /** The public address of the service, without a slash at the end. */
-  baseUrl: string;
-};

@@ -7,70 +7,57 @@ import { present } from '../../http/shape.ts';
 import { timeInWords } from '../../text/quantities.ts';
 import { fill } from '../../text/words.ts';
 import { rootOf } from '../layout.ts';
-import {
-  type HandleOpen,
-  type HandleOwner,
-  type OwnerExchange,
-  type OwnerPageOptions,
-  redirect,
-} from './handler.ts';
+import { type HandleOpen, type HandleOwner, type OwnerExchange, redirect } from './handler.ts';
 import { buttonForm, newLinkForm, type OwnerContent, signInPage } from './layout.ts';
-import { browserOf, deviceTokenOf, sessionOf, setDeviceToken, setSession, takePage } from './session.ts';
 
 const { method: rpcs } = OwnersService;
 
 /** Mails a link to the address that was entered, if it owns a form; the answer is the same if it does not. */
-export function askForLink(options: OwnerPageOptions): HandleOpen {
-  return async ({ request, response, call, language, inputs }) => {
-    const email = lastOf(inputs ?? new Map(), 'email').trim();
-    // The link leads to the public address, where a browser that called another has other cookies.
-    const isThere = request.headers.host === new URL(options.baseUrl).host;
-    const browser = isThere ? browserOf(request, response, options) : '';
-    const deviceToken = deviceTokenOf(request, options);
-    const asked = await call(rpcs.requestSignIn, { email, deviceToken, browser }).catch(
-      undefinedFor('invalid'),
-    );
-    if (asked === undefined) return { ...signInPage(request, language, email), status: 422 };
-    const { sentTitle: title, sentText, writtenText, sentNote } = language.owner;
-    const text = fill(asked.mailWritten ? writtenText : sentText, { email });
-    return message(title, text, html`<p class="note">${sentNote}</p>`);
-  };
-}
+export const askForLink: HandleOpen = async ({ request, call, language, inputs, cookies }) => {
+  const email = lastOf(inputs, 'email').trim();
+  // The link leads to the public address.
+  const browser = cookies.isAtPublicAddress ? cookies.browser() : '';
+  const asked = await call(rpcs.requestSignIn, {
+    email,
+    deviceToken: cookies.deviceToken(),
+    browser,
+  }).catch(undefinedFor('invalid'));
+  if (asked === undefined) return { ...signInPage(request, language, email), status: 422 };
+  const { sentTitle: title, sentText, writtenText, sentNote } = language.owner;
+  const text = fill(asked.mailWritten ? writtenText : sentText, { email });
+  return message(title, text, html`<p class="note">${sentNote}</p>`);
+};
 
 /** Shows whom a mailed link signs in; its button posts to the same address. Mail scanners open links, too. */
-export function showSignInLink(options: OwnerPageOptions): HandleOpen {
-  return async (exchange) => {
-    const { request, response, call, language } = exchange;
-    const { linkTitle: title, linkText, stay, elsewhereText } = language.owner;
-    const browser = browserOf(request, response, options);
-    const link = await call(rpcs.getSignInLink, { token: tokenIn(request.params), browser }).catch(unusable);
-    if (link === undefined) return unusableLink(exchange);
-    const { address } = link;
-    if (link.elsewhere) return message(title, elsewhereText, newLinkForm(request, language, address));
-    const form = html`<form method="post"><label class="choice"><input type="checkbox" name="stay" value="yes"><span>${stay}</span></label>
+export const showSignInLink: HandleOpen = async (exchange) => {
+  const { request, call, language, cookies } = exchange;
+  const { linkTitle: title, linkText, stay, elsewhereText } = language.owner;
+  const asked = { token: tokenIn(request.params), browser: cookies.browser() };
+  const link = await call(rpcs.getSignInLink, asked).catch(unusable);
+  if (link === undefined) return unusableLink(exchange);
+  const { address } = link;
+  if (link.elsewhere) return message(title, elsewhereText, newLinkForm(request, language, address));
+  const form = html`<form method="post"><label class="choice"><input type="checkbox" name="stay" value="yes"><span>${stay}</span></label>
 <div class="actions"><button>${title}</button></div></form>`;
-    return message(title, fill(linkText, { email: address }), form);
-  };
-}
+  return message(title, fill(linkText, { email: address }), form);
+};
 
 /** Signs in by a mailed link, and goes on to the page that was asked for. */
-export function followSignInLink(options: OwnerPageOptions): HandleOpen {
-  return async (exchange) => {
-    const { request, response, call, inputs } = exchange;
-    const opened = await call(rpcs.signIn, {
-      token: tokenIn(request.params),
-      browser: browserOf(request, response, options),
-      stay: inputs?.has('stay') === true,
-      formerSessionToken: sessionOf(request, options) ?? '',
-    }).catch(unusable);
-    if (opened === undefined) return unusableLink(exchange);
-    const { sessionToken: token, expireTime, deviceToken } = opened;
-    setSession(request, response, options, { token, expires: timestampDate(present(expireTime)) });
-    setDeviceToken(request, response, options, deviceToken);
-    const page = takePage(request, response, options);
-    return redirect(response, `${rootOf(request)}owner${page === '' ? '' : `/${page}`}`);
-  };
-}
+export const followSignInLink: HandleOpen = async (exchange) => {
+  const { request, response, call, inputs, cookies } = exchange;
+  const opened = await call(rpcs.signIn, {
+    token: tokenIn(request.params),
+    browser: cookies.browser(),
+    stay: inputs.has('stay'),
+    formerSessionToken: cookies.session() ?? '',
+  }).catch(unusable);
+  if (opened === undefined) return unusableLink(exchange);
+  const { sessionToken: token, expireTime, deviceToken } = opened;
+  cookies.setSession({ token, expires: timestampDate(present(expireTime)) });
+  cookies.setDeviceToken(deviceToken);
+  const page = cookies.takePage();
+  return redirect(response, `${rootOf(request)}owner${page === '' ? '' : `/${page}`}`);
+};
 
 /** Ends another session of the owner. */
 export const endSession: HandleOwner = async ({ request, response, call, inputs }) => {
@@ -104,18 +91,16 @@ export async function sessionsOf({ request, call, language, csrf }: OwnerExchang
 }
 
 /** Ends the session of this browser, or all of the owner's. */
-export function signOut(options: OwnerPageOptions): HandleOwner {
-  return async ({ request, response, call, language, inputs }) => {
-    await call(rpcs.signOut, { everywhere: inputs.has('everywhere') });
-    setSession(request, response, options);
-    // What browsers keep to go back to; what people have typed into forms, by the same origin, stays.
-    response.setHeader('clear-site-data', '"cache"');
-    const { signedOutTitle: title, signInAgain } = language.owner;
-    const body = html`<h1>${title}</h1>
+export const signOut: HandleOwner = async ({ request, response, call, language, inputs, cookies }) => {
+  await call(rpcs.signOut, { everywhere: inputs.has('everywhere') });
+  cookies.setSession();
+  // What browsers keep to go back to; what people have typed into forms, by the same origin, stays.
+  response.setHeader('clear-site-data', '"cache"');
+  const { signedOutTitle: title, signInAgain } = language.owner;
+  const body = html`<h1>${title}</h1>
 <p class="actions"><a class="button" href="${rootOf(request)}owner">${signInAgain}</a></p>`;
-    return { title, body, signedOut: true };
-  };
-}
+  return { title, body, signedOut: true };
+};
 
 function unusableLink({ request, language }: Parameters<HandleOpen>[0]): OwnerContent {
   const { linkInvalidTitle: title, linkWrongText } = language.words;
