@@ -27,22 +27,28 @@ export async function findMailRefusal(
 ): Promise<Refusal | null> {
   const { to } = addressee;
   if (claim.kind === 'sign_in') return refuseSignIn(options, claim, to);
-  const form = isLimited(claim) ? await findAnyForm(options.database, claim.formId) : undefined;
+  const refuse = limits.get(claim.kind);
+  const form = refuse && (await findAnyForm(options.database, claim.formId));
   if (form === null) return dropped('The form was deleted.');
   // Asked first, since answers can wait in thousands.
   const wait = form && claim.kind === 'owner' ? await waitForOwner(options, claim, form, to) : null;
   if (wait !== null) return wait;
 
-  const unasked = claim.kind === 'notice' || isRequest(claim);
+  const unasked = form !== undefined && claim.kind !== 'owner';
   if (await isMailStopped(options.database, { address: to, formId: claim.formId, unasked })) {
     return dropped('The address wants no more mail.');
   }
-  if (form === undefined) return null;
-  if (claim.kind === 'owner') return refuseOwnerMail(options, claim, form, to);
-  return claim.kind === 'notice'
-    ? refuseNotice(options, claim, form, to)
-    : refuseRequest(options, claim, form, addressee);
+  return refuse && form ? refuse(options, claim, form, addressee) : null;
 }
+
+/** What limits each kind of mail about a form. The others go to who has asked for them. */
+const limits = new Map<string, RefuseMail>([
+  ['owner', refuseOwnerMail],
+  ['notice', refuseNotice],
+  ['confirmation', refuseRequest],
+  ['recipient_confirmation', refuseRequest],
+  ['owner_change', refuseRequest],
+]);
 
 /**
  * Answers to a form made without a key go to nobody but an owner who has confirmed, or need not, and to those whom this
@@ -70,7 +76,7 @@ async function refuseOwnerMail(
   { database, settings }: MailLimitOptions,
   claim: Claim,
   form: Form,
-  to: string,
+  { to }: Addressee,
 ): Promise<Refusal | null> {
   if (isOwner(form, to)) {
     if (claim.step > 0 || isOwnerConfirmed(form, settings)) return null;
@@ -87,14 +93,17 @@ async function refuseNotice(
   { database, settings }: MailLimitOptions,
   claim: Claim,
   form: Form,
-  to: string,
+  { to }: Addressee,
 ): Promise<Refusal | null> {
   if (!isOwner(form, to) || isOwnerConfirmed(form, settings))
     return dropped('Nothing waits for the address.');
   if (claim.step > 0) return null;
+  const { createdFrom } = form;
   const usedUp = await takeMailAllowances(database, claim.id, [
     { holder: mailboxOf(to), kind: 'notice', limit: NOTICES_A_DAY },
-    ...ofCreator(form, { kind: 'notice', limit: NOTICES_A_DAY_FROM_CREATOR }),
+    ...(createdFrom === null
+      ? []
+      : [{ holder: createdFrom, kind: 'notice', limit: NOTICES_A_DAY_FROM_CREATOR }]),
   ]);
   return usedUp && dropped('Not sent: there were enough notices today.');
 }
@@ -146,10 +155,6 @@ function signInAllowances({ content }: Claim, holder: string, limit: number): Ma
   return [all, { holder, kind: `sign_in ${askedFrom}`, limit: Math.ceil(limit / 2) }];
 }
 
-function ofCreator({ createdFrom }: Form, allowance: Omit<MailAllowance, 'holder'>): MailAllowance[] {
-  return createdFrom === null ? [] : [{ holder: createdFrom, ...allowance }];
-}
-
 function isOwner({ ownerEmail }: Form, to: string): boolean {
   return ownerEmail !== null && addressKey(ownerEmail) === addressKey(to);
 }
@@ -157,14 +162,6 @@ function isOwner({ ownerEmail }: Form, to: string): boolean {
 async function isRecipient(database: Database, { id }: Form, to: string): Promise<boolean> {
   const recipients = await listConfirmedRecipients(database, [id]);
   return recipients.some(({ address }) => address === addressKey(to));
-}
-
-function isLimited(claim: Claim): boolean {
-  return claim.kind === 'owner' || claim.kind === 'notice' || isRequest(claim);
-}
-
-function isRequest({ kind }: Claim): boolean {
-  return kind === 'confirmation' || kind === 'recipient_confirmation' || kind === 'owner_change';
 }
 
 function isOlder({ id }: Claim, days: number, now: number): boolean {
@@ -199,5 +196,12 @@ export type MailLimitOptions = Pick<DeliveryOptions, 'database' | 'settings' | '
 
 /** `countedAs` is what the mail was counted as before, if it was. */
 type Addressee = { to: string; countedAs?: string };
+
+type RefuseMail = (
+  options: MailLimitOptions,
+  claim: Claim,
+  form: Form,
+  addressee: Addressee,
+) => Promise<Refusal | null>;
 
 type Refusal = Extract<Outcome, { outcome: 'waits' | 'dropped' }>;

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { atMost, type Violation, violationsOf } from '../errors/violations.ts';
 import { type Field, fieldSchema } from '../fields/field.ts';
 import type { FormFacts } from '../fields/field-type.ts';
+import { textUpTo } from '../fields/text.ts';
 import { isObject } from '../json/json.ts';
 import { jsonProblems } from '../json/json-problems.ts';
 import { formLimits } from '../limits/limits.ts';
@@ -22,7 +23,7 @@ const slugPattern = /^[A-Za-z0-9._~-]{1,64}$/;
 /** The shape of a form definition as people send it, also for the API description. */
 export const definitionSchema = z
   .strictObject({
-    name: z.string().min(1).max(formLimits.name).describe('Human-readable name.'),
+    name: textUpTo(formLimits.name).describe('Human-readable name.'),
     slug: z
       .string()
       .regex(slugPattern, 'A slug has 1 to 64 letters, digits, ".", "_", "~" and "-"')

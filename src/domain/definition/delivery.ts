@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import { isEmailAddress } from '../addresses/email-address.ts';
+import { textUpTo } from '../fields/text.ts';
 import { formLimits, secretLength } from '../limits/limits.ts';
 
-const fieldId = z.string().min(1).max(formLimits.fieldId);
+const fieldId = textUpTo(formLimits.fieldId);
 
 /** One line: it becomes a header of a mail. */
-const subject = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^\P{Cc}*$/u, 'Expected a single line');
+const subject = textUpTo(200).regex(/^\P{Cc}*$/u, 'Expected a single line');
 
-const message = z.string().min(1).max(10_000);
+const message = textUpTo(10_000);
 
 const autoresponseSchema = z.strictObject({
   to: fieldId.describe('The id of an email field.'),

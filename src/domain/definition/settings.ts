@@ -1,15 +1,14 @@
 import { z } from 'zod';
 import { isDatetime } from '../fields/date-time.ts';
+import { textUpTo } from '../fields/text.ts';
 import { formLimits } from '../limits/limits.ts';
 import { isLanguageTag } from '../text/accept-language.ts';
 
 /** What the database and the typed message hold. */
 const MAX_INT32 = 2_147_483_647;
 
-const text = (max: number) => z.string().min(1).max(max);
-
 const origins = z
-  .array(text(300).refine(isOrigin, 'Expected an origin such as https://example.com, without a path'))
+  .array(textUpTo(300).refine(isOrigin, 'Expected an origin such as https://example.com, without a path'))
   .max(100)
   .default([]);
 
@@ -39,9 +38,9 @@ const spamSchema = z
 export const settingsSchema = z
   .strictObject({
     allowPartial: z.boolean().default(false).describe('Keeps partial answers of a session.'),
-    submitLabel: text(formLimits.submitLabel).exactOptional().describe('The words on the button.'),
-    successMessage: text(formLimits.successMessage).exactOptional().describe('Said after a submission.'),
-    redirectUrl: text(formLimits.url)
+    submitLabel: textUpTo(formLimits.submitLabel).exactOptional().describe('The words on the button.'),
+    successMessage: textUpTo(formLimits.successMessage).exactOptional().describe('Said after a submission.'),
+    redirectUrl: textUpTo(formLimits.url)
       .refine(isHttpsUrl, 'Expected an HTTPS URL')
       .exactOptional()
       .meta({ format: 'uri', pattern: '^https://' })
@@ -54,7 +53,7 @@ export const settingsSchema = z
       .max(3650)
       .exactOptional()
       .describe('Absent: submissions are kept for ever.'),
-    closesAt: text(64)
+    closesAt: textUpTo(64)
       .refine((time) => isDatetime(time) && isTimestamp(time), {
         error: 'Expected a date and time with offset, such as 2030-01-31T09:00:00Z',
         params: { code: 'invalid_date' },
@@ -68,7 +67,7 @@ export const settingsSchema = z
       .max(MAX_INT32)
       .exactOptional()
       .describe('How many submissions the form takes.'),
-    locale: text(formLimits.languageTag)
+    locale: textUpTo(formLimits.languageTag)
       .refine(isLanguageTag, 'Expected a language tag (BCP 47) such as en or de-CH')
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),

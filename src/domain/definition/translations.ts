@@ -1,29 +1,20 @@
 import { z } from 'zod';
+import { textUpTo } from '../fields/text.ts';
 import { formLimits } from '../limits/limits.ts';
 import { autoresponseTranslation } from './delivery.ts';
+
+const text = (max: number) => textUpTo(max).exactOptional();
 
 /** The shape of a step's title and description. */
 export const pageSchema = z
   .strictObject({
-    title: z
-      .string()
-      .min(1)
-      .max(formLimits.label)
-      .exactOptional()
-      .describe('Shown above the fields of the step.'),
-    description: z
-      .string()
-      .min(1)
-      .max(formLimits.description)
-      .exactOptional()
-      .describe('Shown below the title.'),
+    title: text(formLimits.label).describe('Shown above the fields of the step.'),
+    description: text(formLimits.description).describe('Shown below the title.'),
   })
   .meta({ id: 'Page', description: 'A step of a multi-page form.' });
 
-const text = (max: number) => z.string().min(1).max(max).exactOptional();
-
 /** The labels of options, or of rows, by their values. */
-const labels = z.record(z.string(), z.string().min(1).max(formLimits.label)).exactOptional();
+const labels = z.record(z.string(), textUpTo(formLimits.label)).exactOptional();
 
 const fieldTranslation = z
   .strictObject({

@@ -6,7 +6,7 @@ import { matrixAttributes } from './matrix.ts';
 import { numberAttributes } from './number.ts';
 import { ratingAttributes, scaleAttributes } from './points.ts';
 import { choiceAttributes, multiSelectAttributes } from './select.ts';
-import { textAttributes } from './text.ts';
+import { textAttributes, textUpTo } from './text.ts';
 
 /** The types that a field can have. What each of them does is in the table of `index.ts`. */
 export const fieldTypes = [
@@ -49,7 +49,7 @@ const idError = (issue: { input?: unknown }) =>
 const commonAttributes = {
   id: z.string().regex(fieldIdPattern, { error: idError }).describe('Answers are keyed by it.'),
   type: z.enum(fieldTypes).describe('What kind of answer the field takes.'),
-  label: z.string().min(1).max(formLimits.label).exactOptional().describe('Default: the id made human.'),
+  label: textUpTo(formLimits.label).exactOptional().describe('Default: the id made human.'),
   description: z.string().max(formLimits.description).exactOptional().describe('Help shown to the human.'),
   placeholder: z
     .string()

@@ -3,8 +3,9 @@ import { type Violation, wrongType } from '../errors/violations.ts';
 import { formLimits } from '../limits/limits.ts';
 import type { AttributesOf, FieldTypeRules } from './field-type.ts';
 import { boundAttributes, readNumber } from './number.ts';
+import { textUpTo } from './text.ts';
 
-const endLabel = z.string().min(1).max(formLimits.endLabel).exactOptional();
+const endLabel = textUpTo(formLimits.endLabel).exactOptional();
 
 export const ratingAttributes = {
   max: boundAttributes.max,

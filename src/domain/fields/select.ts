@@ -9,12 +9,12 @@ import {
   type FieldTypeRules,
   noViolations,
 } from './field-type.ts';
-import { plainTextProblems, readText } from './text.ts';
+import { plainTextProblems, readText, textUpTo } from './text.ts';
 
 export const optionSchema = z
   .strictObject({
-    label: z.string().min(1).max(formLimits.label).describe('What the human reads.'),
-    value: z.string().min(1).max(200).describe('The answer.'),
+    label: textUpTo(formLimits.label).describe('What the human reads.'),
+    value: textUpTo(200).describe('The answer.'),
   })
   .describe('One choice.');
 

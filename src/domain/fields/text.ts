@@ -32,21 +32,20 @@ export const textAttributes = {
     .max(MAX_LENGTH)
     .exactOptional()
     .describe('Text: the most characters; default 10,000.'),
-  pattern: z
-    .string()
-    .min(1)
-    .max(formLimits.pattern)
+  pattern: textUpTo(formLimits.pattern)
     .exactOptional()
     .describe(
       'Text: RE2 syntax, over the whole value. The patterns of a form are limited in what they cost.',
     ),
-  patternMessage: z
-    .string()
-    .min(1)
-    .max(formLimits.patternMessage)
+  patternMessage: textUpTo(formLimits.patternMessage)
     .exactOptional()
     .describe('Text: said when `pattern` refuses.'),
 };
+
+/** The shape of a text that says something, in at most so many characters. */
+export function textUpTo(max: number): z.ZodString {
+  return z.string().min(1).max(max);
+}
 
 /** A line of text: its length in characters (code points, as JSON Schema counts) and its pattern. */
 export const text: FieldTypeRules<TextField> = {
