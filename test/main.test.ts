@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { described } from '../src/config.ts';
-import { verifySignature } from '../src/domain/delivery/signature.ts';
 import { createServerDatabase, givenEmbeddedDatabase } from './support/database.ts';
 import { openDatabaseProxy } from './support/database-proxy.ts';
 import { inDatabase } from './support/postgres.ts';
 import { startReceiver } from './support/receiver.ts';
 import { freePort, type SpawnedService, spawnService, temporaryFolder } from './support/spawn.ts';
 import { until } from './support/until.ts';
+import { verifySignature } from './support/verify-signature.ts';
 
 describe('npm start', () => {
   it('serves on an embedded database, prints the first key once, and keeps what it was given, its secret from others', async () => {

@@ -7,12 +7,12 @@ import { describe, expect, it } from 'vitest';
 import { SessionStatus } from '../../gen/headlessforms/v1/sessions_pb.js';
 import { AnswerChannel, SubmissionsService } from '../../gen/headlessforms/v1/submissions_pb.js';
 import { EventType, type ListenResponse, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
-import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { createServerDatabase, engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { contactForm, startService, type TestService } from '../support/server.ts';
 import { freePort, spawnService, temporaryFolder } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
+import { verifySignature } from '../support/verify-signature.ts';
 
 describe.each(engines)('listening on %s', (engine) => {
   it("streams the project's events from now on, with the bodies that webhooks get", async () => {

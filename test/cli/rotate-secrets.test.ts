@@ -2,13 +2,13 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { newApiKey } from '../../src/domain/secrets/new-secrets.ts';
 import { engines } from '../support/database.ts';
 import { admin, givenInstallation } from '../support/installation.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { contactForm } from '../support/server.ts';
 import { spawnService } from '../support/spawn.ts';
+import { verifySignature } from '../support/verify-signature.ts';
 
 const bootstrapKey = newApiKey();
 const authorized = { authorization: `Bearer ${bootstrapKey}`, 'content-type': 'application/json' };

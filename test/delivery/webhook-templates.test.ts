@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { BodyTooLarge, renderTemplate } from '../../src/delivery/webhook/body.ts';
-import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import { engines } from '../support/database.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { startService } from '../support/server.ts';
 import { until } from '../support/until.ts';
+import { verifySignature } from '../support/verify-signature.ts';
 
 const event = {
   id: 'evt_1',

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { verifySignature } from '../../src/domain/delivery/signature.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { findWebhook } from '../../src/store/webhooks/webhooks.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
@@ -17,6 +16,7 @@ import {
 import { startReceiver } from '../support/receiver.ts';
 import { freePort } from '../support/spawn.ts';
 import { until } from '../support/until.ts';
+import { verifySignature } from '../support/verify-signature.ts';
 
 describe.each(engines)('webhooks on %s', (engine) => {
   it('sends each event once, signed so that public libraries accept it', async () => {

@@ -2,35 +2,19 @@ import * as pb from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import { mailboxOf } from '../addresses/email-address.ts';
 import { isKeyless } from '../ids.ts';
 
-/** What mails there are, by the name that is stored with them and that REST shows, as messages name them. */
-const mailKinds = {
-  owner: pb.MailKind.OWNER,
-  notice: pb.MailKind.NOTICE,
-  autoresponse: pb.MailKind.AUTORESPONSE,
-  confirmation: pb.MailKind.CONFIRMATION,
-  recipient_confirmation: pb.MailKind.RECIPIENT_CONFIRMATION,
-  owner_change: pb.MailKind.OWNER_CHANGE,
-  webhook_off: pb.MailKind.WEBHOOK_OFF,
-  demo: pb.MailKind.DEMO,
-  sign_in: pb.MailKind.SIGN_IN,
-  owner_changed: pb.MailKind.OWNER_CHANGED,
-} as const;
+/** The name of a kind of mail, as it is stored and as REST shows it: that of the proto in lower case. */
+export type MailKind = Lowercase<Exclude<keyof typeof pb.MailKind, 'UNSPECIFIED'>>;
 
 /** The kind of a stored mail; unspecified if only another version knows it. */
 export function mailKindOf(name: string): pb.MailKind {
-  return isMailKind(name) ? mailKinds[name] : pb.MailKind.UNSPECIFIED;
+  const known = pb.MailKindSchema.values.find(({ localName }) => localName.toLowerCase() === name);
+  return known?.number ?? pb.MailKind.UNSPECIFIED;
 }
 
 /** The name of the kind that a message has; empty for none, or one of a newer service. */
 export function mailKindNameOf(kind: pb.MailKind): string {
-  return Object.keys(mailKinds).find((name) => mailKindOf(name) === kind) ?? '';
+  return kind === pb.MailKind.UNSPECIFIED ? '' : (pb.MailKind[kind]?.toLowerCase() ?? '');
 }
-
-function isMailKind(name: string): name is MailKind {
-  return Object.hasOwn(mailKinds, name);
-}
-
-export type MailKind = keyof typeof mailKinds;
 
 /**
  * What a mail that asks an address to confirm something about a form counts against, in the order in which allowances

@@ -205,7 +205,7 @@ export function fieldViolationOf({
 
 /** A violation as replies and failures of RPCs carry it. */
 export function violationToMessage({ path, code, message, received = '' }: Violation): ViolationMessage {
-  return create(ViolationSchema, { path, code: codes[code], message, received });
+  return create(ViolationSchema, { path, code: codes.get(code) ?? ViolationCode.CUSTOM, message, received });
 }
 
 /** The violation that a message carries. A code that is unknown, of a newer service, is `custom`. */
@@ -213,20 +213,11 @@ export function violationFromMessage({ path, code, message, received }: Violatio
   return { path, code: names.get(code) ?? 'custom', message, ...(received !== '' && { received }) };
 }
 
-const codes: Record<Violation['code'], ViolationCode> = {
-  invalid_type: ViolationCode.INVALID_TYPE,
-  invalid_string: ViolationCode.INVALID_STRING,
-  too_small: ViolationCode.TOO_SMALL,
-  too_big: ViolationCode.TOO_BIG,
-  invalid_enum_value: ViolationCode.INVALID_ENUM_VALUE,
-  unrecognized_keys: ViolationCode.UNRECOGNIZED_KEYS,
-  invalid_date: ViolationCode.INVALID_DATE,
-  not_multiple_of: ViolationCode.NOT_MULTIPLE_OF,
-  invalid_union: ViolationCode.INVALID_UNION,
-  custom: ViolationCode.CUSTOM,
-};
-
-const names = new Map(violationCodes.map((name) => [codes[name], name]));
+/** The names are those of the proto in lower case. */
+const names = new Map(
+  violationCodes.map((name) => [ViolationCode[name.toUpperCase() as Uppercase<typeof name>], name]),
+);
+const codes = new Map([...names].map(([code, name]) => [name, code]));
 
 /** What the reasons of `ErrorInfo` belong to: the package of the protos. */
 const DOMAIN = 'headlessforms.v1';

@@ -1,8 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';
-import { signWebhook, verifySignature } from '../../../src/domain/delivery/signature.ts';
+import { signWebhook } from '../../../src/domain/delivery/signature.ts';
 import { newWebhookSecret } from '../../../src/domain/secrets/new-secrets.ts';
+import { verifySignature } from '../../support/verify-signature.ts';
 
 const body = '{"event":"submission.created","data":{"answers":{"name":"Jürg 👍"}}}';
 const at = Date.now();
