@@ -42,6 +42,11 @@ export function lackedToGive(right: Right, held: readonly string[]): Scope | und
   return oneOf.length === 0 || oneOf.some((scope) => holds(held, scope)) ? undefined : oneOf[0];
 }
 
+/** The scopes of which one is enough to give such a right, `*` included. */
+export function scopesToGive(right: 'destination'): readonly Scope[] {
+  return ['*', ...(needed[right].oneOf ?? [])];
+}
+
 const needed: Record<Right, { all?: readonly Scope[]; oneOf?: readonly Scope[] }> = {
   /** An owner reads, exports and deletes the answers. */
   ownership: { all: ['submissions:read', 'submissions:delete'] },

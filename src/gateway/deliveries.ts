@@ -57,7 +57,7 @@ const attempt = shape(AttemptSchema, '', {
 const delivery = shape(DeliverySchema, 'DeliveryLog', {
   id: z.string(),
   channel: z.enum(['webhook', 'mail']),
-  webhook_id: z.string().nullable().describe('null for mail.'),
+  webhook_id: z.string().nullable().describe('null for mail, and for callbacks of sessions.'),
   address: z.string().nullable().describe('null for webhooks.'),
   event_id: z.string().nullable(),
   event: from(({ eventType, mailKind }) => eventNameOf(eventType) || mailKindNameOf(mailKind), z.string()),

@@ -5,7 +5,7 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { kindOf, violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
-import { idempotencyKeyLength, MAX_URL_LENGTH, pageSizes } from '../domain/limits/limits.ts';
+import { idempotencyKeyLength, MAX_URL_LENGTH, pageSizes, secretLength } from '../domain/limits/limits.ts';
 
 /** An object of any JSON, such as answers. The service checks its content. */
 export const jsonObject = z
@@ -19,6 +19,18 @@ export const jsonObject = z
 export const httpsUrl = z
   .string()
   .meta({ format: 'uri', pattern: '^https://', minLength: 1, maxLength: MAX_URL_LENGTH });
+
+/** The service checks it, with all else that is wrong. */
+export const signingSecret = z
+  .string()
+  .min(secretLength.min)
+  .max(secretLength.max)
+  .describe('The signing secret; absent: one is made and shown in the reply.');
+
+/** What the bodies of deliveries are made by. */
+export const template = jsonObject.describe(
+  'What the body of each delivery is made by, up to 8 KiB: in its strings `{{data.answers.email}}` names a value of the event.',
+);
 
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 

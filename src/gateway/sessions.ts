@@ -15,7 +15,16 @@ import { agentSchema, preferredLanguage, preferredLanguageOf } from './forms/sch
 import { listRoute } from './list-route.ts';
 import { customRoute, type Route, readQuery, route, tagged } from './route.ts';
 import type { RouteContext } from './route-context.ts';
-import { httpsUrl, idempotencyKey, idempotencyKeyOf, jsonObject, pageQuery, seconds } from './schemas.ts';
+import {
+  httpsUrl,
+  idempotencyKey,
+  idempotencyKeyOf,
+  jsonObject,
+  pageQuery,
+  seconds,
+  signingSecret,
+  template,
+} from './schemas.ts';
 import { submission } from './submissions/submissions.ts';
 
 const { method: rpcs } = SessionsService;
@@ -45,6 +54,17 @@ const createSessionBody = z
       .describe('Whether to add `session_id` and `outcome` to the query of `return_url`.'),
     context: contextSchema.exactOptional(),
     allow_decline: z.boolean().exactOptional().describe('Whether the person may decline to answer.'),
+    callback: z
+      .strictObject({
+        url: httpsUrl.describe('An HTTPS URL of a public host, without credentials.'),
+        secret: signingSecret.exactOptional(),
+        template: template
+          .exactOptional()
+          .describe('What the body is made by, as of a webhook; it may name only what the callback carries.'),
+      })
+      .meta({ id: 'CallbackInput' })
+      .exactOptional()
+      .describe('Called once, when the session ends, whatever its outcome. Needs an API key.'),
   })
   .meta({ id: 'CreateSessionInput' });
 
@@ -98,6 +118,18 @@ const session = shape(SessionSchema, 'Session', {
   context: from(({ context }: Session) => context && contextToJson(context), contextSchema.exactOptional()),
   return_url: z.string().exactOptional().describe('Where the person goes after submitting.'),
   return_outcome: z.boolean().exactOptional(),
+  callback: from(
+    ({ callback }) => callback && { url_host: callback.urlHost, answers: callback.answers },
+    z
+      .object({
+        url_host: z.string(),
+        answers: z
+          .boolean()
+          .describe('Whether it carries answers, as long as the maker’s key may read them.'),
+      })
+      .exactOptional()
+      .describe('Where its end is reported.'),
+  ),
   partial_answers: jsonObject.exactOptional().describe('Only with `allowPartial`.'),
   provenance: from(
     readProvenance,
@@ -106,6 +138,13 @@ const session = shape(SessionSchema, 'Session', {
 });
 
 const sessionReply = z.object({ session: session.schema });
+
+const sessionCreatedReply = sessionReply.extend({
+  callback_secret: z
+    .string()
+    .exactOptional()
+    .describe('The signing secret of the callback, if the service made it; only here.'),
+});
 
 const secondsExpected = `Expected a whole number from ${waitSeconds.min} to ${waitSeconds.max}`;
 
@@ -145,8 +184,11 @@ export const sessionRoutes: Route[] = tagged('Sessions', [
     }),
     status: 201,
     errors: [409, 410],
-    reply: sessionReply,
-    answer: ({ session: there }) => ({ session: session.of(there) }),
+    reply: sessionCreatedReply,
+    answer: ({ session: there, callbackSecret }) => ({
+      session: session.of(there),
+      ...(callbackSecret !== '' && { callback_secret: callbackSecret }),
+    }),
   }),
   listRoute('/v1/forms/:id/sessions', rpcs.listSessions, {
     summary: 'List a form’s sessions, newest first',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type WebhookEvent, WebhookSchema, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { registrableEvents, registrableNames } from '../domain/events/index.ts';
-import { pageSizes, secretDelaySeconds, secretLength } from '../domain/limits/limits.ts';
+import { pageSizes, secretDelaySeconds } from '../domain/limits/limits.ts';
 import { durationOf, from, shape, timeOf, timeReply } from '../http/shape.ts';
 import { listRoute } from './list-route.ts';
 import { type Route, route, tagged } from './route.ts';
@@ -9,10 +9,11 @@ import {
   httpsUrl,
   idempotencyKey,
   idempotencyKeyOf,
-  jsonObject,
   largePageQuery,
   okReply,
   seconds,
+  signingSecret,
+  template,
 } from './schemas.ts';
 
 const { method: rpcs } = WebhooksService;
@@ -29,20 +30,11 @@ const traceparent = z
   .exactOptional()
   .describe('Whether deliveries have a `traceparent` header, where the service records traces.');
 
-const template = jsonObject.describe(
-  'What the body of each delivery is made by, up to 8 KiB: in its strings `{{data.answers.email}}` names a value of the event.',
-);
-
 const createWebhookBody = z
   .strictObject({
     url,
     events: events.describe('At least one, each once.'),
-    secret: z
-      .string()
-      .min(secretLength.min)
-      .max(secretLength.max)
-      .exactOptional()
-      .describe('The signing secret; absent: one is made and shown in the reply.'),
+    secret: signingSecret.exactOptional(),
     form_id: formId.exactOptional().describe('Absent: all forms of the project.'),
     traceparent,
     template: template.exactOptional(),

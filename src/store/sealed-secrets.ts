@@ -38,7 +38,8 @@ export async function resealGroup(
   );
   let unreadable = 0;
   const seal = (value: unknown) => {
-    if (typeof value !== 'string' || value.startsWith(box.prefix)) return value;
+    // A row that stands for an origin of callbacks has none.
+    if (typeof value !== 'string' || value === '' || value.startsWith(box.prefix)) return value;
     try {
       return box.seal(box.open(value));
     } catch {

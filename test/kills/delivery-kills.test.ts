@@ -3,15 +3,22 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { newSessionId } from '../../src/domain/ids.ts';
+import { SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import { type Database, openDatabase } from '../../src/store/database/database.ts';
+import { callbackEvent } from '../../src/store/deliveries/callback-deliveries.ts';
+import { insertSession } from '../../src/store/sessions/sessions.ts';
+import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import { givenEmbeddedDatabase, openTestDatabase } from '../support/database.ts';
 import {
+  aSubmissionTo,
   deliveredByWebhook,
   endLeases,
   givenForm,
   givenSubmissions,
   givenWebhook,
   startDelivery,
+  testKey,
 } from '../support/delivery.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { temporaryFolder } from '../support/spawn.ts';
@@ -97,6 +104,59 @@ describe('several processes', () => {
 
     const arrived = receiver.received.map(({ headers }) => String(headers['webhook-id']));
     expect(new Set(arrived)).toEqual(new Set(events));
+  });
+
+  it('call back each session with one outcome, though it ends twice at once and processes are killed', {
+    timeout: 600_000,
+  }, async () => {
+    await using database = await openTestDatabase('postgres');
+    await using receiver = await startReceiver((_, response) => {
+      setTimeout(() => response.writeHead(Math.random() < 0.2 ? 503 : 204).end(), Math.random() * 20);
+    });
+    const form = await givenForm(database, deliveredByWebhook);
+    const callbackSecret = new SecretBox(testKey).seal('the secret of a callback');
+    const callback = { url: `${receiver.url}/resume`, origin: receiver.url };
+    const writer = createSubmissionWriter(database);
+    const submit = async (id: string) => {
+      await sleep(Math.random() * 800);
+      const row = aSubmissionTo(form, { name: 'Ada' });
+      const outcome = { outcome: 'submitted', submissionId: row.id } as const;
+      const event = callbackEvent({ id, formId: form.id, metadata: {} }, outcome, Date.now());
+      await writer.write({ ...row, sessionId: id, callback: event });
+    };
+
+    const sessions: string[] = [];
+    for (let kill = 0; kill < KILLS; kill++) {
+      const children = [0, 1].map(() => startProcess(database.databaseUrl ?? ''));
+      await Promise.all(children.map(({ started }) => started));
+      const ids = Array.from({ length: 30 }, newSessionId);
+      for (const id of ids) {
+        const { projectId, id: formId, versionId } = form;
+        const about = { id, projectId, formId, versionId, prefill: {}, metadata: {} };
+        await insertSession(database, { ...about, callback, callbackSecret, expiresIn: 0.6 });
+      }
+      sessions.push(...ids);
+      await Promise.all(ids.flatMap((id) => [submit(id), submit(id)]));
+      await Promise.all(children.map(({ kill: end }) => end('SIGKILL')));
+      await endLeases(database);
+    }
+    await using _survivor = startDelivery(database, {
+      settings: { schedule: Array.from({ length: 50 }, () => 0.05) },
+    });
+    const delivered = `kind = 'session.ended' and status = 'delivered'`;
+    await until(async () => (await count(database, delivered)) === sessions.length, 60_000);
+
+    const outcomes = await database.select(
+      `select id, case when submitted_at is null then 'expired' else 'submitted' end as outcome from sessions`,
+    );
+    const bySession = Map.groupBy(receiver.received, ({ body }) => JSON.parse(body).data.sessionId);
+    expect(new Set(outcomes.map(({ outcome }) => outcome)).size).toBe(2);
+    expect(bySession.size).toBe(sessions.length);
+    for (const { id, outcome } of outcomes) {
+      const calls = bySession.get(id) ?? [];
+      expect(new Set(calls.map(({ body }) => JSON.parse(body).data.outcome))).toEqual(new Set([outcome]));
+      expect(new Set(calls.map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1);
+    }
   });
 });
 

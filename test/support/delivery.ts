@@ -191,7 +191,8 @@ export async function givenSubmissions(
   return rows.map(({ event }) => event.id);
 }
 
-function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) {
+/** A submission with its event, to be written. */
+export function aSubmissionTo(form: Form & { versionId: string }, answers: JsonObject) {
   const createdAt = new Date();
   const instant = createdAt.toISOString();
   const event = { id: newId('evt', createdAt.getTime()), at: instant };

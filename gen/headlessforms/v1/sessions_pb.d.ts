@@ -157,6 +157,13 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
    * @generated from field: bool return_outcome = 19;
    */
   returnOutcome: boolean;
+
+  /**
+   * Where its end is reported; unset: nowhere.
+   *
+   * @generated from field: headlessforms.v1.CallbackTarget callback = 40;
+   */
+  callback?: CallbackTarget | undefined;
 };
 
 /**
@@ -164,6 +171,73 @@ export declare type Session = Message<"headlessforms.v1.Session"> & {
  * Use `create(SessionSchema)` to create a new message.
  */
 export declare const SessionSchema: GenMessage<Session>;
+
+/**
+ * Where the end of a session is reported, as readers see it.
+ *
+ * @generated from message headlessforms.v1.CallbackTarget
+ */
+export declare type CallbackTarget = Message<"headlessforms.v1.CallbackTarget"> & {
+  /**
+   * The host of its URL. The URL itself can hold what only the receiver should know.
+   *
+   * @generated from field: string url_host = 1;
+   */
+  urlHost: string;
+
+  /**
+   * Whether it carries the answers, as long as the key that made the session may read them.
+   *
+   * @generated from field: bool answers = 2;
+   */
+  answers: boolean;
+};
+
+/**
+ * Describes the message headlessforms.v1.CallbackTarget.
+ * Use `create(CallbackTargetSchema)` to create a new message.
+ */
+export declare const CallbackTargetSchema: GenMessage<CallbackTarget>;
+
+/**
+ * Asks to be called at the end of a session, once, whatever its outcome.
+ *
+ * The call is a signed POST, as to webhooks, and repeated until its receiver answers 2xx, with the same `webhook-id`
+ * each time. Its event is `session.ended`; its data has `sessionId`, `formId`, `outcome` (`submitted`, `declined`,
+ * `expired` or `cancelled`), `metadata`, of a submission `submissionId` and `answers`, and the `reason` of who declined.
+ * It carries answers and reason only if the key that makes the session holds `submissions:read` or `webhooks:write`, and
+ * still does when the session ends.
+ *
+ * @generated from message headlessforms.v1.Callback
+ */
+export declare type Callback = Message<"headlessforms.v1.Callback"> & {
+  /**
+   * Required. An https URL of a public host, at most 2,048 characters, without credentials.
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * The signing secret, 8 to 256 characters; unset: one is made.
+   *
+   * @generated from field: string secret = 2;
+   */
+  secret: string;
+
+  /**
+   * What the body is made by, as the `template` of a webhook; it may name only what the callback carries.
+   *
+   * @generated from field: google.protobuf.Struct template = 3;
+   */
+  template?: JsonObject | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.Callback.
+ * Use `create(CallbackSchema)` to create a new message.
+ */
+export declare const CallbackSchema: GenMessage<Callback>;
 
 /**
  * The request message for `CreateSession`.
@@ -270,6 +344,13 @@ export declare type CreateSessionRequest = Message<"headlessforms.v1.CreateSessi
    * @generated from field: int32 retention_days = 12;
    */
   retentionDays: number;
+
+  /**
+   * Where to report the end of the session. Needs an API key.
+   *
+   * @generated from field: headlessforms.v1.Callback callback = 40;
+   */
+  callback?: Callback | undefined;
 };
 
 /**
@@ -290,6 +371,13 @@ export declare type CreateSessionResponse = Message<"headlessforms.v1.CreateSess
    * @generated from field: headlessforms.v1.Session session = 1;
    */
   session?: Session | undefined;
+
+  /**
+   * The signing secret of its callback, if the service made it. Shown only here.
+   *
+   * @generated from field: string callback_secret = 40;
+   */
+  callbackSecret: string;
 };
 
 /**

@@ -120,7 +120,7 @@ export declare type Delivery = Message<"headlessforms.v1.Delivery"> & {
   channel: DeliveryChannel;
 
   /**
-   * The webhook it goes to; empty for mail.
+   * The webhook it goes to; empty for mail and for callbacks of sessions.
    *
    * @generated from field: string webhook_id = 3;
    */
@@ -1310,6 +1310,13 @@ export enum EventType {
    * @generated from enum value: EVENT_TYPE_SESSION_DECLINED = 7;
    */
   SESSION_DECLINED = 7,
+
+  /**
+   * `session.ended`: a session ended, however; its callback alone is called.
+   *
+   * @generated from enum value: EVENT_TYPE_SESSION_ENDED = 40;
+   */
+  SESSION_ENDED = 40,
 }
 
 /**

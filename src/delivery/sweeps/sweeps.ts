@@ -1,11 +1,10 @@
 import { systemEntry } from '../../domain/audit.ts';
-import { sessionEvent } from '../../domain/events/index.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { isWithin, rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
+import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
 import { purgeDeliveries, readClock } from '../../store/deliveries/delivery-removal.ts';
-import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
 import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { removeUnactivatedForms } from '../../store/forms/forms.ts';
@@ -27,7 +26,7 @@ import {
   removeFoundSubmissions,
 } from '../../store/submissions/submission-removal.ts';
 import { removeUnclaimedUploads } from '../../store/uploads.ts';
-import { purgeDeletedWebhooks } from '../../store/webhooks/webhooks.ts';
+import { purgeCallbackOrigins, purgeDeletedWebhooks } from '../../store/webhooks/webhooks.ts';
 import type { DeliveryOptions } from '../options.ts';
 import { createWorkerLoop } from '../worker/worker-loop.ts';
 import { createResealing, type ResealingOptions } from './resealing.ts';
@@ -83,13 +82,7 @@ export async function expireSessions(
 ): Promise<boolean> {
   const expired = await database.transaction(async (tx: Transaction) => {
     const sessions = await takeExpiredSessions(tx, BATCH);
-    const at = now();
-    await insertAnnouncedEvents(
-      tx,
-      'session.expired',
-      sessions.map((session) => sessionEvent('session.expired', session, at)),
-      settings.schedule,
-    );
+    await announceEnds(tx, 'session.expired', sessions, { at: now(), schedule: settings.schedule });
     return sessions.length;
   });
   if (expired > 0) {
@@ -108,6 +101,7 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     deliveries: await purgeDeliveries(database, before, BATCH),
     events: await purgeEvents(database, before, BATCH),
     webhooks: await purgeDeletedWebhooks(database, BATCH),
+    callback_origins: await purgeCallbackOrigins(database, new Date(before), BATCH),
     unactivated_forms: await removeDrafts(options),
     mail_counts: await purgeMailCounts(database, BATCH),
     rate_limits: await purgeRateLimits(database, BATCH),

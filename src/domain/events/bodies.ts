@@ -60,6 +60,18 @@ export function sessionBody(name: string) {
   };
 }
 
+/**
+ * Returns the function that writes the beginning of a callback's body: what the person said may follow, in `answers` or
+ * `reason`, and then `END_OF_BODY`.
+ */
+export function endBody(name: string) {
+  return (event: EventHead, end: SessionEnd): string =>
+    webhookBody(name, event, end).slice(0, -END_OF_BODY.length);
+}
+
+/** Ends what `endBody` has begun. */
+export const END_OF_BODY = '}}';
+
 /** Returns the function that writes the body of a webhook about a submission that is gone. */
 export function deletionBody(name: string) {
   return (event: EventHead, { id, formId, sessionId }: DeletedSubmission): string =>
@@ -123,6 +135,15 @@ type Accepted = { answers: JsonObject; provenance: readonly StoredOrigin[] | nul
 
 /** All that is left of a submission. */
 export type DeletedSubmission = { id: string; formId: string; sessionId: string | null };
+
+/** How a session ended, as its callback reports it. */
+export type SessionEnd = {
+  sessionId: string;
+  formId: string;
+  outcome: 'submitted' | 'declined' | 'expired' | 'cancelled';
+  metadata: JsonObject;
+  submissionId?: string;
+};
 
 export type SessionFacts = {
   id: string;

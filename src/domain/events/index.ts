@@ -7,6 +7,7 @@ import {
   addressBody,
   addressesBody,
   deletionBody,
+  endBody,
   type SessionFacts,
   sessionBody,
   submissionBody,
@@ -47,6 +48,13 @@ export const eventTypes = {
     webhooks: 'session.cancelled',
     mails: 'none',
     body: sessionBody('session.cancelled'),
+  },
+  /** A session with a callback ended, however. */
+  'session.ended': {
+    type: pb.EventType.SESSION_ENDED,
+    webhooks: 'callback',
+    mails: 'none',
+    body: endBody('session.ended'),
   },
   /** A user wants to see whether a webhook arrives. */
   'webhook.test': {
@@ -98,7 +106,7 @@ export const registrableNames = Object.keys(registrableEvents).filter(isRegistra
 
 /** The events that leave the service as webhooks, and so are shown to whoever listens. */
 export const emittedEvents: readonly string[] = Object.entries(eventTypes)
-  .filter(([, { type }]) => type !== NOT_EMITTED)
+  .filter(([, { type, webhooks }]) => type !== NOT_EMITTED && webhooks !== 'callback')
   .map(([name]) => name);
 
 /** The events that somebody in the service may wait for. */
@@ -116,7 +124,8 @@ export function eventTypeOf(name: string): pb.EventType {
 
 /** The name of an event that a message has; empty for none, or one of a newer service. */
 export function eventNameOf(type: pb.EventType): string {
-  return emittedEvents.find((name) => eventTypeOf(name) === type) ?? '';
+  if (type === NOT_EMITTED) return '';
+  return Object.keys(eventTypes).find((name) => eventTypeOf(name) === type) ?? '';
 }
 
 /** Whether a webhook can register for an event of this name. */
@@ -133,8 +142,11 @@ export type EventType = keyof typeof eventTypes;
 export type RegistrableEvent = keyof typeof registrableEvents;
 
 export type EventEffects = {
-  /** Which webhooks receive it: those that registered for the event named here; the one that is tested; none. */
-  webhooks: RegistrableEvent | 'tested' | 'none';
+  /**
+   * Which webhooks receive it: those that registered for the event named here; the one that is tested; none, but the
+   * callback of its session; none.
+   */
+  webhooks: RegistrableEvent | 'tested' | 'callback' | 'none';
   /** What is mailed: the answers, as the form's delivery says; or a request to confirm something. */
   mails: 'submission' | 'confirmation' | 'owner_change' | 'owner_changed' | 'recipient_confirmation' | 'none';
 };

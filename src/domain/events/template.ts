@@ -32,6 +32,25 @@ export const templateNames: Record<string, TemplateName> = {
   'data.metadata': { by: 'others', open: true },
 };
 
+/** What the template of a callback can name; of answers only with the right to them. */
+export function callbackNames({ answers }: { answers: boolean }): Names {
+  const names = [
+    'id',
+    'event',
+    'createdAt',
+    'data',
+    'sessionId',
+    'formId',
+    'submissionId',
+    'outcome',
+    'metadata',
+  ];
+  const carried = answers ? [...names, 'answers', 'reason'] : names;
+  return Object.fromEntries(
+    Object.entries(templateNames).filter(([name]) => carried.includes(name.replace('data.', ''))),
+  );
+}
+
 /** The part of a text that is a name in double braces, or the characters between two of these. */
 export function partsOf(text: string): TemplatePart[] {
   return text.split(placeholder).flatMap((part, index): TemplatePart[] => {

@@ -168,6 +168,29 @@ const events: DescribedEvent[] = [
     },
   },
   {
+    name: 'session.ended',
+    summary: 'A session with a callback ended, however; its callback alone gets it',
+    data: z.object({
+      sessionId: z.string(),
+      formId: z.string(),
+      outcome: z.enum(['submitted', 'declined', 'expired', 'cancelled']),
+      metadata: jsonObject,
+      submissionId: z.string().exactOptional().describe('Only if it was submitted.'),
+      answers: jsonObject
+        .exactOptional()
+        .describe('By field id; only if it was submitted and the key that made the session may read them.'),
+      reason: z.string().exactOptional().describe('Of who declined, in the same case.'),
+    }),
+    example: {
+      sessionId: sessionExample.sessionId,
+      formId: sessionExample.formId,
+      outcome: 'submitted',
+      metadata: sessionExample.metadata,
+      submissionId: submissionExample.submissionId,
+      answers: submissionExample.answers,
+    },
+  },
+  {
     name: 'webhook.test',
     summary: 'Somebody wants to see whether the webhook works; the answers are made up',
     data: z.object({ webhookId: z.string(), formId: z.string().nullable(), answers: jsonObject }),

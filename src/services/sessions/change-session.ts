@@ -6,9 +6,8 @@ import type {
   UpdateSessionRequest,
 } from '../../../gen/headlessforms/v1/sessions_pb.js';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
-import { sessionEvent } from '../../domain/events/index.ts';
 import { callerOf } from '../../rpc/context.ts';
-import { insertAnnouncedEvents } from '../../store/deliveries/webhook-deliveries.ts';
+import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { endLockedSession, lockSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -113,8 +112,8 @@ async function endSession(
       throw failed(Reason.CONFLICT, "This session can't be declined: it was made without allow_decline");
     }
     const session = await endLockedSession(tx, sessionId, declined);
-    const event = sessionEvent(type, session, context.now());
-    await insertAnnouncedEvents(tx, type, [event], context.settings.retrySchedule);
+    const schedule = context.settings.retrySchedule;
+    await announceEnds(tx, type, [session], { at: context.now(), schedule });
     return session;
   });
   context.notifyWorkers();

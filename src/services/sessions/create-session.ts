@@ -18,6 +18,7 @@ import {
 } from '../idempotency.ts';
 import { inTimeSlice } from '../limits/time-slice.ts';
 import { claimUploads } from '../uploads/upload-claims.ts';
+import { callbackInContent, callbackProblems, madeSecret, storedCallback } from './callback.ts';
 import { noteSession, reserveValues, sessionToMessage } from './session-access.ts';
 import {
   agentProblems,
@@ -34,7 +35,7 @@ export async function createSession(
   request: CreateSessionRequest,
   call: HandlerContext,
 ) {
-  if (request.context !== undefined) requireKey(call);
+  if (request.context !== undefined || request.callback !== undefined) requireKey(call);
   const { case: subject, value } = request.subject;
   if (subject !== 'formId') throw notFound('form');
   const form = await publishedForm(context.forms, value, callerOf(call).projectId);
@@ -49,10 +50,11 @@ export async function createSession(
     ...(request.returnOutcome && { return_outcome: true }),
     ...(shown !== undefined && { context: shown }),
     ...(request.allowDecline && { allow_decline: true }),
+    ...(request.callback !== undefined && { callback: callbackInContent(context, request.callback) }),
   });
   const session = await replayAfterRefusal(
     idempotency,
-    () => openNewSession(context, form, request, { id, idempotency, keyId: callerOf(call).keyId }),
+    () => openNewSession(context, form, request, { id, idempotency, call }),
     async (key) => {
       const first = await findRepeatedSession(context.database, form.id, key);
       return first && firstOf(first);
@@ -61,14 +63,17 @@ export async function createSession(
   // Else it was made, and counted, earlier.
   if (session.id === id) room?.keep();
   noteSession(context, call, session);
-  return { session: sessionToMessage(context, form, session) };
+  return {
+    session: sessionToMessage(context, form, session),
+    callbackSecret: madeSecret(context, request.callback, session),
+  };
 }
 
 async function openNewSession(
   context: ServiceContext,
   form: PublishedForm,
   request: CreateSessionRequest,
-  { id, idempotency, keyId }: { id: string; idempotency: Idempotency | undefined; keyId: string | undefined },
+  { id, idempotency, call }: { id: string; idempotency: Idempotency | undefined; call: HandlerContext },
 ): Promise<Session> {
   if (form.status !== 'published') throw notFound('form');
   refuseIfClosed(form, context.now());
@@ -84,11 +89,13 @@ async function openNewSession(
     ...metadataProblems(request.metadata),
     ...returnUrlProblems(request),
     ...contextProblems(request.context),
+    ...callbackProblems(context, request.callback, call),
     ...files.violations,
     ...(prefill.ok ? agentProblems(form.version.definition, prefill.answers) : []),
   ];
   if (violations.length > 0 || !prefill.ok) throw invalid(violations);
 
+  const { keyId } = callerOf(call);
   const stored = await insertSession(context.database, {
     id,
     projectId: form.projectId,
@@ -102,6 +109,7 @@ async function openNewSession(
     returnOutcome: request.returnOutcome,
     context: contextFromMessage(request.context),
     allowDecline: request.allowDecline,
+    ...storedCallback(context, request.callback, call),
     idempotency,
   });
   return sameRequest(idempotency, firstOf(stored));
@@ -110,7 +118,10 @@ async function openNewSession(
 /** Where keys are not required, strangers may open sessions, but write nothing of their own above the questions. */
 function requireKey(call: HandlerContext): void {
   if (callerOf(call).keyId === undefined) {
-    throw failed(Reason.MISSING_KEY, 'A session with a context or questions of its own needs an API key');
+    throw failed(
+      Reason.MISSING_KEY,
+      'A session with a context, a callback or questions of its own needs an API key',
+    );
   }
 }
 

@@ -105,7 +105,8 @@ export function savedAnswers({ prefill, partialAnswers }: Visit): Answers {
 export type Visit = Pick<
   Session,
   'prefill' | 'partialAnswers' | 'provenance' | 'metadata' | 'createdAt' | 'readAt'
-> & { id: string | null };
+> &
+  Partial<Pick<Session, 'callback'>> & { id: string | null };
 
 export type OpenSession = { form: PublishedForm; version: LiveVersion };
 
@@ -136,6 +137,12 @@ export function sessionToMessage(
     allowDecline: session.allowDecline,
     outcome: outcomeOf[session.status],
     reason: session.declineReason ?? '',
+    ...(session.callback !== null && {
+      callback: {
+        urlHost: new URL(session.callback.url).host,
+        answers: session.callback.keyId !== undefined,
+      },
+    }),
     ...(allowPartial && { partialAnswers: session.partialAnswers ?? {} }),
     provenance: provenanceToMessage(
       currentAnswersOf(allowPartial ? session : { ...session, partialAnswers: null }).provenance,

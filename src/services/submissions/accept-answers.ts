@@ -10,6 +10,7 @@ import type { JsonObject } from '../../domain/json/json.ts';
 import { MAX_KEYLESS_BYTES } from '../../domain/limits/limits.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny } from '../../rpc/context.ts';
+import { callbackEvent } from '../../store/deliveries/callback-deliveries.ts';
 import { bytesOfSubmission } from '../../store/keyless-storage.ts';
 import type { NewSubmission } from '../../store/submissions/submission-insert.ts';
 import type { ServiceContext } from '../context.ts';
@@ -138,6 +139,14 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
     idempotencyKey: idempotency?.key ?? null,
     requestFingerprint: idempotency?.fingerprint ?? null,
     uploadIds,
+    ...(session?.id &&
+      session.callback && {
+        callback: callbackEvent(
+          { id: session.id, formId: form.id, metadata: session.metadata },
+          { outcome: 'submitted', submissionId: facts.id },
+          at,
+        ),
+      }),
     // Spam never uses up an owner's limit.
     maxAccepted: spam ? undefined : form.version.definition.settings.maxSubmissions,
     event: spam

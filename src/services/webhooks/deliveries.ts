@@ -133,8 +133,12 @@ async function projectDelivery(db: Queries, caller: Caller, deliveryId: string):
   const { projectId } = caller;
   return requireFound('dlv', deliveryId, async () => {
     const logged = await findDelivery(db, projectId, deliveryId);
-    const webhookId = logged?.delivery.webhookId ?? null;
-    return webhookId === null || (await findWebhook(db, projectId, webhookId)) !== null ? logged : null;
+    const { webhookId = null, kind } = logged?.delivery ?? {};
+    return webhookId === null ||
+      kind === 'session.ended' ||
+      (await findWebhook(db, projectId, webhookId)) !== null
+      ? logged
+      : null;
   });
 }
 

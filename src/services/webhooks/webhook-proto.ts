@@ -75,7 +75,7 @@ export function deliveryToMessage({
   return {
     id,
     channel: channel === 'webhook' ? DeliveryChannel.WEBHOOK : DeliveryChannel.MAIL,
-    webhookId: webhookId ?? '',
+    webhookId: kind === 'session.ended' ? '' : (webhookId ?? ''),
     address: channel === 'mail' ? receiver : '',
     eventId: eventId ?? '',
     eventType: channel === 'webhook' ? eventTypeOf(kind) : EventType.UNSPECIFIED,
@@ -150,6 +150,7 @@ export function eventPayload(type: EventType, body: string): Payload {
       const { submissionId, formId, sessionId } = dataIn<DeletionData>(body);
       return { case: 'submissionDeleted', value: { submissionId, formId, sessionId: sessionId ?? '' } };
     }
+    case EventType.SESSION_ENDED:
     case EventType.UNSPECIFIED:
       return { case: undefined };
     default:

@@ -10,11 +10,15 @@ export const webhookColumns = `w.id as found_webhook, w.active, w.keyless, w.sec
 /** What `claimsOf` reads, of a queued delivery `c` with the `body` and `traceparent` of its event. */
 export const claimColumns = `c.id, c.project_id, c.form_id, c.event_id, c.share, c.channel, c.kind, c.receiver,
   c.url, c.mail, c.step, c.leased_until, case when c.postponed then c.queued_at end as postponed_from,
-  c.body, c.traceparent, ${webhookColumns}`;
+  c.body, c.traceparent, ${webhookColumns}, called.callback, called.callback_secret`;
 
 /** The joins of `claimColumns`. */
 export const claimJoins = `left join webhooks w on w.id = c.webhook_id
-    and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))`;
+    and (w.deleted_at is null or (w.active and c.kind = 'submission.deleted'))
+  left join lateral (
+    select s.callback, s.callback_secret from sessions s
+    where c.kind = 'session.ended' and s.id = (select e.session_id from events e where e.id = c.event_id)
+  ) called on true`;
 
 /** Of rows with `claimColumns`. A row without a claim is passed over. */
 export function claimsOf(rows: Row[]): Claim[] {
@@ -46,7 +50,25 @@ function webhookContent(row: Row): WebhookContent {
     url: String(row.url),
     eventId: String(row.event_id),
     body: textOrNull(row.body),
-    webhook: claimedWebhook(row),
+    webhook: row.kind === 'session.ended' ? claimedCallback(row) : claimedWebhook(row),
+  };
+}
+
+/** The callback of a session: its secret and template are the session's. Null if that is gone. */
+function claimedCallback({ receiver, callback, callback_secret: secret }: Row): ClaimedWebhook | null {
+  if (callback === null) return null;
+  const { template } = objectOf(callback);
+  return {
+    id: String(receiver),
+    active: true,
+    keyless: false,
+    secret: String(secret),
+    nextSecret: null,
+    nextSecretAt: null,
+    previousSecret: null,
+    previousSecretUntil: null,
+    sendsTraceparent: false,
+    template: template === undefined ? null : objectOf(template),
   };
 }
 

@@ -115,8 +115,10 @@ function replayOf(ids: string): string {
 
 /** A mail that could not even be made has no receiver. */
 const replayable = `exists (select from events e where e.id = deliveries.event_id) and (
-  (channel = 'webhook'
+  (channel = 'webhook' and kind <> 'session.ended'
     and exists (select from webhooks w where w.id = deliveries.webhook_id and w.deleted_at is null))
+  or (kind = 'session.ended'
+    and exists (select from sessions s join events e on e.session_id = s.id where e.id = deliveries.event_id))
   or (channel = 'mail' and kind = 'owner' and receiver <> ''
     and exists (select from forms f where f.id = deliveries.form_id and f.deleted_at is null)))`;
 

@@ -1,5 +1,6 @@
 import { timeOrNull, toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
+import { CALLBACKS } from '../webhooks/webhooks.ts';
 import { POSTPONED_ERROR, postponedTo } from './delivery-postponement.ts';
 import { tenantOf } from './delivery-queue-table.ts';
 
@@ -133,7 +134,8 @@ where w.id = h.webhook_id and (
   or w.last_success_at < now() - interval '1 minute'
 )
 returning w.id, ${tenantOf('w.project_id', 'w.keyless')} as tenant,
-  w.active and not h.works and w.failing_since <= now() - ${TOO_LONG} as too_long,
+  w.active and not h.works and w.failing_since <= now() - ${TOO_LONG}
+    and w.form_id is distinct from '${CALLBACKS}' as too_long,
   w.active and w.keyless and w.last_success_at is null
     and w.failures_before_success >= ${KEYLESS_FAILURES} as never_worked,
   case when h.opens then w.open_until end as opened_until,

@@ -75,7 +75,7 @@ export const SessionEntity = defineEntity({
 });
 
 /** `keyId` is the key that may read the answers of the session, if its maker's key could. */
-export type StoredCallback = { url: string; template?: JsonObject; keyId?: string };
+export type StoredCallback = { url: string; origin: string; template?: JsonObject; keyId?: string };
 
 /** `remindAfter` is in seconds; the events are those of the first notification and of each reminder, in order. */
 export type StoredNotify = {

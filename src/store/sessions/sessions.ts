@@ -19,9 +19,9 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
     const [row] = await db.execute(
       `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
          idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
-         allow_decline, return_outcome)
+         allow_decline, return_outcome, callback, callback_secret)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
-         case when $12::int is not null then now() end, $13, $14, $15)
+         case when $12::int is not null then now() end, $13, $14, $15, $16, $17)
        on conflict do nothing returning ${sessionColumns}`,
       [
         session.id,
@@ -39,6 +39,8 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         jsonOrNull(session.context),
         session.allowDecline ?? false,
         session.returnOutcome ?? false,
+        jsonOrNull(session.callback ?? undefined),
+        session.callbackSecret,
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
       { repeatable: true },
@@ -268,21 +270,19 @@ function jsonOrNull(value: object | undefined): string | null {
   return value === undefined ? null : JSON.stringify(value);
 }
 
-export type NewSession = Pick<
-  Session,
-  'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'
-> & {
-  provenance?: SessionOrigins;
-  returnUrl?: string;
-  returnOutcome?: boolean;
-  context?: SessionContext | undefined;
-  allowDecline?: boolean;
-  /** Seconds. */
-  expiresIn: number;
-  /** What it counts for as a visitor's. */
-  keylessBytes?: number;
-  idempotency?: { key: string; fingerprint: string } | undefined;
-};
+export type NewSession = Pick<Session, 'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'> &
+  Partial<Pick<Session, 'callback' | 'callbackSecret'>> & {
+    provenance?: SessionOrigins;
+    returnUrl?: string;
+    returnOutcome?: boolean;
+    context?: SessionContext | undefined;
+    allowDecline?: boolean;
+    /** Seconds. */
+    expiresIn: number;
+    /** What it counts for as a visitor's. */
+    keylessBytes?: number;
+    idempotency?: { key: string; fingerprint: string } | undefined;
+  };
 
 export type SessionChange = {
   expiresAt?: Date;

@@ -1,8 +1,9 @@
-import { sentWithAnswers } from '../../domain/events/bodies.ts';
+import { END_OF_BODY, sentWithAnswers } from '../../domain/events/bodies.ts';
 import { isObject } from '../../domain/json/json.ts';
 import { objectOf, textOrNull } from '../database/columns.ts';
 import type { Queries, Row } from '../database/queries.ts';
 import { splitBatch } from '../database/retry.ts';
+import { callingBack, mayCarryAnswers } from '../deliveries/callback-deliveries.ts';
 import { type Claim, claimedWebhook, webhookColumns } from '../deliveries/claim.ts';
 import { type Capacity, queueing, queueingInput } from '../deliveries/webhook-deliveries.ts';
 import { findOutcomes, STORED, type WriteOutcome } from './explain-conflicts.ts';
@@ -68,6 +69,8 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     eventType: event?.type,
     bodyStart: event?.body?.start,
     bodyEnd: event?.body?.end,
+    callbackEventId: row.callback?.eventId,
+    callbackStart: row.callback?.start,
     skipMailsForVersion: event?.skipMailsForVersion,
     traceparent,
   };
@@ -99,7 +102,7 @@ with input as materialized (
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "maxAccepted" int, "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "skipMailsForVersion" text${traced(', "traceparent" text')}
+    "skipMailsForVersion" text${only(', "callbackEventId" text, "callbackStart" text')}${traced(', "traceparent" text')}
   )
 ),${limited(`
 locked as materialized (
@@ -151,7 +154,14 @@ open_sessions as materialized (
 claimed as (
   update sessions set submitted_at = now(), submission_id = stored.id
   from stored where sessions.id = stored.session_id
-), attached as (
+), ended as (
+  select i."callbackEventId" as event_id, i."id" as submission_id, s.id as session_id, s.project_id, s.form_id,
+    s.callback, i."createdAt" as created_at,
+    i."callbackStart" || case when ${mayCarryAnswers('s.callback')} then ',"answers":' || i."answers"::text else '' end
+      || '${END_OF_BODY}' as body
+  from input i join stored on stored.id = i."id" join sessions s on s.id = stored.session_id
+  where i."callbackEventId" is not null
+), ${callingBack}, attached as (
   update uploads set submission_id = i."id"
   from input i join stored on stored.id = i."id"
   where uploads.id = any(i."uploadIds")
@@ -170,7 +180,9 @@ union all
 select null, null, null, null, null, json_build_object(
   'lease', (select first_lease_until::text from queued where first_lease_until is not null limit 1),
   'eventsWait', exists (select from announced where fanned_out_at is null),
-  'deliveriesWait', exists (select from queued where first_lease_until is null and not postponed),
+  'deliveriesWait', exists (select from queued where first_lease_until is null and not postponed)${only(
+    ' or exists (select from called_back)',
+  )},
   'webhooks', (
     select json_agg(row_to_json(found)) from (
       select w.url, ${webhookColumns} from webhooks w
@@ -273,6 +285,8 @@ export type NewSubmission = Submission & {
     /** The version of the form by which it causes no mails, as long as that is the current one. */
     skipMailsForVersion?: string | undefined;
   } | null;
+  /** Of a session with a callback: the event that reports its end, and how the body of that begins. */
+  callback?: { eventId: string; start: string } | undefined;
   /** Uploads that become this submission's; without all of them it is not stored. */
   uploadIds?: string[];
   /** How many accepted submissions the form may hold with this one; with more it is not stored. Absent: any number. */

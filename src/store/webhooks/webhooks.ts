@@ -85,6 +85,14 @@ export const WebhookEntity = defineEntity({
 
 export type Webhook = InferEntity<typeof WebhookEntity>;
 
+/**
+ * In place of a form: a row that stands for an origin to which a project's callbacks go, and keeps what its circuit
+ * breaker knows. It is no webhook of anybody: nobody registers, reads or changes it.
+ */
+export const CALLBACKS = 'callbacks';
+
+const registered = { $or: [{ formId: null }, { formId: { $ne: CALLBACKS } }] };
+
 /** Stores a webhook. */
 export async function insertWebhook(db: Queries, webhook: Webhook): Promise<void> {
   await db.write((em) => em.insert(WebhookEntity, webhook));
@@ -96,7 +104,9 @@ export async function findWebhook(
   projectId: string,
   webhookId: string,
 ): Promise<Webhook | null> {
-  return db.read((em) => em.findOne(WebhookEntity, { id: webhookId, projectId, deletedAt: null }));
+  return db.read((em) =>
+    em.findOne(WebhookEntity, { id: webhookId, projectId, deletedAt: null, ...registered }),
+  );
 }
 
 /** Finds the webhook that a form's own `delivery` made. */
@@ -115,6 +125,7 @@ export async function countWebhooks(
   const rows = await db.select(
     `select form_id, count(*)::int as count from webhooks
      where project_id = $1 and keyless = $2 and (active or not keyless) and deleted_at is null
+       and form_id is distinct from '${CALLBACKS}'
      group by form_id`,
     [projectId, keyless],
   );
@@ -128,7 +139,7 @@ export async function listWebhooks(
   page: PageRequest,
 ): Promise<Page<Webhook>> {
   return findPage(db, page, (em, before, range) =>
-    em.find(WebhookEntity, { projectId, deletedAt: null, ...before }, range),
+    em.find(WebhookEntity, { projectId, deletedAt: null, ...registered, ...before }, range),
   );
 }
 
@@ -149,7 +160,7 @@ export async function updateWebhook(
  * then on; those pending are dropped and the history is removed in the background.
  */
 export async function deleteWebhook(db: Queries, projectId: string, webhookId: string): Promise<boolean> {
-  const where = { id: webhookId, projectId, deletedAt: null };
+  const where = { id: webhookId, projectId, deletedAt: null, ...registered };
   const change = { deletedAt: raw('now()'), active: false };
   return (await db.write((em) => em.nativeUpdate(WebhookEntity, where, change))) > 0;
 }
@@ -180,7 +191,7 @@ export async function turnOffWebhook(
 ): Promise<TurnedOffWebhook | null> {
   const [row] = await db.execute(
     `update webhooks set active = false, disabled_at = now(), disabled_reason = $2
-     where id = $1 and active and deleted_at is null
+     where id = $1 and active and deleted_at is null and form_id is distinct from '${CALLBACKS}'
      returning project_id, form_id, url`,
     [id, reason],
   );
@@ -209,6 +220,21 @@ export async function purgeDeletedWebhooks(db: Queries, limit: number): Promise<
     limit,
   });
   return webhooks.length;
+}
+
+/**
+ * Removes up to `limit` rows that stand for origins of callbacks, made before a time, to which no delivery goes. Returns
+ * how many.
+ */
+export async function purgeCallbackOrigins(db: Queries, before: Date, limit: number): Promise<number> {
+  const removed = await deleteSome(db, 'webhooks', {
+    where: `form_id = '${CALLBACKS}' and created_at < $1
+      and not exists (select from deliveries where deliveries.webhook_id = webhooks.id)
+      and not exists (${pendingWhere('webhook_id = webhooks.id')})`,
+    params: [before],
+    limit,
+  });
+  return removed.length;
 }
 
 /** The condition of a webhook that nothing more is said to when its form or project goes. */
