@@ -1,0 +1,155 @@
+import type { Right } from './scopes.ts';
+
+/**
+ * The right over answers that each RPC uses, by service. `none`: its reply has nothing of what people answered, and it
+ * deletes nothing of it. A test calls each with every kind of caller to compare.
+ */
+export const rightsUsed: Record<string, Table<UsedRight>> = {
+  FormsService: {
+    none: `validateForm createForm getActivation activateForm getForm listForms publishFormVersion listFormVersions
+      getFormVersion archiveForm changeFormOwner getAgentSchema`,
+    deletion: 'deleteForm',
+  },
+  SubmissionsService: {
+    none: 'createSubmission createManagedSubmission checkAnswers checkManagedAnswers createDemoSubmission',
+    reading: 'getSubmission listSubmissions exportSubmissions watchSubmissions',
+    deletion: 'deleteSubmission eraseSubmissions',
+  },
+  SessionsService: {
+    none: 'createSession getSessionAgentSchema',
+    session: 'getSession awaitSession listSessions updateSession cancelSession declineSession submitSession',
+  },
+  WebhooksService: {
+    none: `createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateWebhookSecret testWebhook
+      listDeliveries listFormDeliveries replayDelivery replayDeliveries`,
+    reading: 'listen',
+  },
+  KeysService: { none: 'createKey listKeys deleteKey' },
+  AuditService: { none: 'listAuditEntries' },
+  HostedService: { none: 'openHostedSession submitPostedForm', session: 'getHosted postHosted' },
+  UploadsService: { none: 'createUpload uploadFile', reading: 'getUpload getLinkedUpload' },
+  MailService: { none: 'getMailLink followMailLink startMail' },
+  OwnersService: {
+    none: `requestSignIn getSignInLink signIn signOut listOwnerSessions endOwnerSession getOwner listOwnedForms
+      getOwnedForm confirmOwnedForm closeOwnedForm reopenOwnedForm setOwnedFormMails addFormRecipient
+      removeFormRecipient offerOwnedForm replayOwnedDelivery`,
+    reading: `listOwnedSubmissions searchOwnedSubmissions getOwnedSubmission exportOwnedSubmissions getOwnedUpload
+      getOwnedFormStatistics`,
+    deletion: 'deleteOwnedSubmission',
+  },
+  Health: { none: 'check watch' },
+  ServerReflection: { none: 'serverReflectionInfo' },
+};
+
+/**
+ * The right that each field gives, by message, of all requests that are no reads and of what they hold; a field that is
+ * such a message itself is in the row of that. `none` has what names its object, what proves a right (a token), and
+ * what has nothing to do with answers. The first owner and receiver of a draft are free: it has no answers.
+ */
+export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
+  CreateFormRequest: { none: 'idempotencyKey' },
+  ActivateFormRequest: { none: 'formId activationToken email' },
+  PublishFormVersionRequest: { none: 'formId idempotencyKey' },
+  ArchiveFormRequest: { none: 'formId' },
+  DeleteFormRequest: { none: 'formId' },
+  ChangeFormOwnerRequest: { none: 'formId', ownership: 'email' },
+
+  FormDefinition: { none: 'name slug description' },
+  DeliveryTarget: {},
+  EmailDelivery: { destination: 'to', none: 'subject replyTo' },
+  Autoresponse: { none: 'to subject message' },
+  // Who may not read the URL has its host alone, which is ignored.
+  WebhookDelivery: { destination: 'url secret', none: 'urlHost' },
+  Settings: {
+    retention: 'retentionDays',
+    none: `allowPartial submitLabel successMessage redirectUrl allowedOrigins embedOrigins closesAt maxSubmissions
+      locale publicPage review`,
+  },
+  SpamSettings: { none: 'honeypot minTime' },
+  Theme: { none: 'accentColor logo mode' },
+  Page: { none: 'title description' },
+  FormField: {
+    none: `id type label required description placeholder agentHint defaultValue hidden minLength maxLength pattern
+      patternMessage min max step minItems maxItems accept maxBytes maxFiles page answeredBy allowOther icon minLabel
+      maxLabel multiple`,
+  },
+  FieldOption: { none: 'label value' },
+  Condition: {},
+  ConditionList: {},
+  Comparison: { none: 'field op value' },
+  Translation: { none: 'name description' },
+  FieldTranslation: {
+    none: 'label description placeholder agentHint patternMessage minLabel maxLabel options rows',
+  },
+  SettingsTranslation: { none: 'submitLabel successMessage' },
+  AutoresponseTranslation: { none: 'subject message' },
+
+  CreateSubmissionRequest: { none: 'formId answers source idempotencyKey' },
+  CreateDemoSubmissionRequest: { none: 'answers source idempotencyKey' },
+  DeleteSubmissionRequest: { none: 'submissionId' },
+  EraseSubmissionsRequest: { none: 'value formId pageToken' },
+
+  // Its retention is that of questions of its own.
+  CreateSessionRequest: {
+    none: `formId schema expiresIn prefill metadata idempotencyKey returnUrl allowDecline returnOutcome
+      retentionDays`,
+  },
+  SessionContext: { none: 'title text' },
+  ContextItem: { none: 'label value kind' },
+  DeclineSessionRequest: { none: 'sessionId reason' },
+  UpdateSessionRequest: { none: 'sessionId expiresIn extendBy prefill metadata answers' },
+  CancelSessionRequest: { none: 'sessionId' },
+  SubmitSessionRequest: { none: 'sessionId answers' },
+
+  CreateWebhookRequest: {
+    destination: 'url events formId secret',
+    none: 'idempotencyKey traceparent template',
+  },
+  UpdateWebhookRequest: { destination: 'url events active', none: 'webhookId traceparent template' },
+  DeleteWebhookRequest: { none: 'webhookId' },
+  RotateWebhookSecretRequest: { destination: 'webhookId', none: 'effectiveIn' },
+  TestWebhookRequest: { none: 'webhookId formId' },
+  // They go where they went.
+  ReplayDeliveryRequest: { none: 'deliveryId' },
+  ReplayDeliveriesRequest: { none: 'webhookId createdAfter createdBefore formId' },
+
+  // No scope more than its maker has, no other project and no day longer.
+  CreateKeyRequest: { scopes: 'scopes project expiresIn', none: 'name idempotencyKey' },
+  DeleteKeyRequest: { none: 'keyId revokeChildren' },
+
+  GetHostedRequest: { none: 'sessionId formId preview posted crossSite' },
+  OpenHostedSessionRequest: { none: 'formId issueToken' },
+  PostHostedRequest: {
+    none: 'sessionId formId goal goalPage page shown honeypot issueToken crossSite declineReason',
+  },
+  SubmitPostedFormRequest: { none: 'formId source idempotencyKey honeypot nextUrl pageUrl' },
+  Input: { none: 'name values' },
+  Violation: { none: 'path code message received' },
+
+  CreateUploadRequest: { none: 'formId sessionId fieldId filename content idempotencyKey' },
+  UploadFileRequest: { none: 'formId sessionId fieldId filename content idempotencyKey' },
+
+  // Who takes a form over says whether those go on getting answers that the former owner added.
+  FollowMailLinkRequest: { destination: 'keepRecipients', none: 'token stopScope' },
+  StartMailRequest: { none: 'token' },
+
+  RequestSignInRequest: { none: 'email deviceToken browser' },
+  SignInRequest: { none: 'token browser stay formerSessionToken' },
+  SignOutRequest: { none: 'everywhere' },
+  EndOwnerSessionRequest: { none: 'sessionId' },
+  ConfirmOwnedFormRequest: { none: 'formId' },
+  CloseOwnedFormRequest: { none: 'formId' },
+  ReopenOwnedFormRequest: { none: 'formId' },
+  SetOwnedFormMailsRequest: { none: 'formId stopped' },
+  AddFormRecipientRequest: { destination: 'email', none: 'formId' },
+  RemoveFormRecipientRequest: { none: 'formId email' },
+  OfferOwnedFormRequest: { ownership: 'email', none: 'formId' },
+  ReplayOwnedDeliveryRequest: { none: 'submissionId deliveryId' },
+  DeleteOwnedSubmissionRequest: { none: 'submissionId' },
+};
+
+/** `session`: to what is saved in a session, and to its prefill. */
+export type UsedRight = 'reading' | 'deletion' | 'session';
+
+/** Names, separated by spaces, by right. */
+type Table<R extends string> = Partial<Record<R | 'none', string>>;
