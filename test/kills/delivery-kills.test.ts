@@ -137,7 +137,7 @@ describe('several processes', () => {
       }
       sessions.push(...ids);
       await Promise.all(ids.flatMap((id) => [submit(id), submit(id)]));
-      await Promise.all(children.map(({ kill: end }) => end('SIGKILL')));
+      await Promise.all(children.map((child) => child.kill('SIGKILL')));
       await endLeases(database);
     }
     await using _survivor = startDelivery(database, {
@@ -155,7 +155,7 @@ describe('several processes', () => {
     for (const { id, outcome } of outcomes) {
       const calls = bySession.get(id) ?? [];
       expect(new Set(calls.map(({ body }) => JSON.parse(body).data.outcome))).toEqual(new Set([outcome]));
-      expect(new Set(calls.map(({ headers, body }) => `${headers['webhook-id']} ${body}`)).size).toBe(1);
+      expect(new Set(calls.map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size).toBe(1);
     }
   });
 });

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { verifySignature } from '../../../src/domain/delivery/signature.ts';
 import { engines } from '../../support/database.ts';
@@ -118,7 +120,7 @@ describe.each(engines)('callbacks of sessions on %s', (engine) => {
     const [row] = await service.database.select(
       `select id, active from webhooks where form_id = 'callbacks'`,
     );
-    const path = `/v1/webhooks/${row?.id}`;
+    const path = `/v1/webhooks/${String(row?.id)}`;
     expect(row?.active).toBe(true);
     expect((await service.get('/v1/webhooks')).json.webhooks).toEqual([]);
     for (const [method, at] of [
@@ -171,6 +173,36 @@ describe.each(engines)('callbacks of sessions on %s', (engine) => {
     expect(new Set(receiver.received.map(({ body }) => body))).toEqual(
       new Set(['{"resume":"submitted","token":42,"text":"It was submitted"}']),
     );
+  });
+
+  it('resume the engines of docs/agents.md by what these read', async () => {
+    await using service = await startService({ engine });
+    await using receiver = await startReceiver();
+    const resumes = documentedResumes();
+    const form = await service.givenPublishedForm();
+    for (const [name, { template }] of Object.entries(resumes)) {
+      for (const end of ['submit', 'cancel']) {
+        const callback = { url: `${receiver.url}/${name}/${end}`, template };
+        const made = await service.post(`/v1/forms/${form.id}/sessions`, { callback });
+        await service.post(
+          `/v1/sessions/${made.json.session.id}/${end}`,
+          end === 'submit' ? { answers } : undefined,
+        );
+      }
+    }
+    await receiver.expectRequests(8);
+
+    const bodies = new Map(receiver.received.map(({ path, body }) => [path, JSON.parse(body)]));
+    const sub = expect.stringMatching(/^sub_/);
+    expect(bodies.get('/n8n/submit')).toEqual({ outcome: 'submitted', reason: null, answers });
+    expect(bodies.get('/n8n/cancel')).toEqual({ outcome: 'cancelled', reason: null, answers: null });
+    expect(bodies.get('/Windmill/submit')).toEqual({ outcome: 'submitted', answers, submission: sub });
+    expect(bodies.get('/Activepieces/submit')).toEqual({ data: { outcome: 'submitted', answers } });
+    const task = bodies.get('/StepFunctions/submit');
+    expect(task).toEqual({ taskToken: expect.any(String), output: expect.any(String) });
+    expect(JSON.parse(task.output)).toEqual({ outcome: 'submitted', submission: sub });
+    const cancelled = JSON.parse(bodies.get('/StepFunctions/cancel').output);
+    expect(cancelled).toEqual({ outcome: 'cancelled', submission: '' });
   });
 
   it('wait while their origin keeps failing, which delays no other origin', async () => {
@@ -264,6 +296,13 @@ describe.each(engines)('callbacks of sessions on %s', (engine) => {
     expect(another.status).toBe(409);
   });
 });
+
+/** The callbacks of docs/agents.md, by the engine that they resume. */
+function documentedResumes(): Record<string, { url: string; template: object }> {
+  const text = readFileSync(join(import.meta.dirname, '../../../docs/agents.md'), 'utf8');
+  const found = text.matchAll(/^\*\*(\w+)\*\*:[^\n]*\n\n```json\n(.*?)\n```/gms);
+  return Object.fromEntries([...found].map(([, name, json]) => [name, JSON.parse(String(json))]));
+}
 
 async function keyIdOf(service: TestService, key: string): Promise<unknown> {
   const [row] = await service.database.select('select id from api_keys where last4 = $1', [key.slice(-4)]);
