@@ -8,7 +8,13 @@ it('sends what the API description promises of each event', async () => {
   await using service = await startService();
   await using receiver = await startReceiver();
   const form = await service.givenPublishedForm({ settings: { allowPartial: true } });
-  const events = ['submission.created', 'session.expired', 'session.cancelled', 'submission.deleted'];
+  const events = [
+    'submission.created',
+    'session.expired',
+    'session.cancelled',
+    'session.declined',
+    'submission.deleted',
+  ];
   const { json } = await service.post('/v1/webhooks', { url: receiver.url, events, form_id: form.id });
   const open = async (body: object) =>
     (await service.post(`/v1/forms/${form.id}/sessions`, body)).json.session.id;
@@ -16,6 +22,8 @@ it('sends what the API description promises of each event', async () => {
   const expiring = await open({ expires_in: 1, metadata: { n: 1 } });
   await service.patch(`/v1/sessions/${expiring}`, { answers: { message: 'Hello' } });
   await service.post(`/v1/sessions/${await open({})}/cancel`);
+  const declining = await open({ allow_decline: true, callback: { url: receiver.url } });
+  await service.post(`/v1/sessions/${declining}/decline`, { reason: 'Not now' });
   await service.post(`/v1/webhooks/${json.webhook.id}/test`);
   const deleted = await service.post(`/api/forms/${form.id}/submissions`, {
     answers: { email: 'ada@example.com' },
@@ -25,11 +33,12 @@ it('sends what the API description promises of each event', async () => {
     headers: { 'content-type': 'application/x-www-form-urlencoded', origin: service.url },
   });
 
+  const sent = [...emittedEvents, 'session.ended'];
   // Its own event would otherwise be dropped with it.
-  await receiver.expectRequests(emittedEvents.length - 1);
+  await receiver.expectRequests(sent.length - 1);
   await service.call('DELETE', `/v1/submissions/${deleted.json.submission_id}`);
 
-  const received = await receiver.expectRequests(emittedEvents.length);
+  const received = await receiver.expectRequests(sent.length);
   for (const { body } of received) checkEvent(body);
-  expect(new Set(received.map(({ body }) => JSON.parse(body).event))).toEqual(new Set(emittedEvents));
+  expect(new Set(received.map(({ body }) => JSON.parse(body).event))).toEqual(new Set(sent));
 });

@@ -155,7 +155,9 @@ describe('several processes', () => {
     for (const { id, outcome } of outcomes) {
       const calls = bySession.get(id) ?? [];
       expect(new Set(calls.map(({ body }) => JSON.parse(body).data.outcome))).toEqual(new Set([outcome]));
-      expect(new Set(calls.map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size).toBe(1);
+      expect(new Set(calls.map(({ headers, body }) => `${String(headers['webhook-id'])} ${body}`)).size).toBe(
+        1,
+      );
     }
   });
 });

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { verifySignature } from '../../../src/domain/delivery/signature.ts';
 import { engines } from '../../support/database.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startService, type TestService } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
+import { verifySignature } from '../../support/verify-signature.ts';
 
 const answers = { email: 'ada@example.com' };
 const metadata = { ticket: 42 };
