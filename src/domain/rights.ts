@@ -94,6 +94,8 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
     none: `formId schema expiresIn prefill metadata idempotencyKey returnUrl allowDecline returnOutcome
       retentionDays`,
   },
+  // It has answers only if the key that made the session may have them sent.
+  Callback: { destination: 'url', none: 'secret template' },
   SessionContext: { none: 'title text' },
   ContextItem: { none: 'label value kind' },
   DeclineSessionRequest: { none: 'sessionId reason' },

@@ -114,6 +114,7 @@ const byName: Record<string, Values> = {
   actor: unset,
   resource: unset,
 
+  callback: () => [undefined, { url: eve.url }],
   context: () => [undefined, { title: 'Eve' }],
   allowDecline: () => [undefined, true],
   returnOutcome: () => [undefined, true],
