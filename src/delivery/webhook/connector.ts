@@ -17,8 +17,8 @@ export function connectorTo(options: ConnectorOptions): buildConnector.connector
   async function addressesOf(host: string): Promise<string[]> {
     const addresses = isIP(host) !== 0 ? [host] : await (allowPrivate ? lookUp : resolve)(host);
     const [first] = addresses;
-    if (first === undefined) throw new UnknownHostError();
-    if (!allowPrivate && !addresses.every(isPublicAddress)) throw new NotPublicError();
+    if (first === undefined) throw new HostError('ENOTFOUND');
+    if (!allowPrivate && !addresses.every(isPublicAddress)) throw new HostError('NOT_PUBLIC');
     await admit?.(first);
     return admit === undefined ? addresses : [first];
   }
@@ -56,7 +56,7 @@ export function resolveWith(resolver: Pick<Resolver, 'resolve4' | 'resolve6'>): 
     const answers = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
     const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
     const unanswered = answers.find((answer) => answer.status === 'rejected' && isUnanswered(answer.reason));
-    if (addresses.length === 0 && unanswered !== undefined) throw new NoNameServerError();
+    if (addresses.length === 0 && unanswered !== undefined) throw new HostError('EAI_AGAIN');
     return addresses;
   };
 }
@@ -66,22 +66,18 @@ function isUnanswered(error: unknown): boolean {
   return hasCode(error, TIMEOUT, CONNREFUSED, SERVFAIL);
 }
 
-/** The host's address is one that a webhook may not go to. Does not name the address. */
-class NotPublicError extends Error {
-  override name = 'NotPublicError';
-  readonly code = 'NOT_PUBLIC';
-}
+/**
+ * No connection may be made to a host, or its name could not be looked up. Does not name the address. The codes are
+ * those of `getaddrinfo`: that c-ares has of its own where no name server answers would read as the receiver's refusal.
+ */
+class HostError extends Error {
+  override name = 'HostError';
+  readonly code: 'NOT_PUBLIC' | 'EAI_AGAIN' | 'ENOTFOUND';
 
-/** No name server has answered. The code is that of `getaddrinfo`: c-ares' own would read as the receiver's refusal. */
-class NoNameServerError extends Error {
-  override name = 'NoNameServerError';
-  readonly code = 'EAI_AGAIN';
-}
-
-/** The host's name has no address. */
-class UnknownHostError extends Error {
-  override name = 'UnknownHostError';
-  readonly code = 'ENOTFOUND';
+  constructor(code: HostError['code']) {
+    super();
+    this.code = code;
+  }
 }
 
 function lookupBy(addressesOf: (host: string) => Promise<string[]>): LookupFunction {

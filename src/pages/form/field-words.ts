@@ -49,41 +49,25 @@ export function problemsOf(
 function problemOf(
   field: Field,
   { path, code }: Violation,
-  { isEmpty, language }: { isEmpty: boolean; language: Language },
+  { isEmpty, language: { words, tag } }: { isEmpty: boolean; language: Language },
 ): Problem {
-  if (path.endsWith(OF_A_FILE)) return { text: fileRefusalWords(field, code, language) };
-  if (isEmpty) return { text: missingWords(field, language) };
+  const own = fieldWords[field.type];
+  if (path.endsWith(OF_A_FILE)) {
+    const size = sizeLimitInWords(uploadLimits(field)?.maxBytes ?? 0, tag);
+    return { text: code === 'too_big' ? fill(words.fileTooLarge, { size }) : words.fileRefused };
+  }
+  if (isEmpty) return { text: words[own.missing] };
   const part = path.split('.')[2] ?? '';
-  const text = partWords(field, part, code, language);
-  return text === undefined ? { text: refusalWords(field, code, language) } : { text, part };
+  const ofPart = own.part?.(field, part, code, words);
+  if (ofPart !== undefined) return { text: ofPart, part };
+  const word = wordFor(own, code);
+  // The author's own message, if there is one.
+  if (word === undefined) return { text: field.patternMessage ?? words[own.other] };
+  return { text: fill(words[word], { step: field.step, ...own.limits?.(field, tag) }) };
 }
 
 /** The end of a violation's path that concerns one file, not the list of them. */
 const OF_A_FILE = '.file';
-
-/** Said of a field that has no answer. */
-function missingWords({ type }: Field, { words }: Language): string {
-  return words[fieldWords[type].missing];
-}
-
-/** Said of an answer that was refused with a violation's code; the author's own message, if there is one. */
-function refusalWords(field: Field, code: string, { words, tag }: Language): string {
-  const own = fieldWords[field.type];
-  const word = wordFor(own, code);
-  if (word === undefined) return field.patternMessage ?? words[own.other];
-  return fill(words[word], { step: field.step, ...own.limits?.(field, tag) });
-}
-
-/** Said of one file that a field does not take. */
-function fileRefusalWords(field: Field, code: string, { words, tag }: Language): string {
-  if (code !== 'too_big') return words.fileRefused;
-  return fill(words.fileTooLarge, { size: sizeLimitInWords(uploadLimits(field)?.maxBytes ?? 0, tag) });
-}
-
-/** Said of one part of an answer of several, such as the city of an address; undefined if there is no such part. */
-function partWords(field: Field, part: string, code: string, { words }: Language): string | undefined {
-  return fieldWords[field.type].part?.(field, part, code, words);
-}
 
 function wordFor({ tooSmall, tooBig, notMultiple }: FieldWords, code: string): Word | undefined {
   if (code === 'too_small') return tooSmall;

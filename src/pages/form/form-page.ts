@@ -12,7 +12,7 @@ import { momentInWords } from '../../text/quantities.ts';
 import { fill, type Language, type Words } from '../../text/words.ts';
 import { REMEMBERED_DAYS } from '../cookies.ts';
 import { renderPage } from '../layout.ts';
-import type { KnownFiles } from './controls/control-view.ts';
+import type { FieldView, KnownFiles } from './controls/control-view.ts';
 import { knownOf } from './controls/files.ts';
 import { controlOf } from './controls/index.ts';
 import type { Problem } from './field-words.ts';
@@ -31,24 +31,19 @@ export function renderForm(session: HostedSession, view: FormView): Page {
   const steps = stepsOf(fields, visible, session.review);
   const number = steps.indexOf(step) + 1;
   const shown = fields.filter(({ page }) => page === step);
+  const seen = shown.flatMap(({ id }) => (visible.has(id) ? [id] : []));
+  const forward = number < steps.length ? words.next : session.submitLabel || words.submit;
   const progress = steps.length > 1 ? fill(words.step, { step: number, steps: steps.length }) : '';
   const title = progress === '' ? session.formName : `${session.formName} – ${progress}`;
   const failed = (problems?.size ?? 0) > 0 || otherProblems.length > 0;
 
   const body = html`${view.languages}<h1>${session.formName}</h1>
 ${session.description !== '' && number === 1 && html`<p class="lead">${session.description}</p>`}
-${
-  progress !== '' &&
-  html`<div class="progress"><p id="step">${progress}</p>
-<progress aria-labelledby="step" max="${steps.length}" value="${number}"></progress></div>`
-}
+${progress !== '' && progressBar(progress, number, steps.length)}
 ${heading(session, view)}
 ${view.keptSince !== undefined && kept(view, view.keptSince)}
 ${failed && summary(view, shown)}
-${
-  view.revealed !== undefined &&
-  html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions} <a href="#${view.revealed.id}.0">${view.revealed.label}</a></p></div>`
-}
+${view.revealed !== undefined && moreQuestions(view.revealed, words)}
 <form method="post" novalidate${attributes({
     enctype: shown.some((field) => uploadLimits(field) !== undefined) ? 'multipart/form-data' : undefined,
     ...scriptData(session, view),
@@ -57,31 +52,15 @@ ${
 ${identity(session, view)}
 ${(step === REVIEW_STEP || shown.some((field) => controlOf(field).movesOptions)) && firstButton}
 ${shown.some(({ required }) => required) && html`<p class="note">${words.requiredNote}</p>`}
-${shown.map((field) =>
-  renderField(field, {
-    language,
-    texts: view.texts.get(field.id) ?? [],
-    parts: partsOf(field, view.texts),
-    problem: problems?.get(field.id)?.text,
-    problemPart: problems?.get(field.id)?.part,
-    visible: visible.has(field.id),
-    files: view.files,
-    moved: view.moved?.fieldId === field.id ? view.moved : undefined,
-  }),
-)}
+${shown.map((field) => renderField(field, fieldView(field, view, visible)))}
 ${step === REVIEW_STEP && review(view, visible)}
 ${carried(view)}
 <input type="hidden" name="_page" value="${step}">
-<input type="hidden" name="_shown" value="${shown
-    .filter(({ id }) => visible.has(id))
-    .map(({ id }) => id)
-    .join(' ')}">
+<input type="hidden" name="_shown" value="${seen.join(' ')}">
 ${session.honeypot && trap(words, '_website')}
 ${view.site !== undefined && carriedOfSite(view.site, words)}
 ${session.permanent && session.allowPartial && remembering(view)}
-<div class="actions"><button name="_go" value="forward">${
-    number < steps.length ? words.next : session.submitLabel || words.submit
-  }</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
+<div class="actions"><button name="_go" value="forward">${forward}</button>${number > 1 && html`<button class="quiet" name="_go" value="back">${words.back}</button>`}</div>
 <p class="status" id="status" role="status"></p>
 </form>
 ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.address, words)}`;
@@ -96,6 +75,30 @@ ${view.site !== undefined && view.site.address !== '' && wayBack(view.site.addre
     body,
     script: true,
   });
+}
+
+function progressBar(text: string, number: number, of: number): Html {
+  return html`<div class="progress"><p id="step">${text}</p>
+<progress aria-labelledby="step" max="${of}" value="${number}"></progress></div>`;
+}
+
+function moreQuestions({ id, label }: Field, words: Words): Html {
+  return html`<div class="notice" role="status" tabindex="-1" autofocus><p class="plain">${words.moreQuestions} <a href="#${id}.0">${label}</a></p></div>`;
+}
+
+function fieldView(field: Field, view: FormView, visible: ReadonlySet<string>): FieldView {
+  const { language, texts, problems, files, moved } = view;
+  const problem = problems?.get(field.id);
+  return {
+    language,
+    texts: texts.get(field.id) ?? [],
+    parts: partsOf(field, texts),
+    problem: problem?.text,
+    problemPart: problem?.part,
+    visible: visible.has(field.id),
+    files,
+    moved: moved?.fieldId === field.id ? moved : undefined,
+  };
 }
 
 /** What the author calls the step, or what the last one is for. */
