@@ -10,49 +10,51 @@ import { FormDefinitionSchema } from '../../../gen/headlessforms/v1/definition_p
  */
 export function fieldPathOf(jsonPath: string): string {
   let path = ROOT;
-  let at: DescMessage | undefined = FormDefinitionSchema;
-  let map: DescField | undefined;
+  let at: Place = FormDefinitionSchema;
   for (const part of jsonPath === '' ? [] : jsonPath.split('.')) {
-    if (map !== undefined) {
-      path += `.${part}`;
-      at = insideOf(map);
-      map = undefined;
-      continue;
-    }
-    const isIndex = /^\d+$/.test(part);
-    const steps: DescField[] = at === undefined ? [] : stepsTo(at, isIndex ? WRAPPED_LIST : part);
-    const choice = at?.oneofs.find((oneof) => jsonNamesOfChoices.get(keyOf(oneof)) === part);
-    const names = choice === undefined ? steps.map(({ name }) => name) : [choice.name];
-    path = [path, ...names].join('.');
-    if (isIndex) path += `[${part}]`;
-    else if (names.length === 0) path += `.${part}`;
-    if (steps.at(-1)?.fieldKind === 'map') map = steps.at(-1);
-    else if (!isIndex || steps.length > 0) at = insideOf(steps.at(-1));
+    const [added, next] = fieldStep(at, part);
+    path += added;
+    at = next;
   }
   return path;
+}
+
+/** What a part of a JSON path adds to that of fields, and where it leads. */
+function fieldStep(at: Place, part: string): [added: string, next: Place] {
+  if (at?.kind === 'field') return [`.${part}`, insideOf(at)];
+  const isIndex = /^\d+$/.test(part);
+  const steps = at === undefined ? [] : stepsTo(at, isIndex ? WRAPPED_LIST : part);
+  const names = steps.map(({ name }) => `.${name}`).join('');
+  const next = placeOf(steps.at(-1));
+  if (isIndex) return [`${names}[${part}]`, steps.length === 0 ? at : next];
+  const choice = at?.oneofs.find((oneof) => jsonNamesOfChoices.get(keyOf(oneof)) === part);
+  return [choice === undefined ? names || `.${part}` : `.${choice.name}`, next];
 }
 
 /** The path in the definition's JSON of what `fieldPathOf` names; undefined for a path to anything else. */
 export function jsonPathOf(fieldPath: string): string | undefined {
   const [root, ...tokens] = fieldPath.match(/[^.[\]]+/g) ?? [];
   if (root !== ROOT) return undefined;
-  let at: DescMessage | undefined = FormDefinitionSchema;
-  let map: DescField | undefined;
+  let at: Place = FormDefinitionSchema;
   const parts = tokens.map((token) => {
-    if (map !== undefined) {
-      at = insideOf(map);
-      map = undefined;
-      return token;
-    }
-    if (/^\d+$/.test(token)) return token;
-    const field: DescField | undefined = at?.fields.find(({ name }) => name === token);
-    const choice = at?.oneofs.find(({ name }) => name === token);
-    if (field?.fieldKind === 'map') map = field;
-    else at = insideOf(field);
-    if (choice !== undefined) return jsonNamesOfChoices.get(keyOf(choice)) ?? token;
-    return field === undefined ? token : jsonNameOf(field);
+    const [part, next] = jsonStep(at, token);
+    at = next;
+    return part;
   });
   return parts.filter((part) => part !== '').join('.');
+}
+
+function jsonStep(at: Place, token: string): [part: string, next: Place] {
+  if (at?.kind === 'field') return [token, insideOf(at)];
+  if (/^\d+$/.test(token)) return [token, at];
+  const field = at?.fields.find(({ name }) => name === token);
+  const choice = at?.oneofs.find(({ name }) => name === token);
+  if (choice !== undefined) return [jsonNamesOfChoices.get(keyOf(choice)) ?? token, placeOf(field)];
+  return [field === undefined ? token : jsonNameOf(field), placeOf(field)];
+}
+
+function placeOf(field: DescField | undefined): Place {
+  return field?.fieldKind === 'map' ? field : insideOf(field);
 }
 
 /** The fields that lead from a message to a name of the JSON: through those that the JSON does not have. */
@@ -110,3 +112,6 @@ const words = new Map([['OPERATOR_NOT_EMPTY', 'notEmpty']]);
 
 /** What tells the alternatives of a `oneof` apart in the JSON. */
 export const jsonNamesOfChoices = new Map([['DeliveryTarget.channel', 'type']]);
+
+/** Where a path has come to: in a message, at a map, whose keys stay as they are, or in what no message has. */
+type Place = DescMessage | DescField | undefined;
