@@ -3,13 +3,7 @@ import { ownValue } from '../json/json.ts';
 import { memoize } from '../memoize.ts';
 import { languageOfTag } from '../text/accept-language.ts';
 import type { Field, FormDefinition } from './definition.ts';
-import {
-  autoresponseTexts,
-  type FieldTranslation,
-  fieldTexts,
-  settingTexts,
-  type Translation,
-} from './translations.ts';
+import { type FieldTranslation, type Translation, translatableParts } from './translations.ts';
 
 /** The languages of a form's page, its own first; none if it is not translated. */
 export function languagesOf({ settings: { locale }, translations }: FormDefinition): string[] {
@@ -89,44 +83,15 @@ export function missingTranslations(definition: FormDefinition): MissingTranslat
   });
 }
 
-function missingIn(definition: FormDefinition, translation: Translation): string[] {
-  const { pages = [], settings, delivery } = definition;
-  const { autoresponse = {} } = delivery.type === 'email' ? delivery : {};
-  return [
-    ...lacking(definition, translation, ['name', 'description'], ''),
-    ...definition.fields.filter(isShown).flatMap((field) => {
-      const of: FieldTranslation = ownValue(translation.fields ?? {}, field.id) ?? {};
-      const path = `fields.${field.id}`;
-      return [
-        ...lacking(field, of, seenTexts, `${path}.`),
-        ...unlabelled(field.options, of.options, `${path}.options`),
-        ...unlabelled(field.rows, of.rows, `${path}.rows`),
-      ];
-    }),
-    ...pages.flatMap((page, index) =>
-      lacking(page, translation.pages?.[index] ?? {}, ['title', 'description'], `pages.${index}.`),
-    ),
-    ...lacking(settings, translation.settings ?? {}, settingTexts, 'settings.'),
-    ...lacking(autoresponse, translation.autoresponse ?? {}, autoresponseTexts, 'autoresponse.'),
-  ];
-}
-
 /** Hints for agents may stay as they are: people never see them. */
-const seenTexts = fieldTexts.filter((name) => name !== 'agentHint');
-
-function lacking<Name extends string>(
-  original: { [name in Name]?: unknown },
-  translation: { [name in Name]?: unknown },
-  names: readonly Name[],
-  path: string,
-): string[] {
-  return names
-    .filter((name) => original[name] !== undefined && translation[name] === undefined)
-    .map((name) => `${path}${name}`);
-}
-
-function unlabelled(choices: Field['options'] = [], labels: Record<string, string> = {}, path: string) {
-  return choices.flatMap(({ value }) => (Object.hasOwn(labels, value) ? [] : [`${path}.${value}`]));
+function missingIn(definition: FormDefinition, translation: Translation): string[] {
+  const seen = { ...definition, fields: definition.fields.filter(isShown) };
+  return translatableParts(seen, translation).flatMap(({ path, names, own, given, isChoices }) =>
+    names
+      .filter((name) => ownValue(own, name) !== undefined && ownValue(given, name) === undefined)
+      .filter((name) => isChoices || name !== 'agentHint')
+      .map((name) => `${path}${name}`),
+  );
 }
 
 const MAX_MISSING = 100;

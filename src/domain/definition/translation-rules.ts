@@ -1,7 +1,7 @@
 import { custom, unrecognized, type Violation } from '../errors/violations.ts';
 import { isObject } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
-import { autoresponseTexts, fieldTexts, MAX_TRANSLATIONS, settingTexts } from './translations.ts';
+import { MAX_TRANSLATIONS, translatableParts } from './translations.ts';
 
 /**
  * What is wrong between a definition and its translations: languages that are none or that are named twice, and texts
@@ -54,87 +54,37 @@ function canonicalTag(tag: string): string | undefined {
 function textProblems(input: Record<string, unknown>, translation: unknown, path: string): Violation[] {
   if (!isObject(translation)) return [];
   return [
-    ...untranslatable(input, translation, ['description'], path),
-    ...fieldsProblems(input.fields, translation.fields, `${path}.fields`),
-    ...pagesProblems(input.pages, translation.pages, `${path}.pages`),
-    ...(isObject(translation.settings)
-      ? untranslatable(
-          isObject(input.settings) ? input.settings : {},
-          translation.settings,
-          settingTexts,
-          `${path}.settings`,
-        )
-      : []),
-    ...(isObject(translation.autoresponse)
-      ? untranslatable(
-          autoresponseIn(input.delivery),
-          translation.autoresponse,
-          autoresponseTexts,
-          `${path}.autoresponse`,
-        )
-      : []),
+    ...unknownFields(input.fields, translation.fields, `${path}.fields`),
+    ...unknownPages(input.pages, translation.pages, `${path}.pages`),
+    ...translatableParts(input, translation).flatMap(({ path: place, names, own, given, isChoices }) => {
+      if (isChoices) return unknownKeys(`${path}.${place.slice(0, -1)}`, given, names);
+      return names
+        .filter((name) => !alwaysThere.has(name) && given[name] !== undefined && (own[name] ?? '') === '')
+        .map((name) => custom(`${path}.${place}${name}`, `There is no ${name} to translate`));
+    }),
   ];
 }
 
-function autoresponseIn(delivery: unknown): Record<string, unknown> {
-  return isObject(delivery) && isObject(delivery.autoresponse) ? delivery.autoresponse : {};
-}
+/** A form without a name is refused for that; a field without a label has one that is made of its id. */
+const alwaysThere = new Set(['name', 'label']);
 
-function fieldsProblems(fields: unknown, translations: unknown, path: string): Violation[] {
+function unknownFields(fields: unknown, translations: unknown, path: string): Violation[] {
   if (!Array.isArray(fields) || !isObject(translations)) return [];
-  const known = new Map(
-    fields.filter(isObject).flatMap((field) => (typeof field.id === 'string' ? [[field.id, field]] : [])),
+  const ids = fields.flatMap((field) => (isObject(field) && typeof field.id === 'string' ? field.id : []));
+  return unknownKeys(path, translations, ids);
+}
+
+function unknownPages(pages: unknown, translations: unknown, path: string): Violation[] {
+  const count = Array.isArray(pages) ? pages.length : 0;
+  if (!Array.isArray(translations) || translations.length <= count) return [];
+  return [custom(`${path}.${count}`, `The form has ${count} pages with texts`)];
+}
+
+function unknownKeys(path: string, given: object, known: readonly string[]): Violation[] {
+  const names = new Set(known);
+  return unrecognized(
+    path,
+    Object.keys(given).filter((key) => !names.has(key)),
+    names,
   );
-  const unknown = Object.keys(translations).filter((id) => !known.has(id));
-  return [
-    ...unrecognized(path, unknown, known.keys()),
-    ...Object.entries(translations).flatMap(([id, texts]) => {
-      const field = known.get(id);
-      if (field === undefined || !isObject(texts)) return [];
-      return [
-        ...untranslatable(field, texts, attributesOfItsOwn, `${path}.${id}`),
-        ...choiceProblems(field.options, texts.options, `${path}.${id}.options`),
-        ...choiceProblems(field.rows, texts.rows, `${path}.${id}.rows`),
-      ];
-    }),
-  ];
-}
-
-/** A field without a label has one that is made of its id. */
-const attributesOfItsOwn = fieldTexts.filter((name) => name !== 'label');
-
-function choiceProblems(choices: unknown, labels: unknown, path: string): Violation[] {
-  if (!isObject(labels)) return [];
-  const values = (Array.isArray(choices) ? choices : []).flatMap((choice) =>
-    isObject(choice) && typeof choice.value === 'string' ? [choice.value] : [],
-  );
-  const known = new Set(values);
-  const unknown = Object.keys(labels).filter((value) => !known.has(value));
-  return unrecognized(path, unknown, known);
-}
-
-function pagesProblems(pages: unknown, translations: unknown, path: string): Violation[] {
-  if (!Array.isArray(translations)) return [];
-  const known: unknown[] = Array.isArray(pages) ? pages : [];
-  const more = translations.length > known.length;
-  return [
-    ...(more ? [custom(`${path}.${known.length}`, `The form has ${known.length} pages with texts`)] : []),
-    ...known.flatMap((page, index) => {
-      const texts: unknown = translations[index];
-      if (!isObject(page) || !isObject(texts)) return [];
-      return untranslatable(page, texts, ['title', 'description'], `${path}.${index}`);
-    }),
-  ];
-}
-
-/** Texts of a translation that translate nothing. */
-function untranslatable(
-  original: Readonly<Record<string, unknown>>,
-  translation: Readonly<Record<string, unknown>>,
-  names: readonly string[],
-  path: string,
-): Violation[] {
-  return names
-    .filter((name) => translation[name] !== undefined && (original[name] ?? '') === '')
-    .map((name) => custom(`${path}.${name}`, `There is no ${name} to translate`));
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { textUpTo } from '../fields/text.ts';
+import { isObject, ownValue } from '../json/json.ts';
 import { formLimits } from '../limits/limits.ts';
 import { autoresponseTranslation } from './delivery.ts';
 
@@ -79,8 +80,70 @@ export function normalizeTranslations(translations: Translations): Translations 
 /** The most languages beside a form's own. */
 export const MAX_TRANSLATIONS = 20;
 
+/**
+ * What a translation can say of a form, part by part: the names of the texts, what the form has of each, and what the
+ * translation has. Both may be as they were sent; what is of the wrong shape counts as absent.
+ */
+export function translatableParts(form: Sent, translation: Sent): TranslatablePart[] {
+  const { fields, pages, settings, delivery } = form;
+  return [
+    partOf('', ['name', 'description'], form, translation),
+    ...listOf(fields)
+      .filter(isObject)
+      .flatMap(({ id, ...field }) => {
+        if (typeof id !== 'string') return [];
+        const path = `fields.${id}`;
+        const texts = objectOf(ownValue(objectOf(translation.fields), id));
+        return [
+          partOf(`${path}.`, fieldTexts, field, texts),
+          choicesOf(`${path}.options`, field.options, texts.options),
+          choicesOf(`${path}.rows`, field.rows, texts.rows),
+        ];
+      }),
+    ...listOf(pages).map((page, index) =>
+      partOf(`pages.${index}.`, pageTexts, page, listOf(translation.pages)[index]),
+    ),
+    partOf('settings.', ['submitLabel', 'successMessage'], settings, translation.settings),
+    partOf(
+      'autoresponse.',
+      ['subject', 'message'],
+      objectOf(delivery).autoresponse,
+      translation.autoresponse,
+    ),
+  ];
+}
+
+function partOf(path: string, names: readonly string[], own: unknown, given: unknown): TranslatablePart {
+  return { path, names, own: objectOf(own), given: objectOf(given), isChoices: false };
+}
+
+/** Labels of choices go by their values. */
+function choicesOf(path: string, choices: unknown, given: unknown): TranslatablePart {
+  const labels = listOf(choices)
+    .filter(isObject)
+    .map(({ value, label }): [string, unknown] => [String(value), label]);
+  const names = labels.map(([value]) => value);
+  return {
+    path: `${path}.`,
+    names,
+    own: Object.fromEntries(labels),
+    given: objectOf(given),
+    isChoices: true,
+  };
+}
+
+function objectOf(value: unknown): Sent {
+  return isObject(value) ? value : {};
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+const pageTexts = ['title', 'description'];
+
 /** The attributes of a field that are texts, but for its options and rows. */
-export const fieldTexts = [
+const fieldTexts = [
   'label',
   'description',
   'placeholder',
@@ -88,11 +151,7 @@ export const fieldTexts = [
   'patternMessage',
   'minLabel',
   'maxLabel',
-] as const;
-
-export const settingTexts = ['submitLabel', 'successMessage'] as const;
-
-export const autoresponseTexts = ['subject', 'message'] as const;
+];
 
 function hasAny(values: object): boolean {
   return Object.keys(values).length > 0;
@@ -105,3 +164,14 @@ export type Translations = z.output<typeof translationsSchema>;
 export type Translation = z.output<typeof translationSchema>;
 
 export type FieldTranslation = z.output<typeof fieldTranslation>;
+
+type Sent = Readonly<Record<string, unknown>>;
+
+/** `path` is that of the part in a translation, with a dot behind it; `isChoices`: the names are values of choices. */
+type TranslatablePart = {
+  path: string;
+  names: readonly string[];
+  own: Sent;
+  given: Sent;
+  isChoices: boolean;
+};
