@@ -28,33 +28,28 @@ const MAX_MAIL_BYTES = 128 * 1024;
 
 /** The beginning of a text, up to `max` bytes of HTML with an ellipsis; whole if it fits. */
 function shorten(text: string, max: number): string {
-  const end = endOf(text, max);
+  const { end } = measure(text, max);
   if (end === text.length) return text;
-  const cut = endOf(text, Math.max(0, max - ELLIPSIS_BYTES));
+  const { end: cut } = measure(text, Math.max(0, max - ELLIPSIS_BYTES));
   return `${text.slice(0, startOfCharacter(text, cut))}…`;
 }
 
 const ELLIPSIS_BYTES = 3;
 
-/** How many UTF-16 units of a text fit into `max` bytes of HTML, in whole code points. */
-function endOf(text: string, max: number): number {
-  let bytes = 0;
-  let end = 0;
-  for (const char of text) {
-    bytes += escapedBytes[char] ?? Buffer.byteLength(char);
-    if (bytes > max) return end;
-    end += char.length;
-  }
-  return end;
+/** The bytes of a text as HTML, or a number above `most` if there are more. */
+function bytesOf(text: string, most: number): number {
+  return measure(text, most).bytes;
 }
 
-function bytesOf(text: string, most: number): number {
-  let bytes = 0;
+/** How many UTF-16 units of a text fit into `max` bytes of HTML, in whole code points, and the bytes of as much. */
+function measure(text: string, max: number): { end: number; bytes: number } {
+  let [end, bytes] = [0, 0];
   for (const char of text) {
     bytes += escapedBytes[char] ?? Buffer.byteLength(char);
-    if (bytes > most) break;
+    if (bytes > max) break;
+    end += char.length;
   }
-  return bytes;
+  return { end, bytes };
 }
 
 /** The place before `end` at which no character that people see, such as an emoji with a skin tone, is cut. */
