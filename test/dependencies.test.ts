@@ -35,6 +35,8 @@ const mayImport: Record<string, string[]> = {
     'services',
     'src/config.ts',
     'src/secret-key.ts',
+    'src/listeners/certificate.ts',
+    'src/listeners/ports.ts',
     'src/cli/commands.ts',
     'src/cli/terminal.ts',
     'package.json',

@@ -8,6 +8,7 @@ import type { Admin } from '../../services/admin/admin.ts';
 import { openUploadStore } from '../../services/uploads/s3-upload-store.ts';
 import { type ExportName, exportNames } from '../../store/projects/project-export.ts';
 import { createProgress, RefusedError, type Terminal } from '../terminal.ts';
+import { linesOf } from './server-tools.ts';
 
 /**
  * Writes all of a project into an empty folder that its owner alone can read: a file of JSON lines for each kind of
@@ -30,8 +31,6 @@ export async function exportProject(
     const file = join(folder, `${name}.ndjson`);
     const written = await writeRows(file, name);
     if ((await countLines(file)) !== written) throw new RefusedError(`${file} is not whole.`);
-    const stored = await countRows(name);
-    if (stored !== written) note(`${name}: ${written} are written, and ${stored} are there by now.`);
     facts.push(`${written} ${name.replace('_', ' ')}`);
   }
   const files = await writeFiles();
@@ -50,19 +49,10 @@ export async function exportProject(
     return count;
   }
 
-  async function countRows(name: ExportName): Promise<number> {
-    let count = 0;
-    for await (const page of admin.exportRows({ project, table: name, countOnly: true })) {
-      count += page.count;
-      progress(() => `Counting ${name}: ${count}`);
-    }
-    return count;
-  }
-
   async function writeFiles(): Promise<number> {
     await mkdir(join(folder, 'files'), { mode: 0o700 });
     let count = 0;
-    for await (const line of linesOf(join(folder, 'uploads.ndjson'))) {
+    for await (const line of linesOf(createReadStream(join(folder, 'uploads.ndjson')))) {
       const { id, sha256 } = uploadLine.parse(JSON.parse(line));
       const content = await store.get(id);
       if (content === undefined) {
@@ -99,22 +89,11 @@ async function writeContent(handle: FileHandle, content: AsyncIterable<Uint8Arra
 
 async function countLines(file: string): Promise<number> {
   let count = 0;
-  for await (const line of linesOf(file)) {
+  for await (const line of linesOf(createReadStream(file))) {
     JSON.parse(line);
     count += 1;
   }
   return count;
-}
-
-/** Lines end with LF alone. `node:readline` would end them with separators, too, that JSON may hold. */
-async function* linesOf(file: string): AsyncGenerator<string> {
-  let rest = '';
-  for await (const chunk of createReadStream(file, 'utf8')) {
-    const lines = `${rest}${String(chunk)}`.split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-  if (rest !== '') yield rest;
 }
 
 const uploadLine = z.object({ id: z.string(), sha256: z.string() });

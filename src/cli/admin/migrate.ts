@@ -1,11 +1,10 @@
 import { join } from 'node:path';
 import { readConfig } from '../../config.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
-import { openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Terminal } from '../terminal.ts';
-import { hasDatabase, refuseOtherUsers } from './open.ts';
+import { hasDatabase, openAsIs, refuseOtherUsers } from './open.ts';
 
 /**
  * Brings the tables up to date, for services that run with MIGRATE=off: on a server while they run, and on the
@@ -23,20 +22,16 @@ export async function migrate({ env, note }: Terminal): Promise<void> {
     if (hasDatabase(dataDir)) refuseOtherUsers(join(dataDir, 'database'));
   }
   const place = databaseUrl === undefined ? { dataDir: join(dataDir, 'database') } : { databaseUrl };
-  const database = await openDatabase({ ...place, migrate: 'never', poolSize: 2, log: progressLog(note) });
-  try {
-    const state = await migrationState(database);
-    refuseNewerTables(state);
-    if (state.pending.length === 0) {
-      note('Nothing to do: the tables are up to date.');
-      return;
-    }
-    note(`Running ${state.pending.length === 1 ? '1 migration' : `${state.pending.length} migrations`}.`);
-    await database.migrate();
-    for (const name of state.pending) note(`Done: ${name}`);
-  } finally {
-    await database.close();
+  await using database = await openAsIs(place, progressLog(note));
+  const state = await migrationState(database);
+  refuseNewerTables(state);
+  if (state.pending.length === 0) {
+    note('Nothing to do: the tables are up to date.');
+    return;
   }
+  note(`Running ${state.pending.length === 1 ? '1 migration' : `${state.pending.length} migrations`}.`);
+  await database.migrate();
+  for (const name of state.pending) note(`Done: ${name}`);
 }
 
 /** Migrations that take longer than a second are logged; here the lines are for a person. */

@@ -12,7 +12,8 @@ import { machineClock } from '../../store/database/clock.ts';
 import { type Database, openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
 import { removeDueFiles } from '../../store/removal/removals.ts';
-import { RefusedError } from '../terminal.ts';
+import type { Log } from '../../telemetry/log.ts';
+import { RefusedError, type Terminal } from '../terminal.ts';
 
 /**
  * The admin of the installation that the settings name: on PostgreSQL directly; on the embedded database through
@@ -38,7 +39,7 @@ export async function openDirectly({ env, now, note }: OpenOptions): Promise<Ope
   const { databaseUrl, dataDir } = config;
   const direct = { config, uploads: openUploadStore(config, now), now, note };
   if (databaseUrl !== undefined) {
-    return onDatabase(await openDatabase({ databaseUrl, ...opening }), direct);
+    return onDatabase(await openAsIs({ databaseUrl }), direct);
   }
   const folder = join(dataDir, 'database');
   refuseWhileRestoring(dataDir);
@@ -46,7 +47,13 @@ export async function openDirectly({ env, now, note }: OpenOptions): Promise<Ope
   if (!hasDatabase(dataDir)) throw new RefusedError(noDatabase(dataDir));
   refuseOtherUsers(folder);
   note(`Opening the embedded database in ${dataDir}: no service runs on it.`);
-  return onDatabase(await openDatabase({ dataDir: folder, ...opening }), direct);
+  return onDatabase(await openAsIs({ dataDir: folder }), direct);
+}
+
+/** Opens a database for one command, with the tables that it has; it closes with its scope. */
+export async function openAsIs(place: Place, log: Log = console): Promise<Database & AsyncDisposable> {
+  const database = await openDatabase({ ...place, migrate: 'never', poolSize: 2, log });
+  return { ...database, [Symbol.asyncDispose]: () => database.close() };
 }
 
 /** Whether there is an embedded database in a data folder. */
@@ -124,19 +131,14 @@ async function removeFiles(database: Database, uploads: UploadStore, note: Note)
 
 const FILES_AT_ONCE = 16;
 
-const opening = { migrate: 'never' as const, poolSize: 2, log: console };
+type Place = { databaseUrl: string } | { dataDir: string };
 
 type Direct = { config: Config; uploads: UploadStore; now: () => number; note: Note };
 
-type Note = (line: string) => void;
+type Note = Terminal['note'];
 
 type OpenAdmin = AsyncDisposable & { admin: Admin };
 
 type OpenContext = AsyncDisposable & { context: AdminContext };
 
-type OpenOptions = {
-  env: NodeJS.ProcessEnv;
-  now: () => number;
-  /** Says what goes on. */
-  note: Note;
-};
+type OpenOptions = Pick<Terminal, 'env' | 'now' | 'note'>;

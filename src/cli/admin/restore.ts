@@ -5,10 +5,10 @@ import { type Config, readConfig } from '../../config.ts';
 import { finishRestore, moveRestored, unpackingFolder } from '../../services/admin/restored-folder.ts';
 import { connectAdminSocket } from '../../services/admin/socket.ts';
 import { makeFolder } from '../../store/database/data-folder.ts';
-import { type Database, openDatabase } from '../../store/database/database.ts';
+import type { Database } from '../../store/database/database.ts';
 import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
 import { archiveNames, readArchive, readFacts } from './archive.ts';
-import { refuseOtherUsers } from './open.ts';
+import { openAsIs, refuseOtherUsers } from './open.ts';
 import { checkDump, checkRestored } from './restored.ts';
 import { restoreDump, serverAt } from './server-tools.ts';
 
@@ -88,12 +88,8 @@ async function unpackAndCheck(
     await checkDump({ ...restored, dump, env });
     return { isOfServer: true };
   }
-  const database = await openDatabase({ dataDir: join(folder, 'database'), migrate: 'never', log: console });
-  try {
-    await checkRestored({ ...restored, database });
-  } finally {
-    await database.close();
-  }
+  await using database = await openAsIs({ dataDir: join(folder, 'database') });
+  await checkRestored({ ...restored, database });
   return { isOfServer: false };
 }
 
@@ -111,12 +107,8 @@ async function fillServer(databaseUrl: string, folder: string, { env, note }: Te
 }
 
 async function refuseUsedServer(databaseUrl: string): Promise<void> {
-  const database = await openServer(databaseUrl);
-  try {
-    if (!(await hasTables(database))) return;
-  } finally {
-    await database.close();
-  }
+  await using database = await openAsIs({ databaseUrl });
+  if (!(await hasTables(database))) return;
   throw new RefusedError(
     'The database at DATABASE_URL is not empty. Set DATABASE_URL to an empty one, or name no file to check what is there.',
   );
@@ -127,22 +119,14 @@ async function checkServer(config: Config, mayLackFiles: boolean, { now, note }:
   if (databaseUrl === undefined) {
     throw new RefusedError('Which file? Name the one that admin backup has written.');
   }
-  const database = await openServer(databaseUrl);
-  try {
-    if (!(await hasTables(database))) {
-      throw new RefusedError(
-        'The database at DATABASE_URL has no tables. Name the file that admin backup has written, to restore that.',
-      );
-    }
-    await checkRestored({ now, note, config, database, progress: createProgress(note, now), mayLackFiles });
-  } finally {
-    await database.close();
+  await using database = await openAsIs({ databaseUrl });
+  if (!(await hasTables(database))) {
+    throw new RefusedError(
+      'The database at DATABASE_URL has no tables. Name the file that admin backup has written, to restore that.',
+    );
   }
+  await checkRestored({ now, note, config, database, progress: createProgress(note, now), mayLackFiles });
   note('All of it can be read. Start the service.');
-}
-
-function openServer(databaseUrl: string): Promise<Database> {
-  return openDatabase({ databaseUrl, migrate: 'never', poolSize: 2, log: console });
 }
 
 async function hasTables(database: Database): Promise<boolean> {

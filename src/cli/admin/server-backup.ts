@@ -6,11 +6,11 @@ import { noteBackup } from '../../services/admin/context.ts';
 import { createFolderCopy, sizeOfFolder } from '../../services/admin/folder-copy.ts';
 import { snapshotFolder } from '../../services/admin/snapshot.ts';
 import { createAuditWriter } from '../../store/audit/audit-writer.ts';
-import { openDatabase } from '../../store/database/database.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
 import { holdRemovals } from '../../store/removal/removals.ts';
 import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
 import { besideArchive, factsOf, refuseExisting, writeArchive } from './archive.ts';
+import { openAsIs } from './open.ts';
 import { dumpServer, serverAt } from './server-tools.ts';
 
 /**
@@ -25,7 +25,7 @@ export async function backUpServer(
   { env, now, note }: Terminal,
 ): Promise<void> {
   refuseExisting(file);
-  const database = await openDatabase({ databaseUrl, migrate: 'never', poolSize: 2, log: console });
+  await using database = await openAsIs({ databaseUrl });
   const folder = snapshotFolder(config.dataDir);
   const dump = `${file}.dump.partial`;
   let isBegun = false;
@@ -73,7 +73,6 @@ export async function backUpServer(
       await rm(dump, { force: true });
       await rm(folder, { recursive: true, force: true });
     }
-    await database.close();
   }
 }
 

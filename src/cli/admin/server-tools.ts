@@ -135,8 +135,10 @@ async function failureOf(program: string, child: ChildProcess): Promise<void> {
   if (code !== 0) throw new RefusedError(`${program} failed (${code ?? signal}): ${words.trim()}`);
 }
 
-/** Ends lines at LF alone: rows have other separators in their texts. */
-async function* linesOf(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<string> {
+/** Lines that end with LF alone. `node:readline` would end them with separators, too, that rows may hold. */
+export async function* linesOf(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<string> {
   const decoder = new TextDecoder();
   let rest = '';
   for await (const chunk of chunks) {

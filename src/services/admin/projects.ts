@@ -84,12 +84,12 @@ export function adminProjects(context: AdminContext) {
       return {};
     },
 
-    async *exportRows({ project: name, table, countOnly }) {
+    async *exportRows({ project: name, table }) {
       const { id: projectId } = await existingProject(database, name);
       const kind = exportNames.find((each) => each === table);
       if (kind === undefined) throw refusal(`There is no table ${table} to export.`);
       for (let after: string | null = ''; after !== null; ) {
-        const page = await exportRows(database, kind, { projectId, after, lines: !countOnly });
+        const page = await exportRows(database, kind, { projectId, after });
         yield page;
         after = page.next;
       }

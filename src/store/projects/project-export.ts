@@ -3,57 +3,50 @@ import type { Queries, Row } from '../database/queries.ts';
 /**
  * Rows of a project in a table as lines of JSON, by the names of the columns, form by form: a call looks at up to
  * `WINDOW` rows, and at none of other projects. It goes on after the place `after`, empty at first; `next` is that of
- * the call that goes on, or null at the end. Without `lines` they are only counted, more at a time.
+ * the call that goes on, or null at the end.
  */
 export async function exportRows(
   db: Queries,
   name: ExportName,
-  { projectId, after, lines: isWanted }: { projectId: string; after: string; lines: boolean },
+  { projectId, after }: { projectId: string; after: string },
 ): Promise<ExportedRows> {
   const table: ExportTable = exportTables[name];
-  const window = isWanted ? WINDOW : COUNTED;
   const [formId, ...keys] = after === '' ? ['', ...table.keys.map((key) => FIRST[key])] : placeOf(after);
   const rows: Row[] = [];
   if (formId !== '' || table.withoutForm === true || table.keysOf === 'project') {
-    rows.push(...(await db.select(ofOneForm(table, isWanted, window), [projectId, formId, ...keys])));
+    rows.push(...(await db.select(ofOneForm(table), [projectId, formId, ...keys])));
   }
-  const left = window - rows.length;
+  const left = WINDOW - rows.length;
   if (left > 0 && table.keysOf !== 'project') {
-    rows.push(...(await db.select(ofFollowingForms(table, isWanted, left), [projectId, formId])));
+    rows.push(...(await db.select(ofFollowingForms(table, left), [projectId, formId])));
   }
 
   const found: string[] = [];
   let bytes = 0;
-  let count = 0;
   for (const [index, row] of rows.entries()) {
     const lines: unknown[] = Array.isArray(row.lines) ? row.lines : [];
-    count += isWanted ? lines.length : Number(row.count);
     for (const line of lines) {
       found.push(String(line));
       bytes += String(line).length;
     }
     const isLast = index === rows.length - 1;
-    if (bytes > MAX_BYTES && !isLast) return { lines: found, count, next: tokenOf(table, row) };
+    if (bytes > MAX_BYTES && !isLast) return { lines: found, next: tokenOf(table, row) };
   }
   const last = rows.at(-1);
   return {
     lines: found,
-    count,
-    next: rows.length < window || last === undefined ? null : tokenOf(table, last),
+    next: rows.length < WINDOW || last === undefined ? null : tokenOf(table, last),
   };
 }
 
 /** Rows of one statement: some milliseconds. */
 const WINDOW = 500;
 
-/** The same without their columns. */
-const COUNTED = 5_000;
-
 /** Far below what a process and a socket bear at once. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /** What is left of a form, or of the project's rows of no form; of tables without forms, of the project. */
-function ofOneForm(table: ExportTable, isWanted: boolean, limit: number): string {
+function ofOneForm(table: ExportTable): string {
   const { rows, keys, keysOf = 'form' } = table;
   const placeholders = keys.map((key, index) => `$${index + 3}::${TYPES[key]}`).join(', ');
   const where =
@@ -64,17 +57,15 @@ function ofOneForm(table: ExportTable, isWanted: boolean, limit: number): string
   const sorted = prefixed('r', keys);
   return linesOf(
     table,
-    isWanted,
-    `select r.* from ${rows} r where ${where} and (${sorted}) > (${placeholders}) order by ${sorted} limit ${limit}`,
+    `select r.* from ${rows} r where ${where} and (${sorted}) > (${placeholders}) order by ${sorted} limit ${WINDOW}`,
   );
 }
 
 /** The forms that follow one, from their first rows on. A deleted form is not there any more, though its rows are. */
-function ofFollowingForms(table: ExportTable, isWanted: boolean, limit: number): string {
+function ofFollowingForms(table: ExportTable, limit: number): string {
   const sorted = prefixed('r', table.keys);
   return linesOf(
     table,
-    isWanted,
     `select r.* from forms f cross join lateral (
        select r.* from ${table.rows} r where r.form_id = f.id order by ${sorted} limit ${limit}
      ) r where f.project_id = $1 and f.deleted_at is null and f.id > $2 order by f.id, ${sorted} limit ${limit}`,
@@ -82,14 +73,8 @@ function ofFollowingForms(table: ExportTable, isWanted: boolean, limit: number):
 }
 
 /** The place of each row of a page, and the lines that belong to it: its own, or those of rows that refer to it. */
-function linesOf(
-  { table, columns, keys, keysOf, refersBy }: ExportTable,
-  isWanted: boolean,
-  page: string,
-): string {
-  const lines = isWanted
-    ? `array(select (select row_to_json(r)::text from (select ${prefixed('t', columns.split(/\s+/))}) r)`
-    : 'cardinality(array(select 1';
+function linesOf({ table, columns, keys, keysOf, refersBy }: ExportTable, page: string): string {
+  const line = `select row_to_json(r)::text from (select ${prefixed('t', columns.split(/\s+/))}) r`;
   const from =
     refersBy === undefined
       ? `from (select p.*) t`
@@ -97,7 +82,7 @@ function linesOf(
   const sorted = prefixed('p', keysOf === 'project' ? keys : ['form_id', ...keys]);
   const place = [keysOf === 'project' ? `''` : 'p.form_id', ...keys.map((key) => `p.${key}`)];
   return `select ${place.map((column, index) => `${column}::text as place_${index}`).join(', ')},
-      ${isWanted ? `${lines} ${from}) as lines` : `${lines} ${from})) as count`}
+      array(select (${line}) ${from}) as lines
     from (${page}) p order by ${sorted}`;
 }
 
@@ -221,4 +206,4 @@ type ExportTable = {
 
 export type ExportName = keyof typeof exportTables;
 
-export type ExportedRows = { lines: string[]; count: number; next: string | null };
+export type ExportedRows = { lines: string[]; next: string | null };

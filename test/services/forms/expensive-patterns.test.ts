@@ -2,6 +2,7 @@ import { Code } from '@connectrpc/connect';
 import { describe, expect, it } from 'vitest';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import { checkPatterns } from '../../../src/cli/admin/doctor/database.ts';
+import type { Finding } from '../../../src/cli/terminal.ts';
 import { definitionOf } from '../../support/definitions.ts';
 import { expectFailure } from '../../support/failures.ts';
 import { startServices, type TestServices } from '../../support/services.ts';
@@ -88,7 +89,8 @@ describe('a form that was stored with expensive patterns', () => {
     for (let n = 0; n < 12; n += 1)
       await services.givenFormOf([{ id: 'code', type: 'text', pattern: '[a-z]+' }]);
 
-    const findings = await checkPatterns(services.database);
+    const findings: Finding[] = [];
+    for await (const finding of checkPatterns(services.database)) findings.push(finding);
 
     expect(findings.map(({ level }) => level)).toEqual(['warning']);
     expect(findings[0]?.text).toMatch(

@@ -31,8 +31,6 @@ describe.each(engines)('exportRows on %s', (engine) => {
       const { ids, calls } = await exported(database, name, projectId);
       expect([name, new Set(ids).size, ids.length]).toEqual([name, expected, expected]);
       expect(calls).toBeLessThanOrEqual(2);
-      const counted = await exportRows(database, name, { projectId, after: '', lines: false });
-      expect(counted).toEqual({ lines: [], count: expected, next: null });
     }
   });
 
@@ -61,7 +59,7 @@ async function exported(database: Database, name: ExportName, projectId: string)
   const ids: string[] = [];
   let calls = 0;
   for (let after: string | null = ''; after !== null; calls += 1) {
-    const page = await exportRows(database, name, { projectId, after, lines: true });
+    const page = await exportRows(database, name, { projectId, after });
     ids.push(...page.lines.map((line) => z.object({ id: z.string() }).parse(JSON.parse(line)).id));
     after = page.next;
   }

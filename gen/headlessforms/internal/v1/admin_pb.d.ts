@@ -529,13 +529,6 @@ export declare type ExportRowsRequest = Message<"headlessforms.internal.v1.Expor
    * @generated from field: string table = 2;
    */
   table: string;
-
-  /**
-   * Whether rows are only counted.
-   *
-   * @generated from field: bool count_only = 3;
-   */
-  countOnly: boolean;
 };
 
 /**
@@ -556,13 +549,6 @@ export declare type ExportRowsResponse = Message<"headlessforms.internal.v1.Expo
    * @generated from field: repeated string lines = 1;
    */
   lines: string[];
-
-  /**
-   * How many rows there are in this page.
-   *
-   * @generated from field: int32 count = 2;
-   */
-  count: number;
 };
 
 /**

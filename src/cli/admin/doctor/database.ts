@@ -1,95 +1,71 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { ConnectError } from '@connectrpc/connect';
 import type { Config } from '../../../config.ts';
 import { patternProblems } from '../../../domain/definition/pattern-rules.ts';
-import { StartError } from '../../../domain/errors/system-errors.ts';
 import { SecretBox } from '../../../domain/secrets/secret-key.ts';
-import { findSecretKey } from '../../../secret-key.ts';
+import { findSecretKey, requireKeyOf } from '../../../secret-key.ts';
 import { connectAdminSocket } from '../../../services/admin/socket.ts';
-import { type Database, openDatabase } from '../../../store/database/database.ts';
-import { DatabaseUnavailable } from '../../../store/database/faults.ts';
+import type { Database } from '../../../store/database/database.ts';
 import { migrationState } from '../../../store/database/migrate.ts';
 import { versionsWithPatterns } from '../../../store/forms/versions.ts';
 import { findFact, SECRET_KEY_CHECK } from '../../../store/installation.ts';
-import { type Finding, findingsAbout, RefusedError, reasonOf } from '../../terminal.ts';
-import { hasDatabase, refuseOtherUsers } from '../open.ts';
+import { type Finding, findingsAbout } from '../../terminal.ts';
+import { hasDatabase, openAsIs, refuseOtherUsers } from '../open.ts';
 
 const about = findingsAbout('database');
 const clock = findingsAbout('clock');
 const patterns = findingsAbout('patterns');
 
 /** Whether the database can be opened, has the tables of this version and this SECRET_KEY, and the same time. */
-export async function checkDatabase(config: Config, now: () => number): Promise<Finding[]> {
+export async function* checkDatabase(config: Config, now: () => number): AsyncGenerator<Finding> {
   const { databaseUrl, dataDir } = config;
   const folder = join(dataDir, 'database');
-  try {
-    if (databaseUrl !== undefined) {
-      await using database = await opened({ databaseUrl });
-      return [...(await findingsOf(database, config)), await checkClock(database, now)];
-    }
-    const admin = await connectAdminSocket(dataDir);
-    if (admin !== undefined) {
-      let count = 0;
-      for await (const { projects } of admin.listProjects({})) count += projects.length;
-      return [about.ok(`embedded, opened by the service that runs (${count} projects)`)];
-    }
-    if (!hasDatabase(dataDir)) return [about.ok(`none yet: the first start makes one in ${folder}`)];
-    refuseOtherUsers(folder);
-    await using database = await opened({ dataDir: folder });
-    return await findingsOf(database, config);
-  } catch (error) {
-    if (explained.some((kind) => error instanceof kind)) {
-      return [about.fail(reasonOf(error))];
-    }
-    throw error;
+  if (databaseUrl !== undefined) {
+    await using database = await openAsIs({ databaseUrl });
+    yield await checkClock(database, now);
+    yield* findingsOf(database, config);
+    return;
   }
+  const admin = await connectAdminSocket(dataDir);
+  if (admin !== undefined) {
+    let count = 0;
+    for await (const { projects } of admin.listProjects({})) count += projects.length;
+    yield about.ok(`embedded, opened by the service that runs (${count} projects)`);
+  } else if (hasDatabase(dataDir)) {
+    refuseOtherUsers(folder);
+    await using database = await openAsIs({ dataDir: folder });
+    yield* findingsOf(database, config);
+  } else yield about.ok(`none yet: the first start makes one in ${folder}`);
 }
 
-/** Errors that say what to do. */
-const explained = [StartError, ConnectError, RefusedError, DatabaseUnavailable];
-
-async function opened(place: { databaseUrl: string } | { dataDir: string }) {
-  const database = await openDatabase({ ...place, migrate: 'never', poolSize: 2, log: console });
-  return { ...database, [Symbol.asyncDispose]: () => database.close() };
-}
-
-async function findingsOf(database: Database, config: Config): Promise<Finding[]> {
+async function* findingsOf(database: Database, config: Config): AsyncGenerator<Finding> {
   const { isNew, pending, unknown } = await migrationState(database);
   const [row] = await database.select('show server_version');
   const version = String(row?.server_version).split(' ')[0] ?? '';
-  const findings = [
-    Number.parseInt(version, 10) < OLDEST_VERSION
-      ? about.fail(`PostgreSQL ${version} is too old: ${OLDEST_VERSION} or newer is needed`)
-      : about.ok(`PostgreSQL ${version}${config.databaseUrl === undefined ? ', embedded' : ''}`),
-  ];
+  yield Number.parseInt(version, 10) < OLDEST_VERSION
+    ? about.fail(`PostgreSQL ${version} is too old: ${OLDEST_VERSION} or newer is needed`)
+    : about.ok(`PostgreSQL ${version}${config.databaseUrl === undefined ? ', embedded' : ''}`);
   if (unknown.length > 0) {
-    findings.push(about.fail(`its tables are of a newer version (${unknown.join(', ')}): start that one`));
+    yield about.fail(`its tables are of a newer version (${unknown.join(', ')}): start that one`);
   } else if (pending.length > 0) {
     const what = isNew ? 'no tables yet' : `${pending.length} migrations to run`;
     const how = config.migrate ? 'the next start runs them' : 'run npm run cli -- admin migrate';
-    findings.push(config.migrate ? about.ok(`${what}: ${how}`) : about.fail(`${what}: ${how}`));
-  } else findings.push(about.ok('its tables are up to date'));
-  if (!isNew) findings.push(...(await checkSecretKey(database, config)));
-  if (!isNew && pending.length === 0) findings.push(...(await checkPatterns(database)));
-  return findings;
+    yield config.migrate ? about.ok(`${what}: ${how}`) : about.fail(`${what}: ${how}`);
+  } else yield about.ok('its tables are up to date');
+  if (!isNew && pending.length === 0) yield* checkPatterns(database);
+  if (!isNew) yield* checkSecretKey(database, config);
 }
 
-async function checkSecretKey(database: Database, config: Config): Promise<Finding[]> {
+async function* checkSecretKey(database: Database, config: Config): AsyncGenerator<Finding> {
   const sealed = await findFact(database, SECRET_KEY_CHECK);
   const isGiven = config.secretKey !== undefined || existsSync(join(config.dataDir, 'secret.key'));
-  if (sealed === undefined || !isGiven) {
-    if (sealed === undefined || config.databaseUrl !== undefined) return [];
-    return [
-      about.fail('the secret key of its data is missing: restore DATA_DIR/secret.key, or set SECRET_KEY'),
-    ];
+  if (sealed === undefined || (!isGiven && config.databaseUrl !== undefined)) return;
+  if (!isGiven) {
+    yield about.fail('the secret key of its data is missing: restore DATA_DIR/secret.key, or set SECRET_KEY');
+    return;
   }
-  try {
-    new SecretBox(findSecretKey(config), config.previousSecretKey).open(sealed);
-    return [about.ok('SECRET_KEY is that of its data')];
-  } catch {
-    return [about.fail('SECRET_KEY is not that of its data: set the former one as SECRET_KEY_PREVIOUS')];
-  }
+  requireKeyOf(sealed, new SecretBox(findSecretKey(config), config.previousSecretKey));
+  yield about.ok('SECRET_KEY is that of its data');
 }
 
 async function checkClock(database: Database, now: () => number): Promise<Finding> {
@@ -114,16 +90,16 @@ const CLOCK_BAD_S = 60;
  * Names the published versions whose patterns take more steps than today's definitions may: they are kept, but long
  * texts for them are refused.
  */
-export async function checkPatterns(database: Database): Promise<Finding[]> {
-  const findings: Finding[] = [];
+export async function* checkPatterns(database: Database): AsyncGenerator<Finding> {
+  let count = 0;
   for await (const { formId, number, definition } of versionsWithPatterns(database)) {
     for (const [index, { message }] of patternProblems(definition.fields)) {
-      if (findings.length === MAX_FINDINGS) return [...findings, patterns.warning('… and maybe more')];
+      count += 1;
+      if (count > MAX_FINDINGS) return yield patterns.warning('… and maybe more');
       const place = `${formId}, version ${number}, field "${definition.fields[index]?.id}"`;
-      findings.push(patterns.warning(`${place}: long texts may be refused. ${message}.`));
+      yield patterns.warning(`${place}: long texts may be refused. ${message}.`);
     }
   }
-  return findings;
 }
 
 /** More are too many to read. */

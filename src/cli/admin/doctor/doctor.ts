@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
-import { access, constants, readFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createSecureContext } from 'node:tls';
+import { ConnectError } from '@connectrpc/connect';
 import {
   type Config,
   ConfigError,
@@ -9,8 +9,11 @@ import {
   readConfig,
   UNCONFIRMED_OWNERS,
 } from '../../../config.ts';
+import { StartError } from '../../../domain/errors/system-errors.ts';
 import { DAY_MS } from '../../../domain/limits/limits.ts';
+import { readCertificate } from '../../../listeners/certificate.ts';
 import { type DiskFacts, measureDisk } from '../../../services/limits/disk-space.ts';
+import { DatabaseUnavailable } from '../../../store/database/faults.ts';
 import { type Finding, findingsAbout, inMib, RefusedError, reasonOf, type Terminal } from '../../terminal.ts';
 import { checkDatabase } from './database.ts';
 import { checkAddresses, checkMail, checkPorts } from './network.ts';
@@ -36,73 +39,81 @@ export async function examine({ env, now, print }: Terminal): Promise<void> {
     for (const text of error.problems) report({ level: 'FAIL', about: 'settings', text });
   }
   if (config !== undefined) {
-    for (const check of checks) for (const finding of await check(config, now)) report(finding);
+    for (const [about, check] of Object.entries(checks)) {
+      try {
+        for await (const finding of check(config, now)) report(finding);
+      } catch (error) {
+        if (!explained.some((kind) => error instanceof kind)) throw error;
+        report({ level: 'FAIL', about, text: reasonOf(error) });
+      }
+    }
   }
   if (failures > 0) throw new RefusedError(failures === 1 ? '1 check failed.' : `${failures} checks failed.`);
 }
 
-const checks: ((config: Config, now: () => number) => Promise<Finding[]>)[] = [
-  checkSettings,
-  checkDisk,
-  checkDatabase,
-  checkMail,
-  checkPorts,
-  checkAddresses,
-];
+/** By what they are about. Where a part of the start refuses, what it says is what they find. */
+const checks: Record<string, (config: Config, now: () => number) => AsyncIterable<Finding>> = {
+  settings: checkSettings,
+  disk: checkDisk,
+  database: checkDatabase,
+  mail: checkMail,
+  ports: checkPorts,
+  addresses: checkAddresses,
+};
+
+/** Errors that say what to do. */
+const explained = [StartError, ConnectError, RefusedError, DatabaseUnavailable];
 
 const settings = findingsAbout('settings');
 const disk = findingsAbout('disk');
 
 /** What settings mean together, and whether the certificate can be used. */
-async function checkSettings(config: Config, now: () => number): Promise<Finding[]> {
-  const { databaseUrl, secretKey, requireApiKey, ownerConfirmation, host, tlsCert, tlsKey } = config;
-  const findings: Finding[] = [];
+async function* checkSettings(config: Config, now: () => number): AsyncGenerator<Finding> {
+  const { tlsCert: certFile, tlsKey: keyFile } = config;
+  const problems = problemsOf(config);
+  yield* problems;
+  if (certFile !== undefined && keyFile !== undefined) {
+    const { cert } = readCertificate({ certFile, keyFile });
+    const days = Math.floor((new X509Certificate(cert).validToDate.getTime() - now()) / DAY_MS);
+    if (days < 0) yield settings.fail(`TLS_CERT: ${certFile} has expired. Renew it.`);
+    else if (days < 14) yield settings.warning(`TLS_CERT: ${certFile} expires in ${days} days. Renew it.`);
+    else yield settings.ok(`the certificate is good for ${days} days`);
+  } else if (problems.length === 0) yield settings.ok('all can be read and go together');
+}
+
+function problemsOf({ databaseUrl, secretKey, requireApiKey, ownerConfirmation, host }: Config): Finding[] {
+  const problems: Finding[] = [];
   if (databaseUrl !== undefined && secretKey === undefined) {
-    findings.push(settings.fail('SECRET_KEY: needed with DATABASE_URL. Make one with: openssl rand -hex 32'));
+    problems.push(settings.fail('SECRET_KEY: needed with DATABASE_URL. Make one with: openssl rand -hex 32'));
   }
   if (!requireApiKey && !loopback.has(host)) {
-    findings.push(
+    problems.push(
       settings.warning(
         `REQUIRE_API_KEY=false and HOST=${host}: whoever reaches it may manage forms. Set HOST=127.0.0.1 or require keys.`,
       ),
     );
   }
   if (!ownerConfirmation) {
-    findings.push(
+    problems.push(
       settings.warning(
         `OWNER_CONFIRMATION=off: ${UNCONFIRMED_OWNERS}. Unset it unless everybody who can reach the service is trusted.`,
       ),
     );
   }
-  if (tlsCert !== undefined && tlsKey !== undefined)
-    findings.push(await checkCertificate(tlsCert, tlsKey, now));
-  return findings.length > 0 ? findings : [settings.ok('all can be read and go together')];
+  return problems;
 }
 
 const loopback = new Set(['127.0.0.1', '::1', 'localhost']);
 
-async function checkCertificate(certFile: string, keyFile: string, now: () => number): Promise<Finding> {
-  try {
-    const [cert, key] = await Promise.all([readFile(certFile), readFile(keyFile)]);
-    createSecureContext({ cert, key });
-    const days = Math.floor((new X509Certificate(cert).validToDate.getTime() - now()) / DAY_MS);
-    if (days < 0) return settings.fail(`TLS_CERT: ${certFile} has expired. Renew it.`);
-    if (days < 14) return settings.warning(`TLS_CERT: ${certFile} expires in ${days} days. Renew it.`);
-    return settings.ok(`the certificate is good for ${days} days`);
-  } catch (error) {
-    return settings.fail(`TLS_CERT, TLS_KEY: ${reasonOf(error)}. Name files in PEM that belong together.`);
-  }
-}
-
 /** Whether DATA_DIR can be written, and its disk has space. */
-async function checkDisk({ dataDir }: Config): Promise<Finding[]> {
+async function* checkDisk({ dataDir }: Config): AsyncGenerator<Finding> {
   const folder = await nearestFolder(dataDir);
-  try {
-    await access(folder, constants.W_OK | constants.X_OK);
-  } catch {
-    return [disk.fail(`${folder} can't be written by this user. Change its owner, or set DATA_DIR.`)];
-  }
-  return [judgeDisk(folder, await measureDisk(folder))];
+  const isWritable = await access(folder, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (isWritable) yield judgeDisk(folder, await measureDisk(folder));
+  else yield disk.fail(`${folder} can't be written by this user. Change its owner, or set DATA_DIR.`);
 }
 
 /** Whether so much is free on the disk of a folder that new data is stored. */

@@ -1,8 +1,8 @@
-import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createTransport } from 'nodemailer';
 import { request } from 'undici';
 import type { Config } from '../../../config.ts';
+import { listenOn } from '../../../listeners/ports.ts';
 import { type Finding, findingsAbout, reasonOf } from '../../terminal.ts';
 
 const mail = findingsAbout('mail');
@@ -10,9 +10,10 @@ const ports = findingsAbout('ports');
 const addresses = findingsAbout('addresses');
 
 /** Whether the mail server answers and takes the user and password. */
-export async function checkMail({ smtpUrl, dataDir, mailFrom }: Config): Promise<Finding[]> {
+export async function* checkMail({ smtpUrl, dataDir, mailFrom }: Config): AsyncGenerator<Finding> {
   if (smtpUrl === undefined) {
-    return [mail.warning(`nothing is sent: mails are written to ${dataDir}/mail. Set SMTP_URL.`)];
+    yield mail.warning(`nothing is sent: mails are written to ${dataDir}/mail. Set SMTP_URL.`);
+    return;
   }
   const transport = createTransport({
     url: smtpUrl,
@@ -24,57 +25,64 @@ export async function checkMail({ smtpUrl, dataDir, mailFrom }: Config): Promise
   const { host } = new URL(smtpUrl);
   try {
     await transport.verify();
-    return [mail.ok(`${host} takes mails from ${mailFrom}`)];
+    yield mail.ok(`${host} takes mails from ${mailFrom}`);
   } catch (error) {
-    return [mail.fail(`SMTP_URL: ${host}: ${reasonOf(error)}. Check host, port, user and password.`)];
+    yield mail.fail(`SMTP_URL: ${host}: ${reasonOf(error)}. Check host, port, user and password.`);
   } finally {
     transport.close();
   }
 }
 
-/** Whether the ports are free, or the service has them. */
-export async function checkPorts({ host, port, grpcPort, tlsCert }: Config): Promise<Finding[]> {
-  const [http, grpc] = await Promise.all([isFree(host, port), isFree(host, grpcPort)]);
-  if (http && grpc) return [ports.ok(`${port} and ${grpcPort} are free: no service runs`)];
-  const scheme = tlsCert === undefined ? 'http' : 'https';
-  if (!http && !grpc && (await answersAsService(`${scheme}://${hostOf(host)}:${port}`).catch(() => false))) {
-    return [ports.ok(`the service listens on ${port} and ${grpcPort}`)];
+/** Whether the service can listen on the ports, or does already. */
+export async function* checkPorts(config: Config): AsyncGenerator<Finding> {
+  const { host, port, grpcPort, tlsCert } = config;
+  const [http, grpc] = await Promise.all([
+    problemOf(host, port, 'PORT'),
+    problemOf(host, grpcPort, 'GRPC_PORT'),
+  ]);
+  const url = `${tlsCert === undefined ? 'http' : 'https'}://${hostOf(host)}:${port}`;
+  if (http === undefined && grpc === undefined) {
+    yield ports.ok(`${port} and ${grpcPort} are free: no service runs`);
+  } else if (http && grpc && (await answersAsService(url).catch(() => false))) {
+    yield ports.ok(`the service listens on ${port} and ${grpcPort}`);
+  } else {
+    for (const problem of [http, grpc]) {
+      if (problem !== undefined) yield ports.fail(`${problem}. Stop that, or set another port.`);
+    }
   }
-  const taken = [...(http ? [] : [`PORT ${port}`]), ...(grpc ? [] : [`GRPC_PORT ${grpcPort}`])];
-  return [ports.fail(`${taken.join(' and ')}: another program uses it. Stop that, or set another port.`)];
 }
 
 /** Whether users reach the service at the addresses that links name. */
-export async function checkAddresses({ host, port, baseUrl, hostedUrl }: Config): Promise<Finding[]> {
+export async function* checkAddresses({ host, port, baseUrl, hostedUrl }: Config): AsyncGenerator<Finding> {
   const named = [...new Set([baseUrl, hostedUrl])];
-  if (await isFree(host, port)) {
-    return [
-      addresses.warning(`${named.join(' and ')} not tried: no service runs here. Start it and ask again.`),
-    ];
+  if ((await problemOf(host, port, 'PORT')) === undefined) {
+    yield addresses.warning(
+      `${named.join(' and ')} not tried: no service runs here. Start it and ask again.`,
+    );
+    return;
   }
-  return Promise.all(
-    named.map(async (url) => {
-      const setting = url === baseUrl ? 'BASE_URL' : 'HOSTED_URL';
-      try {
-        if (await answersAsService(url)) return addresses.ok(`${setting} ${url} leads to the service`);
-        return addresses.fail(`${setting} ${url} leads elsewhere. Correct it, or the proxy in front.`);
-      } catch (error) {
-        return addresses.fail(
-          `${setting} ${url}: ${reasonOf(error)}. Correct it, the name, or the proxy in front.`,
-        );
-      }
-    }),
-  );
+  for (const url of named) {
+    const setting = url === baseUrl ? 'BASE_URL' : 'HOSTED_URL';
+    try {
+      yield (await answersAsService(url))
+        ? addresses.ok(`${setting} ${url} leads to the service`)
+        : addresses.fail(`${setting} ${url} leads elsewhere. Correct it, or the proxy in front.`);
+    } catch (error) {
+      yield addresses.fail(
+        `${setting} ${url}: ${reasonOf(error)}. Correct it, the name, or the proxy in front.`,
+      );
+    }
+  }
 }
 
-async function isFree(host: string, port: number): Promise<boolean> {
+/** Why the start could not listen on a port; undefined if it could. */
+async function problemOf(host: string, port: number, setting: string): Promise<string | undefined> {
   const server = createServer();
   try {
-    server.listen(port, host);
-    await once(server, 'listening');
-    return true;
-  } catch {
-    return false;
+    await listenOn(server, host, port, setting);
+    return undefined;
+  } catch (error) {
+    return reasonOf(error);
   } finally {
     server.close();
   }
