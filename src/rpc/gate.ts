@@ -109,7 +109,7 @@ export type Gate = (
   formId?: string,
 ) => Promise<void>;
 
-type GateOptions = {
+export type GateOptions = {
   authentication: AuthenticationOptions;
   /** Absent where rates are not limited. */
   rateLimits: RateLimits | undefined;
@@ -120,7 +120,7 @@ type GateOptions = {
 };
 
 /** Finds the owner of a key. */
-export type Authenticator = {
+type Authenticator = {
   /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;
   /** The caller that stands for calls without a key where none is required. */
@@ -128,7 +128,7 @@ export type Authenticator = {
 };
 
 /** Finds the owner behind a session. */
-export type OwnerAuthenticator = {
+type OwnerAuthenticator = {
   /** Whose session this is; undefined if nobody's, ended or expired. */
   find(text: string): Promise<Owner | undefined>;
 };
@@ -136,6 +136,7 @@ export type OwnerAuthenticator = {
 export type AuthenticationOptions = {
   keys: Authenticator;
   owners: OwnerAuthenticator;
+  /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
   requireApiKey: boolean;
   /** Checks calls without a key, where none is required. */
   checkKeylessOrigin: KeylessOriginCheck;

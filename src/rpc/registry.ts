@@ -1,4 +1,4 @@
-import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import type { DescService } from '@bufbuild/protobuf';
 import {
   Code,
   ConnectError,
@@ -9,45 +9,31 @@ import {
   type ServiceImpl,
   type Transport,
 } from '@connectrpc/connect';
-import type { Log } from '../telemetry/log.ts';
 import { currentTraceparent, runWith } from '../telemetry/trace-context.ts';
 import { isFault, type Tracing } from '../telemetry/tracing.ts';
 import { type Caller, callerOf, factsOf } from './context.ts';
 import {
-  type Authenticator,
+  type AuthenticationOptions,
   createGate,
   type Gate,
+  type GateOptions,
   identify,
-  type OwnerAuthenticator,
   throughGate,
 } from './gate.ts';
 import { createKeylessOriginCheck } from './keyless-origin-check.ts';
 import { createLocalTransport } from './local-transport.ts';
-import { type CallLog, createCallLog } from './logging.ts';
+import { type CallLog, createCallLog, type LogOptions } from './logging.ts';
 import { createMethodCalls, type MethodCalls } from './method-calls.ts';
-import { type RateLimits, setRateHeaders } from './rate-limits.ts';
+import { setRateHeaders } from './rate-limits.ts';
 
 /**
  * Puts services behind the one chain of interceptors that every call passes: logging, authentication
  * with authorization, rate limits.
  */
-export function createRpc(options: RpcOptions): Rpc {
-  const { services, keys, owners, requireApiKey, rateLimits, describeTemporaryFault, refuse, tracing } =
-    options;
-  const { now, log, onLimit } = options;
-  const authentication = {
-    keys,
-    owners,
-    requireApiKey,
-    checkKeylessOrigin: createKeylessOriginCheck(options.ownUrls),
-  };
-  const callLog = createCallLog({ log, now, describeTemporaryFault, onLimit });
-  const gate = createGate({
-    authentication,
-    rateLimits,
-    refuse,
-    onIdentified: options.onIdentified,
-  });
+export function createRpc({ services, ownUrls, tracing, ...options }: RpcOptions): Rpc {
+  const authentication = { ...options, checkKeylessOrigin: createKeylessOriginCheck(ownUrls) };
+  const callLog = createCallLog(options);
+  const gate = createGate({ ...options, authentication });
   const interceptors: Interceptor[] = [
     ...(tracing === undefined ? [] : [traceCalls(tracing)]),
     callLog.interceptor,
@@ -132,26 +118,11 @@ export type Served = {
 /** A service and what answers its calls. */
 type Service = { descriptor: DescService; implementation: ServiceImpl<DescService> };
 
-export type RpcOptions = {
-  /** The addresses of the service as its users see them. */
-  ownUrls: readonly string[];
-  services: readonly Service[];
-  keys: Authenticator;
-  owners: OwnerAuthenticator;
-  /** False: the RPCs marked `openWithoutKeys` answer without a key, in the default project. */
-  requireApiKey: boolean;
-  /** Undefined: no rate is limited. */
-  rateLimits: RateLimits | undefined;
-  /** Why a call failed, in a sentence, if the cause is temporary; undefined for other errors. */
-  describeTemporaryFault: (error: unknown) => string | undefined;
-  /** Throws what keeps everybody from calling a method just now. */
-  refuse: (method: DescMethod) => void;
-  /** Called when it is known who calls. */
-  onIdentified?: Parameters<typeof createGate>[0]['onIdentified'];
-  /** Counts that a limit had no room for a call. */
-  onLimit?: ((limit: string) => void) | undefined;
-  tracing?: Tracing | undefined;
-  /** Milliseconds since 1970. */
-  now: () => number;
-  log: Log;
-};
+export type RpcOptions = Omit<AuthenticationOptions, 'checkKeylessOrigin'> &
+  Omit<GateOptions, 'authentication'> &
+  LogOptions & {
+    services: readonly Service[];
+    /** The addresses of the service as its users see them. */
+    ownUrls: readonly string[];
+    tracing?: Tracing | undefined;
+  };

@@ -7,7 +7,7 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
  * Every label has few values, which this service chooses: route patterns, reasons, kinds; never ids, paths or what
  * callers send.
  */
-export function createMetrics({ version, database }: BuildFacts): Metrics {
+export function createMetrics({ version, database }: BuildFacts) {
   const registry = new Registry();
   const registers = [registry];
   // Every ten milliseconds, the default, keeps an idle process at six times the work.
@@ -82,12 +82,8 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
   });
 
   // A series that begins with its first event would hide that event from rates.
-  const attemptsOf = (channel: string) => {
-    const counts = new Map(OUTCOMES.map((outcome) => [outcome, attempts.labels(channel, outcome)]));
-    for (const count of counts.values()) count.inc(0);
-    return { counts, times: attemptTimes.labels(channel) };
-  };
-  const ofChannel = { webhook: attemptsOf('webhook'), mail: attemptsOf('mail') };
+  for (const channel of ['webhook', 'mail'])
+    for (const outcome of OUTCOMES) attempts.inc({ channel, outcome }, 0);
   for (const limit of LIMITS) limits.inc({ limit }, 0);
   for (const cause of ['gone', 'too_long', 'never_worked']) turnedOff.inc({ cause }, 0);
   for (const change of ['opened', 'closed']) breakers.inc({ change }, 0);
@@ -96,8 +92,10 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
 
   return {
     contentType: registry.contentType,
+    /** All of them, as Prometheus reads them. */
     text: () => registry.metrics(),
-    gauge(name, help, read) {
+    /** Registers a value that is read when it is asked for; undefined: there is none now. */
+    gauge(name: string, help: string, read: () => Reading | Promise<Reading>): void {
       new Gauge({
         name,
         help,
@@ -109,7 +107,8 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
         },
       });
     },
-    gauges(name, help, label, read) {
+    /** The same of several, by the value of a label. */
+    gauges(name: string, help: string, label: string, read: () => Record<string, number>): void {
       new Gauge({
         name,
         help,
@@ -120,35 +119,42 @@ export function createMetrics({ version, database }: BuildFacts): Metrics {
         },
       });
     },
-    onRequest({ route = 'none', method, status, code, reason, ms }) {
+    onRequest({ route = 'none', method, status, code, reason, ms }: FinishedRequest): void {
       const known = METHODS.has(method ?? '') ? (method ?? '') : 'other';
       requests.observe({ route, method: known, status: code ?? String(status ?? 'aborted') }, ms / 1000);
       if (reason !== undefined) refusals.inc({ route, reason });
     },
-    onLimit: (limit) => limits.inc({ limit }),
-    onAccepted(status, count) {
+    onLimit: (limit: string) => limits.inc({ limit }),
+    onAccepted(status: 'accepted' | 'spam', count: number): void {
       if (count > 0) accepted.inc({ status }, count);
     },
-    onBatch: (batch, size) => batches.observe({ batch }, size),
-    onAttempt({ channel, kind, outcome, seconds }) {
-      const { counts, times } = ofChannel[channel];
-      counts.get(outcome)?.inc();
+    onBatch: (batch: 'submissions' | 'claims' | 'results', size: number) => batches.observe({ batch }, size),
+    onAttempt({ channel, kind, outcome, seconds }: FinishedAttempt): void {
+      attempts.inc({ channel, outcome });
       if (channel === 'mail') mails.inc({ kind, outcome });
-      if (seconds !== undefined) times.observe(seconds);
+      if (seconds !== undefined) attemptTimes.observe({ channel }, seconds);
     },
-    onTurnedOff: (cause) => turnedOff.inc({ cause }),
-    onBreaker: (change) => breakers.inc({ change }),
-    onRemoved(kind, count) {
+    onTurnedOff: (cause: string) => turnedOff.inc({ cause }),
+    onBreaker: (change: 'opened' | 'closed') => breakers.inc({ change }),
+    onRemoved(kind: string, count: number): void {
       if (count > 0) removed.inc({ kind }, count);
     },
-    onRetention: (lateSeconds) => retention.set(lateSeconds),
-    onAudit: (outcome, count) => audit.inc({ outcome }, count),
-    onWork(work, succeeded) {
+    /** For how long a batch of submissions had been older than their forms keep them, at most; 0: there were none. */
+    onRetention: (lateSeconds: number) => retention.set(lateSeconds),
+    /** `failed`: the database did not take them then; `lost`: too many waited. */
+    onAudit: (outcome: 'stored' | 'failed' | 'lost', count: number) => audit.inc({ outcome }, count),
+    onWork(work: string, succeeded: boolean): void {
       if (succeeded) successes.set({ work }, Date.now() / 1000);
       else failures.inc({ work });
     },
   };
 }
+
+/** Records what happens. Nothing here throws or waits. */
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** The value of a gauge; undefined: there is none now. */
+type Reading = number | undefined;
 
 /** HTTP/2 takes any text for a method. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
@@ -176,31 +182,7 @@ const LIMITS = [
   'disk',
 ] as const;
 
-/** Records what happens. Nothing here throws or waits. */
-export type Metrics = {
-  contentType: string;
-  /** All of them, as Prometheus reads them. */
-  text(): Promise<string>;
-  /** Registers a value that is read when it is asked for; undefined: there is none now. */
-  gauge: (name: string, help: string, read: () => number | undefined | Promise<number | undefined>) => void;
-  /** The same of several, by the value of a label. */
-  gauges: (name: string, help: string, label: string, read: () => Record<string, number>) => void;
-  /** `code` is that of an RPC; `reason` says why a request was refused. */
-  onRequest(request: FinishedRequest): void;
-  onLimit(this: void, limit: string): void;
-  onAccepted(status: 'accepted' | 'spam', count: number): void;
-  onBatch(batch: 'submissions' | 'claims' | 'results', size: number): void;
-  onAttempt(attempt: FinishedAttempt): void;
-  onTurnedOff(cause: string): void;
-  onBreaker(change: 'opened' | 'closed'): void;
-  onRemoved(kind: string, count: number): void;
-  /** For how long a batch of submissions had been older than their forms keep them, at most; 0: there were none. */
-  onRetention(lateSeconds: number): void;
-  /** `failed`: the database did not take them then; `lost`: too many waited. */
-  onAudit(outcome: 'stored' | 'failed' | 'lost', count: number): void;
-  onWork(work: string, succeeded: boolean): void;
-};
-
+/** `code` is that of an RPC; `reason` says why a request was refused. */
 type FinishedRequest = {
   /** Undefined: it matched none. */
   route: string | undefined;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ROOT_CONTEXT,
   type SpanContext,
@@ -64,12 +65,8 @@ export function openTracing({ endpoint, version, now, log }: TracingOptions): Tr
       };
     },
     async close() {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, CLOSE_MS);
-      });
+      const late = sleep(CLOSE_MS, undefined, { ref: false });
       await Promise.race([provider.shutdown().catch(() => undefined), late]);
-      clearTimeout(timer);
     },
   };
 }

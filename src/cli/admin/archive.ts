@@ -1,30 +1,26 @@
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { open, readFile, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { packTar, type TarSource, unpackTar } from 'modern-tar/fs';
 import { z } from 'zod';
 import manifest from '../../../package.json' with { type: 'json' };
-import type { Config } from '../../config.ts';
-import { RefusedError } from '../terminal.ts';
+import { inMib, RefusedError } from '../terminal.ts';
 
 /**
- * Writes a gzipped tar archive that only its owner may read. The file is whole or not there.
+ * Writes a backup: a gzipped tar archive that only its owner may read, with what made it and when, a database, the
+ * files, and perhaps the secret key. It is whole or not there.
  *
  * @throws RefusedError if there is a file of that name.
  */
-export async function writeArchive(
-  file: string,
-  sources: TarSource[],
-  { isWanted = () => true, onBytes }: ArchiveOptions,
-): Promise<{ bytes: number }> {
+export async function writeArchive(file: string, contents: Contents, onBytes: OnBytes): Promise<void> {
   refuseExisting(file);
   const partial = `${file}.partial`;
   try {
     await pipeline(
-      packTar(sources, { filter: isWanted }),
+      packTar(sourcesOf(contents), { filter: (path) => basename(path) !== 'spool' }),
       counting(onBytes),
       // Files of a database shrink to a fraction at every level, and the first takes a third of the usual one's time.
       createGzip({ level: 1 }),
@@ -36,20 +32,49 @@ export async function writeArchive(
     await rm(partial, { force: true });
     throw error;
   }
-  return { bytes: (await stat(file)).size };
+}
+
+function sourcesOf({ madeAt, database, uploads, secretKey }: Contents): TarSource[] {
+  const facts = { format: 1, version: manifest.version, madeAt, uploads: uploads !== undefined };
+  const content = `${JSON.stringify(facts, null, 2)}\n`;
+  return [
+    { type: 'content', content, target: 'backup.json', mode: 0o600 },
+    database,
+    ...(uploads !== undefined && existsSync(uploads)
+      ? [{ type: 'directory' as const, source: uploads, target: 'uploads' }]
+      : []),
+    ...(secretKey === undefined ? [] : [{ type: 'file' as const, source: secretKey, target: 'secret.key' }]),
+  ];
+}
+
+/** Says what was backed up, of how many bytes, and what is to be kept with it. */
+export async function noteArchive(
+  file: string,
+  { madeAt, uploads, secretKey }: Contents,
+  { bytes, isOfRunning, waitedMs }: { bytes: number; isOfRunning: boolean; waitedMs?: number | undefined },
+  note: (line: string) => void,
+): Promise<void> {
+  const { size } = await stat(file);
+  const waited = waitedMs === undefined ? '' : ` Writes waited for ${(waitedMs / 1000).toFixed(2)} s.`;
+  note(`Backed up ${inMib(bytes)} to ${file} (${inMib(size)}).${waited}`);
+  if (isOfRunning) note(`It holds everything that was acknowledged before ${madeAt}.`);
+  note(
+    secretKey === undefined
+      ? 'The archive holds all answers. It does not hold the secret key, which is needed with it: keep that as well, elsewhere.'
+      : 'The archive holds all answers and the secret key: keep it where nobody else can read it.',
+  );
+  if (uploads === undefined)
+    note(
+      'The files are in the bucket of UPLOADS_URL and not in the archive: it has to keep versions of what is deleted.',
+    );
 }
 
 /**
- * Unpacks an archive into a folder: its files and folders whose first name is one of `names`, readable by their
- * owner alone.
+ * Unpacks an archive into a folder: the files and folders of a backup, readable by their owner alone.
  *
  * @throws RefusedError if it is damaged or cut off.
  */
-export async function readArchive(
-  file: string,
-  folder: string,
-  { names, onBytes }: { names: string[]; onBytes: (bytes: number) => void },
-): Promise<void> {
+export async function readArchive(file: string, folder: string, onBytes: OnBytes): Promise<void> {
   try {
     await pipeline(
       createReadStream(file),
@@ -60,7 +85,7 @@ export async function readArchive(
         dmode: 0o700,
         fmode: 0o600,
         filter: ({ name, type }) =>
-          (type === 'file' || type === 'directory') && names.includes(name.split('/', 1)[0] ?? ''),
+          (type === 'file' || type === 'directory') && archiveNames.includes(name.split('/', 1)[0] ?? ''),
       }),
     );
   } catch (error) {
@@ -78,19 +103,8 @@ export function refuseExisting(file: string): void {
   if (existsSync(file)) throw new RefusedError(`${file} exists already: name another file.`);
 }
 
-/** What an archive begins with: what made it, and when. */
-export function factsOf({ config, madeAt }: { config: Config; madeAt: string }): TarSource {
-  const facts = { format: 1, version: manifest.version, madeAt, uploads: config.uploads === undefined };
-  return {
-    type: 'content',
-    content: `${JSON.stringify(facts, null, 2)}\n`,
-    target: 'backup.json',
-    mode: 0o600,
-  };
-}
-
 /**
- * The same of an archive that was unpacked into a folder.
+ * What an archive that was unpacked into a folder begins with: what made it, and when.
  *
  * @throws RefusedError if it is none.
  */
@@ -103,21 +117,7 @@ export async function readFacts(file: string, folder: string): Promise<z.output<
 
 const backupFacts = z.object({ format: z.literal(1), version: z.string(), madeAt: z.string() });
 
-/** What is to be kept with an archive, for whoever has made one. */
-export function besideArchive({ uploads }: Config, hasKey: boolean): string[] {
-  return [
-    hasKey
-      ? 'The archive holds all answers and the secret key: keep it where nobody else can read it.'
-      : 'The archive holds all answers. It does not hold the secret key, which is needed with it: keep that as well, elsewhere.',
-    ...(uploads === undefined
-      ? []
-      : [
-          'The files are in the bucket of UPLOADS_URL and not in the archive: it has to keep versions of what is deleted.',
-        ]),
-  ];
-}
-
-function counting(onBytes: (bytes: number) => void): Transform {
+function counting(onBytes: OnBytes): Transform {
   let bytes = 0;
   return new Transform({
     transform(chunk: Uint8Array, _encoding, done) {
@@ -133,9 +133,16 @@ async function flush(path: string): Promise<void> {
   await file.sync();
 }
 
-type ArchiveOptions = {
-  /** Whether a file or folder is to be packed, by its path on the disk. */
-  isWanted?: (path: string) => boolean;
-  /** Called with the bytes packed so far, before they are compressed. */
-  onBytes: (bytes: number) => void;
+/** What goes into an archive. */
+type Contents = {
+  madeAt: string;
+  /** Its files, or its dump. */
+  database: TarSource;
+  /** The folder of the files; undefined: they are elsewhere. */
+  uploads: string | undefined;
+  /** The file of the key; undefined: it is not to be in the archive. */
+  secretKey?: string | undefined;
 };
+
+/** Called with the bytes that were read so far, as they are in the archive or before they are compressed. */
+type OnBytes = (bytes: number) => void;

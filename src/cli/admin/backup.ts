@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import type { TarSource } from 'modern-tar/fs';
+import { join } from 'node:path';
 import { type Config, readConfig } from '../../config.ts';
 import { sizeOfFolder } from '../../services/admin/folder-copy.ts';
 import { requestSnapshot } from '../../services/admin/socket.ts';
 import { lockDataFolder } from '../../store/database/data-folder.ts';
 import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
-import { besideArchive, factsOf, refuseExisting, writeArchive } from './archive.ts';
+import { noteArchive, refuseExisting, writeArchive } from './archive.ts';
 import { hasDatabase, noDatabase, openAdmin, refuseOtherUsers } from './open.ts';
 import { backUpServer } from './server-backup.ts';
 
@@ -42,30 +41,21 @@ export async function backUp(
   }
   using _lock = running === undefined ? heldLock(folder) : undefined;
   const database = running === undefined ? join(folder, 'pglite') : join(running.folder, 'database');
-  const uploads = join(running === undefined ? dataDir : running.folder, 'uploads');
-
-  const madeAt = (running?.madeAt ?? new Date(now())).toISOString();
-  const secretKey = isWithoutSecrets ? undefined : keyFileOf(config);
-  const sources = sourcesOf({ config, database, uploads, madeAt, secretKey });
-  const total = (await sizeOfFolder(database)) + (await sizeOfFolder(uploads));
-  const { bytes } = await writeArchive(file, sources, {
-    isWanted: (path) => basename(path) !== 'spool',
-    onBytes: (done) => progress(() => `Packing: ${inMib(done)} of ${inMib(total)}`),
-  });
-  const waited = running === undefined ? '' : ` Writes waited for ${(running.waitedMs / 1000).toFixed(2)} s.`;
-  note(`Backed up ${inMib(total)} to ${file} (${inMib(bytes)}).${waited}`);
-  if (running !== undefined) note(`It holds everything that was acknowledged before ${madeAt}.`);
-  for (const line of besideArchive(config, secretKey !== undefined)) note(line);
-}
-
-function sourcesOf({ config, database, uploads, madeAt, secretKey }: Parts): TarSource[] {
-  const withUploads = config.uploads === undefined && existsSync(uploads);
-  return [
-    factsOf({ config, madeAt }),
-    { type: 'directory', source: database, target: 'database/pglite' },
-    ...(withUploads ? [{ type: 'directory' as const, source: uploads, target: 'uploads' }] : []),
-    ...(secretKey === undefined ? [] : [{ type: 'file' as const, source: secretKey, target: 'secret.key' }]),
-  ];
+  const uploads = join(running?.folder ?? dataDir, 'uploads');
+  const contents = {
+    madeAt: (running?.madeAt ?? new Date(now())).toISOString(),
+    database: { type: 'directory' as const, source: database, target: 'database/pglite' },
+    uploads: config.uploads === undefined ? uploads : undefined,
+    secretKey: isWithoutSecrets ? undefined : keyFileOf(config),
+  };
+  const bytes = (await sizeOfFolder(database)) + (await sizeOfFolder(uploads));
+  await writeArchive(file, contents, (done) => progress(() => `Packing: ${inMib(done)} of ${inMib(bytes)}`));
+  await noteArchive(
+    file,
+    contents,
+    { bytes, isOfRunning: running !== undefined, waitedMs: running?.waitedMs },
+    note,
+  );
 }
 
 function heldLock(folder: string): Disposable {
@@ -80,12 +70,3 @@ function keyFileOf({ secretKey, dataDir }: Config): string | undefined {
   const file = join(dataDir, 'secret.key');
   return secretKey === undefined && existsSync(file) ? file : undefined;
 }
-
-type Parts = {
-  config: Config;
-  database: string;
-  uploads: string;
-  madeAt: string;
-  /** Its file; undefined: it is not to be in the archive. */
-  secretKey: string | undefined;
-};

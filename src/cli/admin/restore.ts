@@ -79,7 +79,7 @@ async function unpackAndCheck(
   makeFolder(folder);
   const progress = createProgress(note, now);
   const onBytes = (done: number) => progress(() => `Unpacking: ${inMib(done)} of ${inMib(size)}`);
-  await readArchive(file, folder, { names: archiveNames, onBytes });
+  await readArchive(file, folder, onBytes);
   const facts = await readFacts(file, folder);
   note(`Unpacked ${file}, made at ${facts.madeAt} by the version ${facts.version}. Reading all of it.`);
   const restored = { now, note, progress, mayLackFiles, config: { ...config, dataDir: folder } };

@@ -9,7 +9,7 @@ import { createAuditWriter } from '../../store/audit/audit-writer.ts';
 import { migrationState, refuseNewerTables } from '../../store/database/migrate.ts';
 import { holdRemovals } from '../../store/removal/removals.ts';
 import { createProgress, inMib, RefusedError, type Terminal } from '../terminal.ts';
-import { besideArchive, factsOf, refuseExisting, writeArchive } from './archive.ts';
+import { noteArchive, refuseExisting, writeArchive } from './archive.ts';
 import { openAsIs } from './open.ts';
 import { dumpServer, serverAt } from './server-tools.ts';
 
@@ -42,18 +42,16 @@ export async function backUpServer(
         progress(() => `Dumping the database: ${inMib(bytes)}`),
       );
       await copyUploads(config, folder, (bytes) => progress(() => `Copying files: ${inMib(bytes)}`));
-      const total = (await stat(dump)).size + (await sizeOfFolder(folder));
-      const facts = factsOf({ config, madeAt });
-      const sources = [
-        facts,
-        { type: 'file' as const, source: dump, target: 'database.dump' },
-        ...(config.uploads === undefined
-          ? [{ type: 'directory' as const, source: join(folder, 'uploads'), target: 'uploads' }]
-          : []),
-      ];
-      const onBytes = (done: number) => progress(() => `Packing: ${inMib(done)} of ${inMib(total)}`);
-      const { bytes } = await writeArchive(file, sources, { onBytes });
-      return { madeAt, bytes, total };
+      const contents = {
+        madeAt,
+        database: { type: 'file' as const, source: dump, target: 'database.dump' },
+        uploads: config.uploads === undefined ? join(folder, 'uploads') : undefined,
+      };
+      const bytes = (await stat(dump)).size + (await sizeOfFolder(folder));
+      await writeArchive(file, contents, (done) =>
+        progress(() => `Packing: ${inMib(done)} of ${inMib(bytes)}`),
+      );
+      return { contents, bytes };
     });
     if (held === undefined) {
       throw new RefusedError('Another backup is under way.');
@@ -61,9 +59,7 @@ export async function backUpServer(
     const auditWriter = createAuditWriter({ database, now, log: console });
     noteBackup({ auditWriter, user: systemUser(), now });
     await auditWriter.close();
-    note(`Backed up ${inMib(held.total)} to ${file} (${inMib(held.bytes)}).`);
-    note(`It holds everything that was acknowledged before ${held.madeAt}.`);
-    for (const line of besideArchive(config, false)) note(line);
+    await noteArchive(file, held.contents, { bytes: held.bytes, isOfRunning: true }, note);
   } catch (error) {
     // Without the lock, files may have gone that it should hold.
     if (isBegun) await rm(file, { force: true });
