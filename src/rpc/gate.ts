@@ -120,7 +120,7 @@ export type GateOptions = {
 };
 
 /** Finds the owner of a key. */
-type Authenticator = {
+export type Authenticator = {
   /** The owner of a key; undefined if nobody's, expired or revoked. Throws RATE_LIMITED on guessing. */
   find(text: string, clientAddress: string): Promise<Caller | undefined>;
   /** The caller that stands for calls without a key where none is required. */

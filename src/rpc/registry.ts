@@ -14,6 +14,7 @@ import { isFault, type Tracing } from '../telemetry/tracing.ts';
 import { type Caller, callerOf, factsOf } from './context.ts';
 import {
   type AuthenticationOptions,
+  type Authenticator,
   createGate,
   type Gate,
   type GateOptions,
@@ -58,12 +59,8 @@ export function createRpc({ services, ownUrls, tracing, ...options }: RpcOptions
     },
     async identify(header, values, find) {
       const access = { key: 'required', openWithoutKeys: true } as const;
-      await identify(
-        header,
-        factsOf({ values }),
-        access,
-        find === undefined ? authentication : { ...authentication, keys: { ...keys, find } },
-      );
+      const keys = { ...options.keys, ...(find && { find }) };
+      await identify(header, factsOf({ values }), access, { ...authentication, keys });
       return callerOf({ values });
     },
   };

@@ -95,7 +95,7 @@ export function createMetrics({ version, database }: BuildFacts) {
     /** All of them, as Prometheus reads them. */
     text: () => registry.metrics(),
     /** Registers a value that is read when it is asked for; undefined: there is none now. */
-    gauge(name: string, help: string, read: () => Reading | Promise<Reading>): void {
+    gauge: (name: string, help: string, read: () => Reading | Promise<Reading>): void => {
       new Gauge({
         name,
         help,
@@ -108,7 +108,7 @@ export function createMetrics({ version, database }: BuildFacts) {
       });
     },
     /** The same of several, by the value of a label. */
-    gauges(name: string, help: string, label: string, read: () => Record<string, number>): void {
+    gauges: (name: string, help: string, label: string, read: () => Record<string, number>): void => {
       new Gauge({
         name,
         help,
