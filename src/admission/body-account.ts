@@ -1,4 +1,4 @@
-import type { ArrivalRate } from './bounds.ts';
+import { type ArrivalRate, bodyBounds } from './bounds.ts';
 import type { Client, Count } from './client.ts';
 
 /** What the body of one request holds. */
@@ -28,7 +28,7 @@ export class BodyAccount {
   hold(bytes: number): boolean {
     const isFirst = this.#held === 0;
     if (isFirst) this.#counts = this.#countsOfCaller();
-    const all = isFirst ? BODY_OVERHEAD + bytes : bytes;
+    const all = isFirst ? bodyBounds.overheadBytes + bytes : bytes;
     if (!this.#counts.every((count) => count.hasRoom(all))) {
       this.#bodies.onRefused();
       this.#client?.changed();
@@ -61,9 +61,6 @@ export class BodyAccount {
     this.#held += bytes;
   }
 }
-
-/** What a body costs that has hardly begun to arrive: stream, request, response and call. */
-const BODY_OVERHEAD = 4 * 1024;
 
 /** The bytes of all bodies that are held, of clients without a key and of callers with one. */
 export type Bodies = {

@@ -21,8 +21,49 @@ export const standardBounds: Bounds = {
   arrival: { graceMs: 20_000, bytesPerSecond: 4 * 1024 },
 };
 
+/** Of one connection over HTTP/2. */
+export const http2Bounds = {
+  /** Calls at once: what clients such as browsers and those of gRPC take for granted. */
+  streams: 100,
+  /** Calls that are cancelled at once: twice as many as there are streams, then as many a second as by default. */
+  resets: 200,
+  resetsPerSecond: 33,
+  /**
+   * Pings and settings in ten seconds. Clients of gRPC measure the line with a ping for each round trip at the
+   * beginning of a long answer, and send one in seconds afterwards.
+   */
+  controlFrames: 10_000,
+  controlFramesMs: 10_000,
+};
+
 /** Of one connection over HTTP/1.1: as many requests wait as there are calls on a connection over HTTP/2. */
-export const MAX_PIPELINED = 100;
+export const MAX_PIPELINED = http2Bounds.streams;
+
+/**
+ * Connections that wait to be taken: with Node's 511, those of others wait for seconds beside a flood. Linux allows
+ * as many by default.
+ */
+export const MAX_BACKLOG = 4_096;
+
+/** Of the body of one request. */
+export const bodyBounds = {
+  /** What one costs that has hardly begun to arrive: stream, request, response and call. */
+  overheadBytes: 4 * 1024,
+  /** What is read of it before others go on. */
+  sliceBytes: 64 * 1024,
+  /** What a request of HTTP/2 keeps before it is read; its stream keeps another 64 KiB. */
+  unreadBytes: 16 * 1024,
+  /** How much is dropped of the rest of one that is answered before its end, and for how long. */
+  discarded: {
+    ms: 30_000,
+    /** Enough for a file that is somewhat too large: most clients read an answer after they have sent everything. */
+    http1Bytes: 16 * MIB,
+    /** Clients of HTTP/2 read while they send. */
+    http2Bytes: MIB,
+    /** Enough for answers to a form: dropping costs memory, too, until it is collected. */
+    overBudgetBytes: 64 * 1024,
+  },
+};
 
 /** How much of a connection's small chunks is taken. */
 export const chunkBounds = {

@@ -1,7 +1,7 @@
 import { IncomingMessage } from 'node:http';
 import { constants, Http2ServerRequest, type IncomingHttpHeaders, type ServerHttp2Stream } from 'node:http2';
 import type { ReadableOptions } from 'node:stream';
-import { chunkBounds } from './bounds.ts';
+import { bodyBounds, chunkBounds } from './bounds.ts';
 
 /**
  * A request of HTTP/1.1 whose body comes in chunks worth what it costs to take them: Node calls for each, and may read
@@ -15,13 +15,8 @@ export class Http1Request extends IncomingMessage {
   override push(chunk: Buffer | null): boolean {
     this.#chunks += 1;
     if (chunk === null || this.#chunks <= chunkBounds.free) return super.push(chunk);
-    const { socket } = this;
-    // Node still parses the rest of what it had read.
-    if (socket.destroyed) return false;
-    if (!isWithinBudget(socket, chunk)) {
-      socket.destroy();
-      return false;
-    }
+    // Node still parses the rest of what it had read of a connection that is destroyed.
+    if (!isWithinBudget(this.socket, chunk, () => this.socket.destroy())) return false;
     this.#pace ??= new Pace(() => super._read(0));
     const wantsMore = super.push(chunk);
     return this.#pace.take(chunk) && wantsMore;
@@ -52,11 +47,8 @@ export class Http2Request extends Http2ServerRequest {
     this.#chunks += 1;
     if (chunk === null || this.#chunks <= chunkBounds.free) return super.push(chunk);
     const { session } = this.stream;
-    if (session === undefined || session.destroyed) return false;
-    if (!isWithinBudget(session, chunk)) {
-      session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      return false;
-    }
+    const end = () => session?.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    if (!isWithinBudget(session, chunk, end)) return false;
     this.#pace ??= new Pace(() => {
       if (!this.stream.destroyed) super._read(0);
     });
@@ -69,8 +61,8 @@ export class Http2Request extends Http2ServerRequest {
   }
 }
 
-/** What a request keeps before it is read; its stream keeps another 64 KiB. */
-const UNREAD: ReadableOptions = { highWaterMark: 16 * 1024 };
+/** What a request keeps before it is read. */
+const UNREAD: ReadableOptions = { highWaterMark: bodyBounds.unreadBytes };
 
 /** Stops reading until the next turn of the event loop after every so many chunks. */
 class Pace {
@@ -107,9 +99,13 @@ class Pace {
   }
 }
 
-function isWithinBudget(connection: Connection, chunk: Buffer): boolean {
+/** Whether a connection may bring one more chunk. Calls `end` if it may not bring any more. */
+function isWithinBudget(connection: Connection | undefined, chunk: Buffer, end: () => void): boolean {
+  if (connection === undefined || connection.destroyed) return false;
   connection[budgetKey] ??= new ChunkBudget();
-  return connection[budgetKey].take(chunk.length);
+  if (connection[budgetKey].take(chunk.length)) return true;
+  end();
+  return false;
 }
 
 /** How many chunks a connection may still bring: it earns them by their bytes, and with time. */
@@ -141,4 +137,4 @@ declare module 'node:http2' {
   }
 }
 
-type Connection = { [budgetKey]?: ChunkBudget };
+type Connection = { destroyed: boolean; [budgetKey]?: ChunkBudget };

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
+import { bodyBounds } from './bounds.ts';
 import type { Request } from './client.ts';
 
 /**
- * Reads and drops the rest of a body, up to a bound and for 30 seconds: most clients of HTTP/1.1 read a reply only
+ * Reads and drops the rest of a body, up to a bound and for a while: most clients of HTTP/1.1 read a reply only
  * after they have sent everything. Resolves to whether the end was reached, so that the connection can be kept.
  */
 export async function discard(request: Request): Promise<boolean> {
@@ -14,7 +15,7 @@ export async function discard(request: Request): Promise<boolean> {
   request.read(0);
   // A paused request has paused its stream. It starts it by asking for more, but not if it had asked before the pause.
   if ('stream' in request) request.stream.resume();
-  const timeIsUp = AbortSignal.timeout(MAX_DISCARDING_MS);
+  const timeIsUp = AbortSignal.timeout(discarded.ms);
   return Promise.race([readUpTo(most, request), once(timeIsUp, 'abort').then(() => false)]);
 }
 
@@ -41,19 +42,17 @@ export function limitDiscarding(request: Request, reason: Unread): void {
 /** How much of the rest of a refused body is dropped, where it is not as much as after any other answer. */
 const bounds = new WeakMap<Request, number>();
 
+const { discarded } = bodyBounds;
+
 const boundAfter: Partial<Record<Unread, number>> = {
   // Nobody waits for it.
   'too slow': 0,
-  // Enough for answers to a form: dropping costs memory, too, until it is collected.
-  'over budget': 64 * 1024,
+  'over budget': discarded.overBudgetBytes,
 };
 
-/** Over HTTP/1.1 enough for a file that is somewhat too large. Clients of HTTP/2 read while they send. */
 function maxDiscarded(request: Request): number {
-  return bounds.get(request) ?? ('stream' in request ? 1024 * 1024 : 16 * 1024 * 1024);
+  return bounds.get(request) ?? ('stream' in request ? discarded.http2Bytes : discarded.http1Bytes);
 }
-
-const MAX_DISCARDING_MS = 30_000;
 
 /** Why a body was not read to its end. */
 export type Unread = 'too large' | 'too slow' | 'cut off' | 'over budget';

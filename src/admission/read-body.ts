@@ -3,7 +3,7 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import type { Admission } from './admission.ts';
 import { BodyAccount, createArrivalWatches } from './body-account.ts';
-import { standardBounds } from './bounds.ts';
+import { bodyBounds, standardBounds } from './bounds.ts';
 import { Count, type Request, type Response } from './client.ts';
 import { discard, limitDiscarding, type Unread } from './discard.ts';
 
@@ -56,7 +56,7 @@ export async function readBody(request: Request, limit: number): Promise<Buffer>
     rate.received(chunk.length);
     if (size + chunk.length > limit) finish('too large');
     else if (!append(chunk)) finish('over budget');
-    else if (size - sizeBefore > SLICE_BYTES) yieldToOthers();
+    else if (size - sizeBefore > bodyBounds.sliceBytes) yieldToOthers();
   };
   /** Otherwise 2 MiB of each connection would be read before anything else goes on. */
   const yieldToOthers = () => {
@@ -218,9 +218,6 @@ const unbounded = {
 
 /** By a fourth: what is empty of the buffer counts, too. All copies of a body are some five times its bytes. */
 const GROWTH = 1.25;
-
-/** What is read of one body before others go on. */
-const SLICE_BYTES = 64 * 1024;
 
 /** Whether a request announces a body. */
 export function hasBody(request: Request): boolean {

@@ -3,7 +3,7 @@ import { Code, ConnectError, createClient, type Transport } from '@connectrpc/co
 import { type Event, WebhooksService } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { signWebhook } from '../domain/delivery/signature.ts';
 import { eventNameOf } from '../domain/events/index.ts';
-import { RefusedError } from './terminal.ts';
+import { RefusedError, reasonOf } from './terminal.ts';
 
 /**
  * Posts the events of a running service to an address, one after the other, signed as a webhook's, and
@@ -37,7 +37,7 @@ export async function listen(options: ListenOptions): Promise<void> {
       if (signal.aborted) return;
       const refusal = refusalIn(error);
       if (refusal !== undefined) throw new RefusedError(refusal);
-      if (!connected && cursor === '') print(`The service can't be reached yet: ${wordsOf(error)}`);
+      if (!connected && cursor === '') print(`The service can't be reached yet: ${reasonOf(error)}`);
     }
     if (connected) print('The connection broke; trying again.');
     connected = false;
@@ -70,7 +70,7 @@ async function post({ id, body }: Event, { forward, secret, now, signal }: Liste
     await response.body?.cancel();
     return `${response.status} in ${now() - startedAt} ms`;
   } catch (error) {
-    return deadline.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : `no answer: ${wordsOf(error)}`;
+    return deadline.aborted ? `no answer within ${TIMEOUT_MS / 1000} s` : `no answer: ${reasonOf(error)}`;
   }
 }
 
@@ -101,13 +101,6 @@ const final = new Set([
   Code.InvalidArgument,
   Code.Unimplemented,
 ]);
-
-/** The cause that Node names, such as `connect ECONNREFUSED 127.0.0.1:3000`. */
-function wordsOf(error: unknown): string {
-  if (error instanceof ConnectError) return error.rawMessage;
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error ? cause.message : String(cause);
-}
 
 export type ListenOptions = {
   /** To the service. */

@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { isObject } from '../domain/json/json.ts';
+import { reasonOf } from './terminal.ts';
 
 /**
  * Serves MCP on `input` and `output` by passing each message on to the service's `/mcp` with a key, for clients that
@@ -38,7 +39,7 @@ export async function bridgeMcp({ server, key, input, output }: BridgeOptions): 
       write({
         jsonrpc: '2.0',
         id,
-        error: { code: -32_000, message: `The service can't be reached: ${causeOf(error)}` },
+        error: { code: -32_000, message: `The service can't be reached: ${reasonOf(error)}` },
       });
     } finally {
       underWay.delete(id);
@@ -114,12 +115,6 @@ function paramsOf({ params }: Message): Record<string, unknown> {
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
-}
-
-/** The cause that Node names, such as `connect ECONNREFUSED 127.0.0.1:8080`. */
-function causeOf(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error ? cause.message : String(cause);
 }
 
 /** A message of JSON-RPC. */

@@ -8,7 +8,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { Socket } from 'node:net';
-import { MAX_HEADER_BYTES, type TimeOuts } from '../admission/bounds.ts';
+import { http2Bounds, MAX_HEADER_BYTES, type TimeOuts } from '../admission/bounds.ts';
 import { Http2Request } from '../admission/chunk-budget.ts';
 
 /**
@@ -23,10 +23,9 @@ export function createHttp2Server(handler: Handler, timeOuts: TimeOuts): Http2Se
   const server = createServer(
     {
       Http2ServerRequest: Http2Request,
-      settings: { maxConcurrentStreams: MAX_STREAMS, maxHeaderListSize: MAX_HEADER_BYTES },
-      // Calls that are cancelled at once: twice as many as there are streams, then as many a second as by default.
-      streamResetBurst: 2 * MAX_STREAMS,
-      streamResetRate: 33,
+      settings: { maxConcurrentStreams: http2Bounds.streams, maxHeaderListSize: MAX_HEADER_BYTES },
+      streamResetBurst: http2Bounds.resets,
+      streamResetRate: http2Bounds.resetsPerSecond,
     },
     handler,
   );
@@ -74,9 +73,10 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
 
   function countControlFrame(): void {
     const now = performance.now();
-    if (now - controlFrames.since > CONTROL_FRAMES_MS) Object.assign(controlFrames, { count: 0, since: now });
+    if (now - controlFrames.since > http2Bounds.controlFramesMs)
+      Object.assign(controlFrames, { count: 0, since: now });
     controlFrames.count += 1;
-    if (controlFrames.count > MAX_CONTROL_FRAMES) end(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    if (controlFrames.count > http2Bounds.controlFrames) end(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   function forget(this: ServerHttp2Stream): void {
@@ -134,15 +134,5 @@ function watchSession(session: ServerHttp2Session, socket: Socket, timeOuts: Tim
     }
   }
 }
-
-/** Of one connection: what clients such as browsers and those of gRPC take for granted. */
-const MAX_STREAMS = 100;
-
-/**
- * Pings and settings in ten seconds. Clients of gRPC measure the line with a ping for each round trip at the
- * beginning of a long answer, and send one in seconds afterwards.
- */
-const MAX_CONTROL_FRAMES = 10_000;
-const CONTROL_FRAMES_MS = 10_000;
 
 type Handler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { MAX_BACKLOG } from '../admission/bounds.ts';
 import { StartError } from '../domain/errors/system-errors.ts';
 
 /**
@@ -14,7 +15,7 @@ export function listenOn(server: Server, host: string, port: number, setting: st
       ),
     );
   });
-  server.listen({ port, host, backlog: BACKLOG }, resolve);
+  server.listen({ port, host, backlog: MAX_BACKLOG }, resolve);
   return promise;
 }
 
@@ -32,12 +33,6 @@ export async function findFreePort(host: string): Promise<number> {
   await once(server, 'close');
   return port;
 }
-
-/**
- * Connections that wait to be taken: with Node's 511, those of others wait for seconds beside a flood. Linux allows
- * as many by default.
- */
-const BACKLOG = 4_096;
 
 const reasons: Record<string, string> = {
   EADDRINUSE: 'another program uses it',
