@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { createDelivery, type DeliveryOptions } from './delivery/index.ts';
+import { demoFormId } from './domain/ids.ts';
 import type { SecretBox, SecretKey } from './domain/secrets/secret-key.ts';
 import { createRequestHandlers, type RequestHandlers } from './request-handlers.ts';
 import { factsOf } from './rpc/context.ts';
@@ -109,7 +110,7 @@ export async function compose(config: Config, outside: Outside): Promise<Service
 /** Makes all services and puts them behind the interceptors that every call passes, on every protocol. */
 export function createApi(options: ServiceOptions): Api {
   const { database, now, log, settings } = options;
-  const forms = createFormReader({ database, now });
+  const forms = createFormReader({ database, now, hidden: settings.demo ? undefined : demoFormId });
   const rateLimits = settings.rateLimit
     ? createRateLimits({
         perKey: settings.rateLimitPerKey,

@@ -43,6 +43,7 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
       },
       fallback,
       allowedOrigins: config.rpcAllowedOrigins,
+      isTls: config.tlsCert !== undefined,
       accessLog,
       log,
     });
@@ -66,7 +67,14 @@ export function createRequestHandlers(config: Config, parts: Parts): RequestHand
 /** The pages, MCP and the REST interface. */
 function createExpressApp(config: Config, parts: Parts): Express {
   const { api, secrets: sealer, log } = parts;
-  const { baseUrl, hostedUrl, allowPublicCreate, allowPrivateWebhooks: allowPrivateUrls } = config;
+  const {
+    baseUrl,
+    hostedUrl,
+    allowPublicCreate,
+    docs,
+    demo,
+    allowPrivateWebhooks: allowPrivateUrls,
+  } = config;
   const app = express();
   // Express makes requests inherit from its own, which would take the listener's class from them.
   const ofExpress = Object.getOwnPropertyDescriptors(express.request);
@@ -86,7 +94,7 @@ function createExpressApp(config: Config, parts: Parts): Express {
     express
       .Router()
       .use(passOnRest)
-      .use(createHostedPages({ ...shared, hostedUrl, allowPublicCreate }))
+      .use(createHostedPages({ ...shared, hostedUrl, allowPublicCreate, docs, demo }))
       .use(createMcp({ ...shared, identify, sealer, ownOrigins, tokens })),
   );
   app.use(createGateway({ ...shared, admit, pages }));

@@ -165,7 +165,6 @@ function errorAt(served: Route | undefined, error: unknown): unknown {
 }
 
 function setHeaders(request: Request, response: Response, next: NextFunction): void {
-  response.setHeader('content-security-policy', "default-src 'none'; frame-ancestors 'none'");
   if (belowApi.test(request.path)) openToPages(request, response, next);
   else next();
 }

@@ -71,8 +71,7 @@ export async function sendFile(response: Response, chunks: AsyncGenerator<FileCh
   response.attachment(filename);
   response.setHeader('content-type', contentType);
   response.setHeader('content-length', size);
-  response.setHeader('referrer-policy', 'no-referrer');
-  response.setHeader('content-security-policy', "default-src 'none'; sandbox");
+  response.setHeader('content-security-policy', "default-src 'none'; base-uri 'none'; sandbox");
   await sendMessages(response, first, chunks, ({ content }) => content);
 }
 

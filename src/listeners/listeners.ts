@@ -84,7 +84,13 @@ export async function listen({
   const destroyAfterEnd = lingering(timeOuts.lingerMs);
   const openTls = (protocols: string[]) => {
     const server = createTlsServer(
-      { ...certificate, ALPNProtocols: protocols, handshakeTimeout: timeOuts.headersMs, allowHalfOpen: true },
+      {
+        ...certificate,
+        ciphers,
+        ALPNProtocols: protocols,
+        handshakeTimeout: timeOuts.headersMs,
+        allowHalfOpen: true,
+      },
       (socket) => {
         destroyAfterEnd(socket);
         if (socket.alpnProtocol === 'h2') toHttp2(socket);
@@ -114,7 +120,7 @@ export async function listen({
           log: options.log,
           changed(next) {
             for (const server of [httpPort, rpcPort]) {
-              if (server instanceof TlsServer) server.setSecureContext(next);
+              if (server instanceof TlsServer) server.setSecureContext({ ...next, ciphers });
             }
           },
         })
@@ -189,6 +195,15 @@ function trackSessions(server: Http2Server): Set<ServerHttp2Session> {
   });
   return sessions;
 }
+
+/** Those of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption: no CBC. */
+const ciphers = [
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'TLS_AES_128_GCM_SHA256',
+  'ECDHE+AESGCM',
+  'ECDHE+CHACHA20',
+].join(':');
 
 export type ListenOptions = {
   host: string;

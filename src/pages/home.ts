@@ -7,14 +7,17 @@ import { assets, renderPage, rootOf, securityHeaders } from './layout.ts';
 /**
  * Answers GET on the service's address: what this is, and where to go. In English, as the documents that it leads to.
  */
-export function showHome({ baseUrl, allowPublicCreate }: HomeOptions): HandlePage {
+export function showHome({ baseUrl, allowPublicCreate, docs, demo }: HomeOptions): HandlePage {
   const command = firstCommand(baseUrl, allowPublicCreate ? undefined : 'hfs_…');
+  const places = destinations.filter(
+    ({ path }) => (docs || path !== 'docs') && (demo || path !== 'f/form_demo'),
+  );
   return async ({ request, response }) => {
     const root = rootOf(request);
     const body = html`<h1>${TITLE}</h1>
 <p class="lead">Describe a form as JSON, publish it by a link, and get what people, programs and agents answer: by e-mail, by signed webhook, or as a file.</p>
 <h2>Where to go</h2>
-<ul class="places">${destinations.map(
+<ul class="places">${places.map(
       ({ path, name, about }) => html`<li><a href="${root}${path}">${name}</a> <span>${about}</span></li>
 `,
     )}</ul>
@@ -42,6 +45,9 @@ export type HomeOptions = {
   baseUrl: string;
   /** Whether forms are made without a key. */
   allowPublicCreate: boolean;
+  /** Whether there is the API reference, and the demo form. */
+  docs: boolean;
+  demo: boolean;
 };
 
 /**

@@ -107,7 +107,6 @@ export function securityHeaders(
   const framedBy = `frame-ancestors ${frames.length === 0 ? "'none'" : frames.join(' ')}`;
   return {
     'content-security-policy': [...policy, framedBy].join('; '),
-    'referrer-policy': 'no-referrer',
     'cross-origin-opener-policy': 'same-origin',
     'permissions-policy': 'camera=(), geolocation=(), microphone=()',
     'x-robots-tag': 'noindex',

@@ -28,7 +28,7 @@ export function createHostedPages(options: HostedPagesOptions): Router {
     router.post(`${path}/uploads`, serveScript(options, postUpload));
   }
   router.get('/', page(showHome(options)));
-  router.get('/docs', page(showDocs));
+  if (options.docs) router.get('/docs', page(showDocs));
   router.get('/api/forms/:id/activate', page(showActivation));
   router.route('/mail/:token').get(page(showMailLink)).post(page(followMailLink)).all(page(refuseMethod));
   router.route('/files/:token').get(page(sendLinkedFile)).all(page(refuseMethod));

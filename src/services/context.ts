@@ -56,6 +56,10 @@ export type ServiceSettings = {
   allowPublicCreate: boolean;
   /** False: owners get mails of their forms in full before their addresses have confirmed. */
   ownerConfirmation: boolean;
+  /** False: there is no gRPC reflection. */
+  reflection: boolean;
+  /** False: nobody finds the demo form. */
+  demo: boolean;
   /** The name of the project of forms made without a key. */
   publicProject: string;
   /** The address of the API, without a slash at the end. */

@@ -75,13 +75,15 @@ export function createServices(
   const internal = service(HostedService, hostedService(context));
   // A method that the table forgets fails the start, not its first call.
   for (const { descriptor } of [...contract, internal]) descriptor.methods.forEach(policyOf);
+  // What every server of gRPC has beside its own services.
+  const ofGrpc = settings.reflection ? [Health, ServerReflection] : [Health];
   const descriptors = [...contract.map(({ descriptor }) => descriptor), ...ofGrpc];
   return {
     list: [
       ...contract,
       internal,
       service(Health, healthService(context, descriptors)),
-      service(ServerReflection, reflectionService(descriptors)),
+      ...(settings.reflection ? [service(ServerReflection, reflectionService(descriptors))] : []),
     ],
     keys: context.keys,
     owners: createOwnerReader(options),
@@ -110,9 +112,6 @@ async function removeLeftFiles({ database, spool, now, log }: ServiceOptions): P
 
 /** No upload pauses for so long. */
 const LONGEST_PAUSE_MS = HOUR_MS;
-
-/** What every server of gRPC has beside its own services. */
-const ofGrpc = [Health, ServerReflection];
 
 function service<S extends DescService>(descriptor: S, implementation: ServiceImpl<S>): Service {
   return { descriptor, implementation };

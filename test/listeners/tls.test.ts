@@ -1,4 +1,5 @@
 import { copyFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -56,6 +57,31 @@ describe('TLS', () => {
 
     await until(async () => (await chosen(service.grpcUrl, ['h2'])).name === 'second.localhost');
     expect(await chosen(service.url, ['h2'])).toMatchObject({ name: 'second.localhost' });
+  });
+
+  it('has browsers keep to it, and takes no CBC', async () => {
+    const { headers } = await new Promise<IncomingMessage>((resolve, reject) => {
+      get(`${service.url}/health`, { rejectUnauthorized }, resolve).on('error', reject);
+    });
+    const cipherOf = (ciphers: string) =>
+      new Promise<string>((resolve, reject) => {
+        const { hostname, port } = new URL(service.url);
+        const options = {
+          host: hostname,
+          port: Number(port),
+          rejectUnauthorized,
+          maxVersion: 'TLSv1.2' as const,
+        };
+        const socket = connectTls({ ...options, ciphers }, () => {
+          resolve(socket.getCipher().name);
+          socket.destroy();
+        });
+        socket.on('error', reject);
+      });
+
+    expect(headers['strict-transport-security']).toBe('max-age=31536000');
+    expect(await cipherOf('ECDHE+AESGCM')).toMatch(/GCM/);
+    await expect(cipherOf('ECDHE+AES:!AESGCM:!AESCCM')).rejects.toThrow();
   });
 
   it('ends connections that do not begin, or do not go on', async () => {

@@ -59,7 +59,7 @@ describe('a signed link to a file', () => {
         /^attachment; filename=".*"; filename\*=UTF-8''Lebenslauf/,
       ),
       'content-length': String(content.length),
-      'content-security-policy': "default-src 'none'; sandbox",
+      'content-security-policy': "default-src 'none'; base-uri 'none'; sandbox",
       'content-type': 'text/plain',
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',

@@ -1,6 +1,8 @@
 import { gunzipSync } from 'node:zlib';
+import { Code, createClient } from '@connectrpc/connect';
 import { request } from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ServerReflection } from '../../gen/grpc/reflection/v1/reflection_pb.js';
 import { startService, type TestService } from '../support/server.ts';
 import { until } from '../support/until.ts';
 
@@ -158,6 +160,48 @@ describe('a static site’s own form', () => {
     );
     expect(refused.text).not.toContain('<b>');
     expect(thanks.headers.get('content-security-policy')).toContain("default-src 'none'");
+  });
+});
+
+describe('every answer', () => {
+  it('lets a browser that shows it load, run and frame nothing, and has no referrer', async () => {
+    const { id } = await service.givenPublishedForm();
+    const script = /src="([^"]+)"/.exec((await service.get(`/f/${id}`, { key: null })).text)?.[1] ?? '';
+    const paths = ['/', '/docs', '/owner', `/f/${id}`, '/f/none', '/mail/none', '/files/none', '/embed.js'];
+    paths.push('/openapi.json', '/descriptor.binpb', '/llms.txt', '/mcp', '/health', '/v1/forms', '/nowhere');
+    paths.push(new URL(script, `${service.url}/f/${id}`).pathname);
+    paths.push('/headlessforms.v1.FormsService/GetForm?message={}&encoding=json&connect=v1');
+
+    for (const path of paths) {
+      const { headers } = await fetch(new URL(path, service.url));
+      const policy = headers.get('content-security-policy');
+      expect([path, policy]).toEqual([path, expect.stringMatching(/default-src 'none'.*base-uri 'none'/)]);
+      expect([path, policy]).toEqual([path, expect.stringMatching(/frame-ancestors 'none'|sandbox/)]);
+      const referrer = path === '/owner' ? 'same-origin' : 'no-referrer';
+      expect([path, headers.get('referrer-policy')]).toEqual([path, referrer]);
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+    }
+  });
+});
+
+describe('what an operator turns off', () => {
+  it('is not there, and nothing leads to it', async () => {
+    await using bare = await startService({ env: { DOCS: 'off', REFLECTION: 'off', DEMO: 'off' } });
+    const answers = { name: 'Ada', email: 'ada@example.com', message: 'Hello' };
+    const reflection = createClient(ServerReflection, bare.transport('grpc', null));
+    async function* asked() {
+      yield { messageRequest: { case: 'listServices' as const, value: '' } };
+    }
+    const listed = reflection.serverReflectionInfo(asked())[Symbol.asyncIterator]();
+
+    await expect(listed.next()).rejects.toMatchObject({ code: Code.Unimplemented });
+    expect((await bare.get('/docs')).status).toBe(404);
+    expect((await bare.post('/api/demo', { answers }, { key: null })).status).toBe(404);
+    expect((await bare.post('/api/forms/form_demo/submissions', { answers }, { key: null })).status).toBe(
+      404,
+    );
+    expect((await bare.get('/f/form_demo')).status).toBe(404);
+    expect((await bare.get('/')).text).not.toMatch(/href="[^"]*(docs|form_demo)"/);
   });
 });
 

@@ -36,7 +36,15 @@ beforeAll(async () => {
   };
   const log = pino({ level: 'silent' });
   const address = 'http://localhost';
-  const options = { transport, hostedUrl: address, baseUrl: address, allowPublicCreate: true, log };
+  const options = {
+    transport,
+    hostedUrl: address,
+    baseUrl: address,
+    docs: true,
+    demo: true,
+    allowPublicCreate: true,
+    log,
+  };
   server = createServer(express().use(createHostedPages(options)));
   await once(server.listen(0, '127.0.0.1'), 'listening');
 }, 60_000);

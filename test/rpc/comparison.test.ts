@@ -28,9 +28,15 @@ const key = { authorization: 'Bearer any' };
 /** What of our answers differs on purpose, and why. Each part does in every call that the difference is about. */
 const intended: Difference[] = [
   {
-    why: 'Every answer has an id, is kept by no cache and taken for no page',
+    why: 'Every answer has an id, is kept by no cache and taken for no page, and a browser runs nothing in it',
     isOf: () => true,
-    parts: ['header x-request-id', 'header cache-control', 'header x-content-type-options'],
+    parts: [
+      'header x-request-id',
+      'header cache-control',
+      'header x-content-type-options',
+      'header referrer-policy',
+      'header content-security-policy',
+    ],
   },
   {
     why: 'An unknown method is a failure in the protocol of the call, which libraries tell from an unknown address',

@@ -236,6 +236,8 @@ const defaultSettings: ServiceSettings = {
   requireApiKey: true,
   allowPublicCreate: true,
   ownerConfirmation: true,
+  reflection: true,
+  demo: true,
   publicProject: 'default',
   baseUrl: 'https://api.test',
   hostedUrl: 'https://forms.test',

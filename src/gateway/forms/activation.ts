@@ -50,8 +50,6 @@ export const activationRoutes: Route[] = tagged('Forms', [
 
 async function activate(context: RouteContext): Promise<void> {
   const { request, response, options } = context;
-  // The token is in the URL, which must not reach the next page.
-  response.setHeader('referrer-policy', 'no-referrer');
   const { token = '' } = tokenQuery.safeParse(request.query).data ?? {};
   const draft = { formId: context.id, activationToken: token };
   if (token === '') await refuseStrangers(context, draft);

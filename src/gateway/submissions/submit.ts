@@ -88,7 +88,7 @@ export const submitRoutes: Route[] = tagged('Submissions', [
     headers: { 'Idempotency-Key': idempotencyKey },
     body: demoBody,
     status: 201,
-    errors: [409],
+    errors: [404, 409],
     reply: acceptedReply,
     handle: acceptDemo,
   }),

@@ -36,6 +36,9 @@ export function createRpcHandler(options: RpcHandlerOptions): RpcHandler {
     // No cache may keep an answer, and no browser may take it for something else, unless it says so itself.
     response.setHeader('cache-control', 'no-store');
     response.setHeader('x-content-type-options', 'nosniff');
+    response.setHeader('referrer-policy', 'no-referrer');
+    response.setHeader('content-security-policy', NO_CONTENT);
+    if (options.isTls === true) response.setHeader('strict-transport-security', `max-age=${YEAR_SECONDS}`);
     const line = accessLog?.(request, response, requestId);
     if (refusal !== undefined) noteRefusal(line, nameOf(reasonOf(refusal)));
     const path = pathOf(request);
@@ -106,6 +109,11 @@ function refuseCall(request: Request, response: Response, error: ConnectError): 
   else (response as ServerResponse).writeHead(status, headers).end(body);
 }
 
+/** Of what is no page: a browser that shows it loads and runs nothing. */
+const NO_CONTENT = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const YEAR_SECONDS = 365 * 24 * 3600;
+
 const noMethod = failed(Reason.NOT_FOUND, 'There is no such method', { code: Code.Unimplemented });
 
 /** Answers a unary call, of which all is written at once. */
@@ -135,6 +143,8 @@ export type RpcHandler = (request: Request, response: Response, refusal?: Connec
 type Rpc = { method: DescMethod; answer: (received: Received) => Promise<void> };
 
 export type RpcHandlerOptions = {
+  /** Whether clients connect by TLS, which browsers then keep to. */
+  isTls?: boolean;
   /** Origins whose pages may call every RPC. */
   allowedOrigins: readonly string[];
   served: Served;

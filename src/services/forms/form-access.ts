@@ -143,7 +143,7 @@ export type Standing = Pick<PublishedForm, 'status' | 'closedAt' | 'createdBy' |
  *
  * Versions never change, so they are cached as long as there is room.
  */
-export function createFormReader({ database, now }: FormReaderOptions): FormReader {
+export function createFormReader({ database, now, hidden }: FormReaderOptions): FormReader {
   const states = createFreshCache<FormState | null>({
     load: (formId) => findFormState(database, formId),
     now,
@@ -163,14 +163,14 @@ export function createFormReader({ database, now }: FormReaderOptions): FormRead
 
   return {
     async find(formId) {
-      if (!isId('form', formId)) return undefined;
+      if (!isId('form', formId) || formId === hidden) return undefined;
       const state = await states.get(formId);
       if (state === null) return undefined;
       const { currentVersionId, ...rest } = state;
       return { ...rest, version: currentVersionId === null ? null : await version(currentVersionId) };
     },
     async exists(formId) {
-      return isId('form', formId) && (await states.get(formId)) !== null;
+      return isId('form', formId) && formId !== hidden && (await states.get(formId)) !== null;
     },
     version,
     forget: states.forget,
@@ -201,4 +201,5 @@ type LiveForm = Omit<FormState, 'currentVersionId'> & {
 
 export type LiveVersion = CompiledForm & { id: string; formId: string; number: number };
 
-export type FormReaderOptions = { database: Database; now: () => number };
+/** `hidden` is a form that is not found. */
+export type FormReaderOptions = { database: Database; now: () => number; hidden?: string | undefined };
