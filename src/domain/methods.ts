@@ -128,6 +128,7 @@ const forms: MethodTable<typeof FormsService> = {
   deleteForm: { ...needs('submissions:delete'), audit: changes('form.deleted'), stores: 'nothing' },
   changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed') },
   getAgentSchema: { ...mayOpen('forms:read', reads), audit: showsNoAnswers },
+  getAnswersSchema: { ...needs('forms:read'), audit: showsNoAnswers },
 };
 
 const submit = { key: 'none', limits: pageLimits.submit } as const;

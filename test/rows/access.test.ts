@@ -37,6 +37,7 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['POST', '/v1/forms/:form/versions', 'forms:write', 'stays shut'],
   ['GET', '/v1/forms/:form/versions', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form/versions/:number', 'forms:read', 'stays shut'],
+  ['GET', '/v1/forms/:form/versions/:version/schema', 'forms:read', 'stays shut'],
   ['POST', '/v1/forms/:form/owner', 'forms:write', 'stays shut'],
   ['GET', '/v1/forms/:form/deliveries', 'submissions:read', 'stays shut'],
   ['POST', '/v1/forms/:form/replay', 'webhooks:write', 'stays shut'],
@@ -198,6 +199,7 @@ async function givenOneOfEach(service: TestService): Promise<Record<string, stri
   return {
     form: form.id,
     number: '1',
+    version: '1',
     upload: upload.upload_id,
     submission: submitted.json.submission_id,
     session: session.json.session.id,

@@ -947,6 +947,13 @@ export declare type GetAgentSchemaRequest = Message<"headlessforms.v1.GetAgentSc
    * @generated from field: string language = 3;
    */
   language: string;
+
+  /**
+   * The number of a published version; unset: the current one, or the draft.
+   *
+   * @generated from field: int32 version = 4;
+   */
+  version: number;
 };
 
 /**
@@ -989,6 +996,102 @@ export declare type GetAgentSchemaResponse = Message<"headlessforms.v1.GetAgentS
  * Use `create(GetAgentSchemaResponseSchema)` to create a new message.
  */
 export declare const GetAgentSchemaResponseSchema: GenMessage<GetAgentSchemaResponse>;
+
+/**
+ * The request message for `GetAnswersSchema`.
+ *
+ * @generated from message headlessforms.v1.GetAnswersSchemaRequest
+ */
+export declare type GetAnswersSchemaRequest = Message<"headlessforms.v1.GetAnswersSchemaRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * The number of a published version; unset: the current one, or the draft.
+   *
+   * @generated from field: int32 version = 2;
+   */
+  version: number;
+
+  /**
+   * Required. What to generate.
+   *
+   * @generated from field: headlessforms.v1.AnswersSchemaFormat format = 3;
+   */
+  format: AnswersSchemaFormat;
+};
+
+/**
+ * Describes the message headlessforms.v1.GetAnswersSchemaRequest.
+ * Use `create(GetAnswersSchemaRequestSchema)` to create a new message.
+ */
+export declare const GetAnswersSchemaRequestSchema: GenMessage<GetAnswersSchemaRequest>;
+
+/**
+ * The response message for `GetAnswersSchema`.
+ *
+ * @generated from message headlessforms.v1.GetAnswersSchemaResponse
+ */
+export declare type GetAnswersSchemaResponse = Message<"headlessforms.v1.GetAnswersSchemaResponse"> & {
+  /**
+   * The generated file.
+   *
+   * @generated from field: bytes content = 1;
+   */
+  content: Uint8Array;
+
+  /**
+   * Its media type.
+   *
+   * @generated from field: string media_type = 2;
+   */
+  mediaType: string;
+
+  /**
+   * Where it belongs in a folder with those of other forms: proto files where buf looks for their packages.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * The number of the version that it describes; 0 for a draft.
+   *
+   * @generated from field: int32 version = 4;
+   */
+  version: number;
+
+  /**
+   * The id of that version; empty for a draft.
+   *
+   * @generated from field: string form_version_id = 5;
+   */
+  formVersionId: string;
+
+  /**
+   * The checksum of that version; empty for a draft.
+   *
+   * @generated from field: string checksum = 6;
+   */
+  checksum: string;
+
+  /**
+   * Whether the numbers of fields may still change, as those of a draft do until it is published.
+   *
+   * @generated from field: bool provisional = 7;
+   */
+  provisional: boolean;
+};
+
+/**
+ * Describes the message headlessforms.v1.GetAnswersSchemaResponse.
+ * Use `create(GetAnswersSchemaResponseSchema)` to create a new message.
+ */
+export declare const GetAnswersSchemaResponseSchema: GenMessage<GetAnswersSchemaResponse>;
 
 /**
  * The kinds of callers that make forms.
@@ -1116,6 +1219,53 @@ export enum ConfirmationState {
  * Describes the enum headlessforms.v1.ConfirmationState.
  */
 export declare const ConfirmationStateSchema: GenEnum<ConfirmationState>;
+
+/**
+ * What is generated of the answers to a form.
+ *
+ * @generated from enum headlessforms.v1.AnswersSchemaFormat
+ */
+export enum AnswersSchemaFormat {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ANSWERS_SCHEMA_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A proto3 file with one message.
+   *
+   * @generated from enum value: ANSWERS_SCHEMA_FORMAT_PROTO = 1;
+   */
+  PROTO = 1,
+
+  /**
+   * The same as a binary `google.protobuf.FileDescriptorSet`, with what the file imports.
+   *
+   * @generated from enum value: ANSWERS_SCHEMA_FORMAT_DESCRIPTOR_SET = 2;
+   */
+  DESCRIPTOR_SET = 2,
+
+  /**
+   * A JSON Schema (2020-12) with all that the service checks, as far as it can say that.
+   *
+   * @generated from enum value: ANSWERS_SCHEMA_FORMAT_JSON_SCHEMA = 3;
+   */
+  JSON_SCHEMA = 3,
+
+  /**
+   * A type of the JSON, for TypeScript.
+   *
+   * @generated from enum value: ANSWERS_SCHEMA_FORMAT_TYPESCRIPT = 4;
+   */
+  TYPESCRIPT = 4,
+}
+
+/**
+ * Describes the enum headlessforms.v1.AnswersSchemaFormat.
+ */
+export declare const AnswersSchemaFormatSchema: GenEnum<AnswersSchemaFormat>;
 
 /**
  * Makes forms, publishes them, and tells what they ask.
@@ -1275,6 +1425,19 @@ export declare const FormsService: GenService<{
     methodKind: "unary";
     input: typeof GetAgentSchemaRequestSchema;
     output: typeof GetAgentSchemaResponseSchema;
+  },
+  /**
+   * Generates a schema of the answers to one version of a form, from which clients get types.
+   *
+   * The `answers` of submissions, sessions and events of that version are JSON of the generated message, and its JSON
+   * is what submissions take. Scope `forms:read`.
+   *
+   * @generated from rpc headlessforms.v1.FormsService.GetAnswersSchema
+   */
+  getAnswersSchema: {
+    methodKind: "unary";
+    input: typeof GetAnswersSchemaRequestSchema;
+    output: typeof GetAnswersSchemaResponseSchema;
   },
 }>;
 

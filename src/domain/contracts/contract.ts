@@ -28,7 +28,7 @@ export function nextContract(
 }
 
 /** What an answer of a field is in proto; undefined if the field takes none. */
-function answerTypeOf(field: Field): AnswerType | undefined {
+export function answerTypeOf(field: Field): AnswerType | undefined {
   return fieldRules[field.type].answerType?.(field);
 }
 

@@ -73,6 +73,12 @@ const agentSchemaQuery = z.object({
     .transform((text) => text === 'true')
     .default(false)
     .describe('Whether to describe the form in as few words as a model needs. Default: false.'),
+  version: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .exactOptional()
+    .describe('The number of a published version. Default: the current one, or the draft.'),
 });
 
 /** The routes of the interface's forms, in its order, and those added to them. */
@@ -106,8 +112,9 @@ export const formRoutes: Route[] = tagged('Forms', [
     summary: 'What a form asks, for agents and renderers',
     headers: preferredLanguage,
     query: agentSchemaQuery,
-    input: ({ id, query: { brief } }, { request, response }) => ({
+    input: ({ id, query: { brief, version = 0 } }, { request, response }) => ({
       formId: id,
+      version,
       includeDefinition: !brief,
       language: preferredLanguageOf(request, response),
     }),

@@ -1,9 +1,16 @@
+import { basename } from 'node:path';
 import { z } from 'zod';
-import { FormsService, FormVersionSchema } from '../../../gen/headlessforms/v1/forms_pb.js';
+import {
+  AnswersSchemaFormat,
+  FormsService,
+  FormVersionSchema,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
+import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/generate.ts';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
-import { type Route, route, tagged } from '../route.ts';
+import { customRoute, type Route, readQuery, route, tagged } from '../route.ts';
+import type { RouteContext } from '../route-context.ts';
 import { idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
 import { checkedDefinition } from './forms.ts';
 import { definitionOf, form, webhookSecret } from './schemas.ts';
@@ -22,6 +29,12 @@ const listedVersion = shape(FormVersionSchema, 'ListedFormVersion', versionField
 const version = shape(FormVersionSchema, 'FormVersion', {
   ...versionFields,
   definition: from(({ definition }) => definitionOf(definition), definitionSchema),
+});
+
+const schemaQuery = z.object({
+  format: z
+    .enum(['proto', 'descriptor_set', 'json_schema', 'typescript'] satisfies SchemaFormatName[])
+    .default('json_schema'),
 });
 
 /** The routes of a form's versions. */
@@ -60,7 +73,37 @@ export const versionRoutes: Route[] = tagged('Forms', [
     reply: z.object({ version: version.schema }),
     answer: ({ version: there }) => ({ version: version.of(there) }),
   }),
+  customRoute('get', '/v1/forms/:id/versions/:version/schema', rpcs.getAnswersSchema, {
+    summary: 'A schema of the answers to a version, from which clients get types',
+    segments: { version: z.union([z.int().min(1), z.literal('current')]) },
+    query: schemaQuery,
+    replyTypes: Object.values(schemaFormats).map(({ mediaType }) => mediaType.split(';', 1).join()),
+    handle: sendSchema,
+  }),
 ]);
+
+/** `current` is also the draft of a form that was never published. */
+async function sendSchema(context: RouteContext): Promise<void> {
+  const { id: formId, request, response } = context;
+  const { format } = readQuery(request, schemaQuery);
+  const segment = request.params.version;
+  const version = segment === 'current' ? 0 : numberOf(segment) || UNKNOWN;
+  const schema = await context.call(rpcs.getAnswersSchema, { formId, version, format: formats[format] });
+  response.setHeader('content-type', schema.mediaType);
+  response.setHeader('content-disposition', `inline; filename="${basename(schema.path)}"`);
+  response.setHeader('content-length', schema.content.length);
+  response.end(schema.content);
+}
+
+/** A number that no version has. */
+const UNKNOWN = -1;
+
+const formats: Record<SchemaFormatName, AnswersSchemaFormat> = {
+  proto: AnswersSchemaFormat.PROTO,
+  descriptor_set: AnswersSchemaFormat.DESCRIPTOR_SET,
+  json_schema: AnswersSchemaFormat.JSON_SCHEMA,
+  typescript: AnswersSchemaFormat.TYPESCRIPT,
+};
 
 /** The number in a path; 0, which no version has, for any other text. */
 function numberOf(segment: unknown): number {

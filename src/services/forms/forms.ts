@@ -1,15 +1,13 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { CreateFormRequest, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { answersSchema } from '../../domain/answers/json-schema.ts';
 import { withoutDefaults } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
-import { missingTranslations, translate } from '../../domain/definition/translate.ts';
+import { missingTranslations } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { demoFormId, isId, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
-import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerIfAny, callerOf } from '../../rpc/context.ts';
 import { insertEvents } from '../../store/events.ts';
 import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
@@ -24,21 +22,17 @@ import { pageRequestOf, requireEmail } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
 import { creatorOf } from './confirmation-mail.ts';
 import { definitionInUse, projectForm, requireRight } from './form-access.ts';
-import {
-  agentSchemaToMessage,
-  formToMessage,
-  formToStranger,
-  sharedFormToMessage,
-  versionToMessage,
-} from './form-proto.ts';
+import { formToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
 import { publishFormVersion } from './publishing.ts';
+import { schemaMethods } from './schemas.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
 export function formsService(context: ServiceContext): ServiceImpl<typeof FormsService> {
   const { database, settings, now, notifyWorkers, audit } = context;
   return {
     ...activationMethods(context),
+    ...schemaMethods(context),
 
     async validateForm(request, call) {
       const { definition } = readDefinition(request.definition, {
@@ -137,22 +131,6 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
       });
       notifyWorkers();
       return { form: formToMessage(form) };
-    },
-
-    async getAgentSchema({ formId, includeDefinition, language }, call) {
-      const caller = callerOf(call);
-      const form = await projectForm(database, caller, formId);
-      const definition = translate(await definitionInUse(database, form), preferredLanguages(language));
-      if (!includeDefinition) {
-        const described = { formId, versionId: form.currentVersionId ?? '', definition };
-        return { schema: agentSchemaToMessage(described) };
-      }
-      const named = { ...form, name: definition.name };
-      const message =
-        caller.keyId === undefined
-          ? formToStranger(named, definition)
-          : formToMessage(named, definition, caller);
-      return { form: message, jsonSchema: answersSchema(definition) };
     },
   };
 }

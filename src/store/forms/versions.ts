@@ -48,7 +48,7 @@ export async function findVersionByNumber(
 }
 
 /** The contract of a published version. */
-async function contractOf(db: Queries, version: Version): Promise<Contract> {
+export async function contractOf(db: Queries, version: Version): Promise<Contract> {
   const { formId, number, definition, contract } = version;
   if (contract) return contract;
   const before = await findVersionByNumber(db, formId, number - 1);

@@ -1,0 +1,132 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import {
+  type DescriptorProtoSchema,
+  FileDescriptorProtoSchema,
+  FileDescriptorSetSchema,
+  FieldDescriptorProto_Label as Label,
+  file_google_protobuf_struct as struct,
+  FieldDescriptorProto_Type as Type,
+} from '@bufbuild/protobuf/wkt';
+import { type AnswerField, type AnswersFile, jsonNameOf, type Part } from './answers-file.ts';
+
+/** The same as `protoSource`, as protoc reads it: a `FileDescriptorSet` with what the file imports, and comments. */
+export function descriptorSet(file: AnswersFile): Uint8Array {
+  const described = create(FileDescriptorProtoSchema, {
+    name: file.path,
+    package: file.package,
+    syntax: 'proto3',
+    dependency: file.usesStruct ? [struct.proto.name] : [],
+    options: { goPackage: file.goPackage, javaMultipleFiles: true },
+    messageType: [messageOf(file)],
+    sourceCodeInfo: { location: [commentAt([MESSAGE, 0], file.comment), ...fieldComments(file)] },
+  });
+  const imported = file.usesStruct ? [struct.proto] : [];
+  return toBinary(
+    FileDescriptorSetSchema,
+    create(FileDescriptorSetSchema, { file: [...imported, described] }),
+  );
+}
+
+function messageOf(file: AnswersFile): Message {
+  const { fields, reserved } = file;
+  const scope = `.${file.package}.${file.message}`;
+  const singular = fields.filter(({ type }) => !/^(repeated|map)\b/.test(type));
+  return {
+    name: file.message,
+    field: fields.map((field) => ({
+      ...fieldOf(field, scope),
+      name: field.name,
+      number: field.number,
+      jsonName: field.id,
+      ...optional(singular.indexOf(field)),
+    })),
+    nestedType: [
+      ...fields.flatMap((field) => (field.type.startsWith('map') ? entryOf(field) : [])),
+      ...file.parts.map(([name, parts]) => ({ name, ...partsOf(parts) })),
+    ],
+    oneofDecl: singular.map(({ name }) => ({ name: `_${name}` })),
+    reservedRange: reserved.map(([start, last]) => ({ start, end: last + 1 })),
+  };
+}
+
+/** A field that may be absent is alone in a oneof of its own. */
+function optional(oneofIndex: number): Field {
+  return oneofIndex < 0 ? {} : { oneofIndex, proto3Optional: true };
+}
+
+function fieldOf({ type, name }: AnswerField, scope: string): Field {
+  const [last = ''] = type.split(' ').slice(-1);
+  if (type.startsWith('map')) {
+    return { type: Type.MESSAGE, typeName: `${scope}.${entryName(name)}`, label: Label.REPEATED };
+  }
+  return { ...typeOf(last, scope), label: type.startsWith('repeated') ? Label.REPEATED : Label.OPTIONAL };
+}
+
+function typeOf(name: string, scope: string): Field {
+  const scalar = scalars.get(name);
+  if (scalar !== undefined) return { type: scalar };
+  return { type: Type.MESSAGE, typeName: name.startsWith('google.') ? `.${name}` : `${scope}.${name}` };
+}
+
+const scalars: ReadonlyMap<string, Type> = new Map([
+  ['string', Type.STRING],
+  ['double', Type.DOUBLE],
+  ['int32', Type.INT32],
+  ['bool', Type.BOOL],
+]);
+
+/** A map is a list of messages with a key and a value. */
+function entryOf({ name, type }: AnswerField): Message {
+  const value = /, (.+)>/.exec(type)?.[1] ?? '';
+  const label = Label.OPTIONAL;
+  return {
+    name: entryName(name),
+    field: [
+      { name: 'key', number: 1, label, type: Type.STRING, jsonName: 'key' },
+      { name: 'value', number: 2, label, ...typeOf(value, ''), jsonName: 'value' },
+    ],
+    options: { mapEntry: true },
+  };
+}
+
+function entryName(name: string): string {
+  return `${jsonNameOf(`_${name}`)}Entry`;
+}
+
+function partsOf(parts: Part[]): Message {
+  return {
+    field: parts.map(([name, type], index) => ({
+      name,
+      number: index + 1,
+      label: Label.OPTIONAL,
+      ...typeOf(type, ''),
+      jsonName: name,
+      ...optional(index),
+    })),
+    oneofDecl: parts.map(([name]) => ({ name: `_${name}` })),
+  };
+}
+
+function fieldComments({ fields }: AnswersFile) {
+  return fields.map(({ comment }, index) => commentAt([MESSAGE, 0, FIELD, index], comment));
+}
+
+/** By the numbers of fields in descriptors that lead to what is commented. There is no place in a text. */
+function commentAt(path: number[], comment: readonly string[]) {
+  return { path, span: [0, 0, 0], leadingComments: comment.map((line) => ` ${line}\n`).join('') };
+}
+
+/** `FileDescriptorProto.message_type` and `DescriptorProto.field`. */
+const [MESSAGE, FIELD] = [4, 2];
+
+type Message = MessageInitShape<typeof DescriptorProtoSchema>;
+type Field = {
+  name?: string;
+  number?: number;
+  label?: Label;
+  type?: Type;
+  typeName?: string;
+  jsonName?: string;
+  oneofIndex?: number;
+  proto3Optional?: boolean;
+};

@@ -1,0 +1,83 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import { AnswersSchemaFormat, type FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { answersSchema } from '../../domain/answers/json-schema.ts';
+import type { VersionToDescribe } from '../../domain/contracts/answers-file.ts';
+import { firstContract } from '../../domain/contracts/contract.ts';
+import { generateSchema, type SchemaFormatName } from '../../domain/contracts/generate.ts';
+import { translate } from '../../domain/definition/translate.ts';
+import { notFound } from '../../domain/errors/failure.ts';
+import { preferredLanguages } from '../../domain/text/accept-language.ts';
+import { callerOf } from '../../rpc/context.ts';
+import type { Queries } from '../../store/database/database.ts';
+import type { Form } from '../../store/forms/forms.ts';
+import { contractOf, findVersion, findVersionByNumber, type Version } from '../../store/forms/versions.ts';
+import type { ServiceContext } from '../context.ts';
+import { badParameter } from '../request-values.ts';
+import { projectForm } from './form-access.ts';
+import { agentSchemaToMessage, formToMessage, formToStranger } from './form-proto.ts';
+
+/** The RPCs that describe what a version asks. */
+export function schemaMethods({ database }: Pick<ServiceContext, 'database'>) {
+  return {
+    async getAgentSchema({ formId, includeDefinition, language, version: number }, call) {
+      const caller = callerOf(call);
+      const form = await projectForm(database, caller, formId);
+      const version = await versionAsked(database, form, number);
+      const definition = translate(version?.definition ?? draftOf(form), preferredLanguages(language));
+      const versionId = version?.id ?? '';
+      if (!includeDefinition) return { schema: agentSchemaToMessage({ formId, versionId, definition }) };
+      const { name, slug } = definition;
+      const named = { ...form, name, slug, currentVersionId: versionId };
+      const message =
+        caller.keyId === undefined
+          ? formToStranger(named, definition)
+          : formToMessage(named, definition, caller);
+      return { form: message, jsonSchema: answersSchema(definition) };
+    },
+
+    async getAnswersSchema({ formId, format, version: number }, call) {
+      const form = await projectForm(database, callerOf(call), formId);
+      const name = formats[format];
+      if (name === undefined) throw badParameter('format', 'invalid_enum_value', 'Expected a format');
+      const version = await versionAsked(database, form, number);
+      const described: VersionToDescribe =
+        version === null
+          ? draftToDescribe(form)
+          : { ...version, version: version.number, contract: await contractOf(database, version) };
+      return {
+        ...generateSchema(name, described),
+        version: version?.number ?? 0,
+        formVersionId: version?.id ?? '',
+        checksum: described.checksum,
+        provisional: version === null,
+      };
+    },
+  } satisfies Partial<ServiceImpl<typeof FormsService>>;
+}
+
+/** The version with a number, or for 0 the current one, which a draft has not: null. Throws NOT_FOUND. */
+async function versionAsked(db: Queries, form: Form, number: number): Promise<Version | null> {
+  if (number === 0) return form.currentVersionId === null ? null : findVersion(db, form.currentVersionId);
+  const version = await findVersionByNumber(db, form.id, number);
+  if (version === null) throw notFound('version');
+  return version;
+}
+
+function draftToDescribe(form: Form): VersionToDescribe {
+  const definition = draftOf(form);
+  const contract = firstContract(form.id, definition);
+  return { formId: form.id, version: undefined, checksum: '', definition, contract };
+}
+
+function draftOf({ id, draftDefinition }: Form) {
+  if (draftDefinition === null) throw new TypeError(`The form ${id} has no definition`);
+  return draftDefinition;
+}
+
+const formats: Record<AnswersSchemaFormat, SchemaFormatName | undefined> = {
+  [AnswersSchemaFormat.UNSPECIFIED]: undefined,
+  [AnswersSchemaFormat.PROTO]: 'proto',
+  [AnswersSchemaFormat.DESCRIPTOR_SET]: 'descriptor_set',
+  [AnswersSchemaFormat.JSON_SCHEMA]: 'json_schema',
+  [AnswersSchemaFormat.TYPESCRIPT]: 'typescript',
+};
