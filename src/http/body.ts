@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import type { ConnectError } from '@connectrpc/connect';
 import type { FormDefinition } from '../../gen/headlessforms/v1/definition_pb.js';
@@ -8,7 +7,8 @@ import { checkDefinition, type DefinitionOptions } from '../domain/definition/de
 import { definitionToMessage } from '../domain/definition/definition-proto.ts';
 import { failed } from '../domain/errors/failure.ts';
 import type { Violation } from '../domain/errors/violations.ts';
-import { jsonExcess, jsonProblems, MAX_DEPTH } from '../domain/json/json-problems.ts';
+import { jsonProblems } from '../domain/json/json-problems.ts';
+import { readJson as parseJson } from '../domain/json/read-json.ts';
 import type { MessageLimits } from '../domain/limits/limits.ts';
 
 /**
@@ -24,10 +24,8 @@ export async function readJson(
   const bytes = await readBytes(request, jsonMaxBytes);
   if (bytes.length === 0) return { value: {}, problems: [] };
   if (!isJson(request.headers['content-type'])) throw wrongMediaType('application/json');
-  const excess = jsonExcess(bytes, { maxNodes, maxDepth: MAX_DEPTH });
-  if (excess === 'nodes') throw failed(Reason.TOO_LARGE, `The body holds more than ${maxNodes} values`);
-  const value = parse(bytes);
-  return { value, problems: excess === 'depth' ? jsonProblems(value, '') : [] };
+  const { value, isTooDeep } = parseJson(bytes, 'body', maxNodes);
+  return { value, problems: isTooDeep ? jsonProblems(value, '') : [] };
 }
 
 /**
@@ -75,24 +73,6 @@ function isJson(contentType: string | undefined): boolean {
   return charset === undefined || /^(utf-?8|us-ascii)$/i.test(charset);
 }
 
-function parse(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) throw failed(Reason.BAD_REQUEST, 'The body is not UTF-8');
-  const text = bytes.toString('utf8');
-  try {
-    return JSON.parse(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
-  } catch (error) {
-    throw failed(Reason.BAD_REQUEST, `The body is not JSON${placeOf(error)}`);
-  }
-}
-
-/** Where a text stops being JSON, as far as the parser says so. The rest of its message may quote the text. */
-function placeOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : '';
-  if (message.startsWith('Unexpected end')) return ': it ends too early';
-  const [, line, column] = /\(line (\d+) column (\d+)\)$/.exec(message) ?? [];
-  return line === undefined ? '' : `: see line ${line}, column ${column}`;
-}
-
 /**
  * Checks a form definition before it becomes a message, which can't carry unknown properties and wrong types.
  *
@@ -109,8 +89,6 @@ export function readDefinition(raw: unknown, options: DefinitionOptions): ReadDe
 
 /** What Node keeps of a body that nobody reads, which is all that is in memory of one whose parts are stored. */
 const PART_BYTES = 64 * 1024;
-
-const BYTE_ORDER_MARK = '\uFEFF';
 
 export type JsonBody = { value: unknown; problems: Violation[] };
 

@@ -15,7 +15,7 @@ import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { failed } from '../domain/errors/failure.ts';
 import { violationsOf } from '../domain/errors/violations.ts';
 import { isObject, type JsonObject } from '../domain/json/json.ts';
-import { jsonExcess, MAX_DEPTH } from '../domain/json/json-problems.ts';
+import { MAX_DEPTH, scanJson } from '../domain/json/json-problems.ts';
 import { limitsOf, policyOf } from '../domain/methods.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { contentError } from '../http/errors.ts';
@@ -45,7 +45,7 @@ export function defineTool<I extends z.ZodType>(spec: ToolSpec<I>): Tool {
     async call(args, exchange, context) {
       try {
         const bytes = Buffer.from(JSON.stringify(args ?? {}));
-        if (jsonExcess(bytes, { maxNodes, maxDepth: MAX_DEPTH }) !== undefined) {
+        if (scanJson(bytes, { maxNodes, maxDepth: MAX_DEPTH }).excess !== undefined) {
           throw failed(Reason.TOO_LARGE, `The arguments hold more than ${maxNodes} values, or nest too deep`);
         }
         const parsed = input.safeParse(args);

@@ -165,12 +165,17 @@ describe('a JSON body', () => {
     expect(Object.hasOwn(Object.prototype, 'prototype')).toBe(false);
   });
 
-  it('counts the last of a name that comes twice', async () => {
+  it('is refused if a name comes twice', async () => {
     await using gateway = await givenAccepting();
 
-    await gateway.call('POST', path, { body: '{"answers":{"a":1},"answers":{"a":2}}', headers: json });
+    const body = '{"answers":{"a":1,"a":2}}';
+    const refused = await gateway.call('POST', path, { body, headers: json });
 
-    expect(gateway.calls[0]?.answers).toEqual({ a: 2 });
+    expect(refused.status).toBe(400);
+    expect(refused.json.error.details).toEqual([
+      { path: 'answers.a', code: 'custom', message: 'Given twice' },
+    ]);
+    expect(gateway.calls).toEqual([]);
   });
 
   it.each([

@@ -70,6 +70,12 @@ const intended: Difference[] = [
     parts: ['words', 'details'],
   },
   {
+    why: 'JSON is read as that of REST: what is wrong with it is said with a place, and quotes nothing of it',
+    isOf: ({ kind }, { words = '' }) =>
+      kind !== 'client stream' && /cannot decode message \S+ from JSON/.test(words),
+    parts: ['words', 'details'],
+  },
+  {
     why: 'The encodings that are known are told, as the protocol of gRPC demands',
     isOf: ({ kind, protocol, fault }) =>
       kind === 'unary' && protocol !== 'connect' && fault === 'an unknown compression',

@@ -1,5 +1,5 @@
 import { type Violation, wrongType } from '../errors/violations.ts';
-import { isScalar } from '../json/json.ts';
+import { inexactMessage, isInexact, isScalar } from '../json/json.ts';
 import { textProblem } from '../json/json-problems.ts';
 import { yesOrNo } from './boolean.ts';
 import { type AnswerCheck, atLeast, type FieldTypeRules, noViolations } from './field-type.ts';
@@ -26,6 +26,9 @@ export const hidden: FieldTypeRules<{ hidden: boolean }> = {
 
 const checkScalar: AnswerCheck = (answer, path) => {
   if (!isScalar(answer)) return [wrongType(path, 'text, number or boolean', answer)];
+  if (typeof answer === 'number' && isInexact(answer)) {
+    return [{ path, code: 'invalid_type', message: inexactMessage }];
+  }
   if (typeof answer !== 'string') return noViolations;
   const problems: Violation[] = [];
   const problem = textProblem(answer);

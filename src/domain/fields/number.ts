@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { custom, type Violation, wrongType } from '../errors/violations.ts';
-import type { Json } from '../json/json.ts';
+import { inexactMessage, isInexact, type Json } from '../json/json.ts';
 import type { AnswerCheck, AttributesOf, FieldTypeRules } from './field-type.ts';
 
 const bound = z.union([z.number(), z.string().max(64)], { error: 'Expected a number or a date as text' });
@@ -55,6 +55,7 @@ export function readNumber(text: string): Json {
 function checkNumber({ min, max, step }: NumberField): AnswerCheck {
   return (answer, path) => {
     if (typeof answer !== 'number' || !Number.isFinite(answer)) return [wrongType(path, 'number', answer)];
+    if (isInexact(answer)) return [{ path, code: 'invalid_type', message: inexactMessage }];
     const problems: Violation[] = [];
     if (typeof min === 'number' && answer < min) {
       problems.push({ path, code: 'too_small', message: `Must be at least ${min}` });

@@ -1,4 +1,5 @@
 import { pathOf, type Violation } from '../errors/violations.ts';
+import { inexactMessage, isInexact } from './json.ts';
 
 /**
  * What is wrong with a text, or undefined: it must be well-formed Unicode without NUL.
@@ -13,12 +14,12 @@ export function textProblem(text: string): string | undefined {
 
 /**
  * What is wrong with the texts, numbers, keys and depth of any JSON value; `path` is put before each place. JSON can't
- * say NaN, and what it says of a number can be too large for one.
+ * say NaN, and what it says of a number can be too large for one. `exact`: whole numbers must be exact, too.
  *
  * Never throws: it does not recurse, calls no method of the value, stops at what is too deep (and so at
  * circles), and returns a hundred problems at most.
  */
-export function jsonProblems(value: unknown, path: string): Violation[] {
+export function jsonProblems(value: unknown, path: string, { exact = false } = {}): Violation[] {
   const violations: Violation[] = [];
   const waiting: Place[] = [{ value, path, depth: 1 }];
   for (let place = waiting.pop(); place !== undefined; place = waiting.pop()) {
@@ -26,6 +27,9 @@ export function jsonProblems(value: unknown, path: string): Violation[] {
     if (typeof place.value === 'string') report(violations, place.path, textProblem(place.value));
     if (typeof place.value === 'number' && !Number.isFinite(place.value)) {
       violations.push({ path: place.path, code: 'invalid_type', message: 'Expected a finite number' });
+    }
+    if (exact && typeof place.value === 'number' && isInexact(place.value)) {
+      violations.push({ path: place.path, code: 'invalid_type', message: inexactMessage });
     }
     if (typeof place.value !== 'object' || place.value === null) continue;
     if (place.depth > MAX_DEPTH) {
@@ -59,8 +63,10 @@ type Place = { value: unknown; path: string; depth: number };
  * that it can be refused before objects are made of it. Property names don't count. Text that is not JSON gives
  * some answer: its parser refuses it.
  */
-export function jsonExcess(json: Uint8Array, { maxNodes, maxDepth }: NodeLimits): Excess | undefined {
+export function scanJson(json: Uint8Array, { maxNodes, maxDepth }: NodeLimits): JsonScan {
   let nodes = 1;
+  let members = 0;
+  let hasLongInteger = false;
   let depth = 0;
   let deepest = 0;
   for (let at = 0; at < json.length; at += 1) {
@@ -69,6 +75,12 @@ export function jsonExcess(json: Uint8Array, { maxNodes, maxDepth }: NodeLimits)
       at = endOfString(json, at);
     } else if (byte === COMMA) {
       nodes += 1;
+    } else if (byte === COLON) {
+      members += 1;
+    } else if (isDigit(byte)) {
+      const start = at;
+      while (isDigit(json[at + 1])) at += 1;
+      if (at - start >= LONG_DIGITS - 1) hasLongInteger = true;
     } else if (byte === BRACKET || byte === BRACE) {
       if (!closesNext(json, at)) nodes += 1;
       depth += 1;
@@ -76,10 +88,17 @@ export function jsonExcess(json: Uint8Array, { maxNodes, maxDepth }: NodeLimits)
     } else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) {
       depth -= 1;
     }
-    if (nodes > maxNodes) return 'nodes';
+    if (nodes > maxNodes) return { excess: 'nodes', members, hasLongInteger };
   }
-  return deepest > maxDepth ? 'depth' : undefined;
+  return { excess: deepest > maxDepth ? 'depth' : undefined, members, hasLongInteger };
 }
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+/** Whole numbers with as many are written with exponents once they are read. */
+const LONG_DIGITS = 22;
 
 /** The place of the quote that ends the string which begins at `start`. */
 function endOfString(json: Uint8Array, start: number): number {
@@ -98,11 +117,19 @@ function closesNext(json: Uint8Array, open: number): boolean {
   return json[at] === (json[open] === BRACKET ? CLOSING_BRACKET : CLOSING_BRACE);
 }
 
-const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
+const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c];
 const [BRACKET, CLOSING_BRACKET, BRACE, CLOSING_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 const whitespace = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 export type NodeLimits = { maxNodes: number; maxDepth: number };
+
+export type JsonScan = {
+  excess: Excess | undefined;
+  /** The members of all objects. */
+  members: number;
+  /** Whether there may be a whole number of `LONG_DIGITS`. */
+  hasLongInteger: boolean;
+};
 
 /** What there is too much of. */
 export type Excess = 'nodes' | 'depth';

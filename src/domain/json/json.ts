@@ -33,3 +33,15 @@ export function lengthOf(text: string): number {
   for (const _ of text) length++;
   return length;
 }
+
+/** Whether a whole number may stand for another one: JSON and doubles hold those up to 2^53 - 1 exactly. */
+export function isInexact(number: number): boolean {
+  const size = Math.abs(number);
+  return Number.isInteger(number) && size > Number.MAX_SAFE_INTEGER && size < LEAST_IN_EXPONENTS;
+}
+
+/** From here on numbers are written with exponents, as what they are: not exact. */
+const LEAST_IN_EXPONENTS = 1e21;
+
+/** What is said of one. */
+export const inexactMessage = `Expected whole numbers up to ${Number.MAX_SAFE_INTEGER}, which are exact`;

@@ -9,7 +9,9 @@ import type { Request } from '../../admission/client.ts';
 import { CutOff, readBody, readParts, setKnownCaller } from '../../admission/read-body.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
 import { hasCode } from '../../domain/errors/system-errors.ts';
-import { jsonExcess, MAX_DEPTH } from '../../domain/json/json-problems.ts';
+import type { Json } from '../../domain/json/json.ts';
+import { MAX_DEPTH, scanJson } from '../../domain/json/json-problems.ts';
+import { readJson } from '../../domain/json/read-json.ts';
 import type { MessageLimits } from '../../domain/limits/limits.ts';
 import { limitsOf } from '../../domain/methods.ts';
 import { callerIfAny } from '../context.ts';
@@ -17,10 +19,10 @@ import { messageExcess } from './message-nodes.ts';
 import { COMPRESSED_FLAG, type CodecName, type Spoken } from './protocols.ts';
 
 /**
- * Receives the one message of a call, decompressed and checked, but not parsed. Fails if it is not exactly one, is
+ * Receives the one message of a call, decompressed and checked. Fails if it is not exactly one, is
  * larger or holds more than the method allows its caller, or is cut off.
  */
-export async function receiveMessage(call: Readable & Received): Promise<Uint8Array> {
+export async function receiveMessage(call: Readable & Received): Promise<Opened> {
   const { method, spoken, values, request, response } = call;
   const { endFlag, isText } = spoken.protocol;
   if (isKnown(values)) setKnownCaller(request);
@@ -49,7 +51,7 @@ export async function* receiveParts({
 }
 
 /** The message that a query holds, decompressed and checked. */
-export function messageIn(query: URLSearchParams, call: Readable): Promise<Uint8Array> {
+export function messageIn(query: URLSearchParams, call: Readable): Promise<Opened> {
   const text = query.get('message') ?? '';
   const isBase64 = query.get('base64') === '1';
   if (isBase64 && !urlBase64.test(text)) throw unreadable();
@@ -66,14 +68,24 @@ export function refuseAnnounced(method: DescMethod, header: Headers, spoken?: Sp
   if (announced > readMaxBytes + ENVELOPE_HEAD) throw tooLarge(readMaxBytes);
 }
 
-async function openMessage(call: Readable, { flags, data }: Envelope): Promise<Uint8Array> {
+async function openMessage(call: Readable, { flags, data }: Envelope): Promise<Opened> {
   const { method, spoken, encoding, values } = call;
   const limits = limitsFor(method, values);
   const isCompressed = (flags & COMPRESSED_FLAG) !== 0;
   if (isCompressed && encoding !== 'gzip') throw unreadable();
   const message = isCompressed ? await gunzip(data, limits) : data;
-  checkMessage(method, message, spoken.codec, limits);
-  return message;
+  if (spoken.codec === 'json') return { bytes: message, json: jsonIn(message, limits) };
+  checkMessage(method, message, 'proto', limits);
+  return { bytes: message };
+}
+
+/** The JSON that a message is, read as a REST body is. */
+function jsonIn(message: Uint8Array, { jsonMaxBytes, maxNodes }: MessageLimits): Json {
+  if (message.length > jsonMaxBytes) throw tooLarge(jsonMaxBytes);
+  const { buffer, byteOffset, length } = message;
+  const { value, isTooDeep } = readJson(Buffer.from(buffer, byteOffset, length), 'message', maxNodes);
+  if (isTooDeep) throw tooDeep();
+  return value;
 }
 
 /**
@@ -90,11 +102,13 @@ function checkMessage(
   if (message.length > maxBytes) throw tooLarge(maxBytes);
   const limits = { maxNodes, maxDepth: MAX_DEPTH };
   const excess =
-    codec === 'json' ? jsonExcess(message, limits) : messageExcess(message, method.input, limits);
+    codec === 'json' ? scanJson(message, limits).excess : messageExcess(message, method.input, limits);
   if (excess === 'nodes') throw failed(Reason.TOO_LARGE, `The message holds more than ${maxNodes} values`);
-  if (excess === 'depth') {
-    throw invalid([{ path: '', code: 'custom', message: `Expected a message at most ${MAX_DEPTH} deep` }]);
-  }
+  if (excess === 'depth') throw tooDeep();
+}
+
+function tooDeep(): ConnectError {
+  return invalid([{ path: '', code: 'custom', message: `Expected a message at most ${MAX_DEPTH} deep` }]);
 }
 
 /** A body or a query that is a message. */
@@ -210,6 +224,9 @@ function isKnown(values: ContextValues): boolean {
 const ENVELOPE_HEAD = 5;
 
 type Envelope = { flags: number; data: Uint8Array };
+
+/** A message as it is sent, and where it is JSON, what it says. */
+type Opened = { bytes: Uint8Array; json?: Json };
 
 /** How the message of a call is to be read: `encoding` is what its headers or its query name. */
 type Readable = {

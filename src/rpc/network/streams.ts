@@ -88,7 +88,8 @@ export async function answerStream(
 }
 
 async function* envelopeOf(call: Parameters<typeof receiveMessage>[0]): AsyncGenerator<Uint8Array> {
-  yield encodeEnvelope(0, await receiveMessage(call));
+  const { bytes } = await receiveMessage(call);
+  yield encodeEnvelope(0, bytes);
 }
 
 /** Each part by itself, so that a stream can be read as it comes. */

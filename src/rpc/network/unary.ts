@@ -4,7 +4,7 @@ import {
   type DescMethod,
   type DescMethodUnary,
   fromBinary,
-  fromJsonString,
+  fromJson,
   type Message,
   toBinary,
   toJsonString,
@@ -89,20 +89,19 @@ async function receive(
   }
   if (timeout.error !== undefined) throw timeout.error;
   const call = { ...received, method, spoken, encoding };
-  const bytes = query ? await messageIn(query, call) : await receiveMessage(call);
+  const { bytes, json } = query ? await messageIn(query, call) : await receiveMessage(call);
   // A time-out of nothing is over by now, and whoever has gone meanwhile waits for nothing.
   caller.signal.throwIfAborted();
   try {
-    return spoken.codec === 'proto'
+    return json === undefined
       ? fromBinary(method.input, bytes, formats.binaryOptions)
-      : fromJsonString(method.input, decoder.decode(bytes), formats.jsonOptions);
+      : fromJson(method.input, json, formats.jsonOptions);
   } catch (error) {
-    throw spoken.codec === 'proto' ? unreadable(error) : ConnectError.from(error, Code.InvalidArgument);
+    throw json === undefined ? unreadable(error) : ConnectError.from(error, Code.InvalidArgument);
   }
 }
 
 const encodings = new Set(['identity', 'gzip']);
-const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
 /** Whether the answer may be compressed: as the caller accepts, or else as the message is. */

@@ -30,7 +30,7 @@ export function lifeProblems(duration: Duration | undefined, path: string): Viol
 /** What is wrong with metadata: any JSON that can be stored, up to 16 KiB. */
 export function metadataProblems(metadata: JsonObject | undefined): Violation[] {
   if (metadata === undefined) return [];
-  const problems = jsonProblems(metadata, 'metadata');
+  const problems = jsonProblems(metadata, 'metadata', { exact: true });
   if (problems.length > 0) return problems;
   if (Buffer.byteLength(JSON.stringify(metadata)) <= MAX_METADATA_BYTES) return [];
   return [{ path: 'metadata', code: 'too_big', message: 'Expected at most 16 KiB as JSON' }];

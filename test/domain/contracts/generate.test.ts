@@ -133,7 +133,14 @@ it('writes a type for TypeScript that takes answers of every type', () => {
      export const wrong: ContactAnswers = { select: 'z' };`,
   );
 
-  const args = ['tsc', '--ignoreConfig', '--noEmit', '--strict', '--allowImportingTsExtensions', join(folder.path, 'use.ts')];
+  const args = [
+    'tsc',
+    '--ignoreConfig',
+    '--noEmit',
+    '--strict',
+    '--allowImportingTsExtensions',
+    join(folder.path, 'use.ts'),
+  ];
   const { status, stdout } = spawnSync('npx', args, { encoding: 'utf8' });
 
   expect(`${status} ${stdout}`).toBe('0 ');

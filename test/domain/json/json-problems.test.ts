@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { jsonExcess, jsonProblems, textProblem } from '../../../src/domain/json/json-problems.ts';
+import { jsonProblems, scanJson, textProblem } from '../../../src/domain/json/json-problems.ts';
 
 function nested(levels: number): unknown {
   let value: unknown = [];
@@ -79,8 +79,8 @@ it.each([
 ])('counts the values of %s', (text, nodes) => {
   const json = new TextEncoder().encode(text);
 
-  expect(jsonExcess(json, { maxNodes: nodes, maxDepth: 9 })).toBeUndefined();
-  expect(jsonExcess(json, { maxNodes: nodes - 1, maxDepth: 9 })).toBe('nodes');
+  expect(scanJson(json, { maxNodes: nodes, maxDepth: 9 }).excess).toBeUndefined();
+  expect(scanJson(json, { maxNodes: nodes - 1, maxDepth: 9 }).excess).toBe('nodes');
 });
 
 it.each([
@@ -91,10 +91,12 @@ it.each([
 ])('measures how deep %s is', (text, depth) => {
   const json = new TextEncoder().encode(text);
 
-  expect(jsonExcess(json, { maxNodes: 9, maxDepth: depth })).toBeUndefined();
-  expect(jsonExcess(json, { maxNodes: 9, maxDepth: depth - 1 })).toBe('depth');
+  expect(scanJson(json, { maxNodes: 9, maxDepth: depth }).excess).toBeUndefined();
+  expect(scanJson(json, { maxNodes: 9, maxDepth: depth - 1 }).excess).toBe('depth');
 });
 
 it.each(['', '[', '"', '"\\', '{"a":[,,', '[['.repeat(1000)])('ends on what is no JSON: %s', (text) => {
-  expect(jsonExcess(new TextEncoder().encode(text), { maxNodes: 10_000, maxDepth: 10_000 })).toBeUndefined();
+  expect(
+    scanJson(new TextEncoder().encode(text), { maxNodes: 10_000, maxDepth: 10_000 }).excess,
+  ).toBeUndefined();
 });
