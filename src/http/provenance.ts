@@ -13,7 +13,7 @@ const origin = z
       .enum(answerChannels)
       .describe(
         '`human`: from the hosted page, where whoever holds the link can answer. `api`: by a call or an HTML form. ' +
-          '`prefill`: left as it was. `default`: the field’s.',
+          '`prefill`: left as it was. `default`: the field’s. `mcp_user`: as an MCP client says, by its user.',
       ),
     at: timeReply,
     key_id: z.string().exactOptional().describe('The key that brought it, if one of the project did.'),

@@ -13,7 +13,7 @@ import { definitionSchema } from '../domain/definition/definition.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import { present } from '../http/shape.ts';
 import { failureOf } from './errors.ts';
-import { NOTICE, type ToolContext } from './tool.ts';
+import { NOTICE, type RequestContext } from './tool.ts';
 import { form as formShape, isByStranger, questionsOf } from './tools/forms.ts';
 import { answers } from './tools/schemas.ts';
 
@@ -21,7 +21,7 @@ const forms = FormsService.method;
 const { getSubmission } = SubmissionsService.method;
 
 /** Registers the resources that the caller may read. */
-export function registerResources(server: McpServer, exchange: ToolContext): void {
+export function registerResources(server: McpServer, exchange: RequestContext): void {
   const { call, mayCall } = exchange;
 
   server.registerResource(

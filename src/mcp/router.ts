@@ -1,6 +1,7 @@
 import type { ContextValues, Transport } from '@connectrpc/connect';
 import cors from 'cors';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
+import { z } from 'zod';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { FormsService } from '../../gen/headlessforms/v1/forms_pb.js';
 import { withOneLoopback } from '../domain/addresses/loopback.ts';
@@ -17,7 +18,8 @@ import {
   type TokenIssuer,
   withMetadata,
 } from './authorization/resource-metadata.ts';
-import type { Sealer, ToolContext } from './tool.ts';
+import { modesOfSession, sessionIdFor } from './elicitation-modes.ts';
+import type { RequestContext, Sealer } from './tool.ts';
 
 /**
  * The MCP server at `/mcp`, as a client of the RPCs, and what describes it to those who look for it. Requests to other
@@ -33,7 +35,14 @@ export function createMcp(options: McpOptions): Router {
   router
     .route('/mcp')
     .all(refuseOtherOrigins(ownOrigins))
-    .all(cors({ origin: true, methods: ['POST'], exposedHeaders: ['www-authenticate'], maxAge: 7200 }))
+    .all(
+      cors({
+        origin: true,
+        methods: ['POST'],
+        exposedHeaders: ['www-authenticate', 'mcp-session-id'],
+        maxAge: 7200,
+      }),
+    )
     .post((request, response) => answer(request, response).catch((error) => refuse(error, request, response)))
     .all((_request, response) => {
       // Without streams and sessions there is nothing to GET or DELETE.
@@ -57,11 +66,12 @@ export function createMcp(options: McpOptions): Router {
     const { value: body, problems } = await readJson(request, limitsOf(FormsService.method.createForm));
     if (problems.length > 0) throw contentError(problems, undefined, Reason.BAD_REQUEST);
     if (Array.isArray(body)) throw failed(Reason.BAD_REQUEST, 'Expected one message, not a list of them');
-    const exchange: ToolContext = {
+    const exchange: RequestContext = {
       call: client.call.bind(client),
       mayCall: (rpc) => mayCall(policyOf(rpc), caller),
       keyId: caller.keyId ?? '',
       sealer,
+      olderClient: modesOfSession(request.get('mcp-session-id'), sealer),
       baseUrl,
       allowPrivateUrls,
       logFault(error) {
@@ -71,10 +81,18 @@ export function createMcp(options: McpOptions): Router {
       },
     };
     // The library takes 30 MiB and a fifth of a second to load, which a service without such clients saves.
-    const { answerMcp, lackedScopes } = await import('./server.ts');
+    const { answerMcp, lackedScopes, takeResponse } = await import('./server.ts');
+    const { data: answered } = clientResponse.safeParse(body);
+    if (answered !== undefined) {
+      await takeResponse(answered, exchange);
+      response.status(202).end();
+      return;
+    }
     const lacked = caller.byToken === true && tokens ? lackedScopes(body, exchange) : [];
     const insufficient = tokens && insufficientToken(lacked, caller.scopes, tokens);
     if (insufficient !== undefined) throw insufficient;
+    const sessionId = sessionIdFor(body, sealer);
+    if (sessionId !== undefined) response.setHeader('mcp-session-id', sessionId);
     await sendWeb(response, await answerMcp(webRequestOf(request, baseUrl), body, { exchange, version }));
   }
 
@@ -91,6 +109,13 @@ export function createMcp(options: McpOptions): Router {
     return sendError(error, { request, response, log, send });
   }
 }
+
+/** What a client of before 2026-07-28 answers to a request within a call, whose id is a text that the service made. */
+const clientResponse = z.object({
+  id: z.string(),
+  method: z.undefined().optional(),
+  result: z.looseObject({}),
+});
 
 /** Refuses a request as a whole, as JSON-RPC has it. */
 function sendRefusal(response: Response, status: number, error: { message: string; data?: object }): void {

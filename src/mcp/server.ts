@@ -9,11 +9,14 @@ import { z } from 'zod';
 import { SessionsService } from '../../gen/headlessforms/v1/sessions_pb.js';
 import type { Scope } from '../domain/scopes.ts';
 import { registerResources } from './resources.ts';
-import type { ToolContext } from './tool.ts';
-import { askPerson, openPendingLink } from './tools/ask-person.ts';
+import type { RequestContext, ToolContext } from './tool.ts';
+import { askPerson } from './tools/ask-person.ts';
 import { formTools } from './tools/forms.ts';
+import { openPending } from './tools/hand-over.ts';
 import { sessionTools } from './tools/sessions.ts';
 import { submissionTools } from './tools/submissions.ts';
+
+export { takeResponse } from './tools/hand-over.ts';
 
 const tools = [...formTools, askPerson, ...sessionTools, ...submissionTools];
 
@@ -32,7 +35,7 @@ export async function answerMcp(request: Request, body: unknown, options: Server
 }
 
 /** The scopes that a message needs for the tool that it calls, if the caller may not use that. */
-export function lackedScopes(body: unknown, { mayCall }: ToolContext): readonly Scope[] {
+export function lackedScopes(body: unknown, { mayCall }: RequestContext): readonly Scope[] {
   const { data } = toolCall.safeParse(body);
   const tool = tools.find(({ name }) => name === data?.params.name);
   return tool === undefined || tool.isUsable(mayCall) ? [] : tool.scopes;
@@ -76,12 +79,17 @@ function createServer({ exchange, version }: ServerOptions): McpServer {
         resources: { listChanged: false },
         prompts: { listChanged: false },
       },
-      requestState: { verify: (state) => openPendingLink(state, exchange) },
+      requestState: { verify: (state) => openPending(state, exchange) },
     },
   );
   for (const { name, config, isUsable, call } of tools) {
     if (!isUsable(exchange.mayCall)) continue;
-    server.registerTool(name, config, (args, context) => call(args, exchange, context));
+    server.registerTool(name, config, (args, context) => {
+      const { id: relatedRequestId } = context.mcpReq;
+      const sendToClient: ToolContext['sendToClient'] = async (message) =>
+        server.server.transport?.send({ jsonrpc: '2.0', ...message }, { relatedRequestId });
+      return call(args, { ...exchange, sendToClient }, context);
+    });
   }
   registerResources(server, exchange);
   const { createSession, awaitSession } = SessionsService.method;
@@ -127,7 +135,7 @@ function registerPrompt(server: McpServer): void {
 }
 
 export type ServerOptions = {
-  exchange: ToolContext;
+  exchange: RequestContext;
   /** The version of the software. */
   version: string;
 };

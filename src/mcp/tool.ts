@@ -20,6 +20,7 @@ import { limitsOf, policyOf } from '../domain/methods.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { contentError } from '../http/errors.ts';
 import type { Call } from '../http/rpc-client.ts';
+import type { ElicitationModes } from './elicitation-modes.ts';
 import { failureOf } from './errors.ts';
 
 /**
@@ -107,8 +108,8 @@ function describe(schema: object): StandardSchemaWithJSON {
   });
 }
 
-/** What a tool gets for one request. */
-export type ToolContext = {
+/** What is known of one request. */
+export type RequestContext = {
   /** Calls an RPC as the caller of the request. A request counts once against each limit, whatever it calls. */
   call: Call;
   /** Whether the caller may call an RPC. */
@@ -116,12 +117,20 @@ export type ToolContext = {
   /** The caller's key; empty for calls without one, where none is required. */
   keyId: string;
   sealer: Sealer;
+  /** How a client of before 2026-07-28 can ask its user, if it can. */
+  olderClient: ElicitationModes | undefined;
   /** The address of the service, without a slash at the end. */
   baseUrl: string;
   /** Whether webhooks may go to private addresses, as in development. */
   allowPrivateUrls: boolean;
   /** Logs a fault of this process, and returns the id of the request, which the log has too. */
   logFault: (error: unknown) => string;
+};
+
+/** The same for a call of a tool. */
+export type ToolContext = RequestContext & {
+  /** Sends a client of before 2026-07-28 a request on the stream of the call. Its response is a message of its own. */
+  sendToClient: (request: { id: string; method: string; params: Record<string, unknown> }) => Promise<void>;
 };
 
 /** Makes text that only this service can read and make. `open` throws for any other. */

@@ -12,6 +12,12 @@ const fields = [
 /** What a client says that can show links. */
 const links = { capabilities: { elicitation: { url: {} } } };
 
+/** What a client says that can ask its user. The revisions before the one with modes of its own say no more. */
+const forms = { capabilities: { elicitation: {} } };
+
+/** The revision of 2026, and that of 2025-11-25. */
+const eras = ['auto', 'legacy'] as const;
+
 describe.each(engines)('ask_person on %s', (engine) => {
   let service: TestService;
   let formId: string;
@@ -27,7 +33,14 @@ describe.each(engines)('ask_person on %s', (engine) => {
   it.each([
     ['of the revision before', { versionNegotiation: { mode: 'legacy' as const } }],
     ['without elicitation', {}],
-    ['with elicitation by form alone', { capabilities: { elicitation: { form: {} } } }],
+    [
+      'before the revision that has links',
+      {
+        capabilities: { elicitation: { form: {}, url: {} } },
+        versionNegotiation: { mode: 'legacy' as const },
+        supportedProtocolVersions: ['2025-06-18'],
+      },
+    ],
   ])('gives clients %s the link, and the answers to those who wait', async (_name, options) => {
     await using agent = await startAgent(service, options);
 
@@ -55,8 +68,8 @@ describe.each(engines)('ask_person on %s', (engine) => {
     });
   });
 
-  it('shows the link and waits for the answers of who agreed to open it', async () => {
-    await using agent = await startAgent(service, links);
+  it.each(eras)('shows the link and waits for the answers of who agreed to open it (%s)', async (mode) => {
+    await using agent = await startAgent(service, { ...links, versionNegotiation: { mode } });
     const shown: unknown[] = [];
     agent.client.setRequestHandler('elicitation/create', async ({ params }) => {
       shown.push(params);
@@ -68,6 +81,128 @@ describe.each(engines)('ask_person on %s', (engine) => {
 
     expect(shown).toEqual([expect.objectContaining({ mode: 'url', message: 'May we?' })]);
     expect(facts).toMatchObject({ status: 'submitted', answers: { order: '7', consent: true } });
+  });
+
+  it.each(eras)('has the client ask its user what is left, and says that (%s)', async (mode) => {
+    await using agent = await startAgent(service, { ...forms, versionNegotiation: { mode } });
+    const shown: unknown[] = [];
+    agent.client.setRequestHandler('elicitation/create', ({ params }) => {
+      shown.push(params);
+      return { action: 'accept', content: { consent: true } };
+    });
+
+    const { facts } = await agent.use('ask_person', { ...args(), message: 'May we?' });
+    const { json: listed } = await service.get(
+      `/v1/forms/${formId}/submissions?session_id=${facts.session_id}`,
+    );
+
+    expect(shown).toEqual([
+      expect.objectContaining({
+        message: 'May we?',
+        requestedSchema: {
+          type: 'object',
+          properties: { consent: { type: 'boolean', title: 'Consent' } },
+          required: [],
+        },
+      }),
+    ]);
+    expect(facts).toMatchObject({
+      status: 'submitted',
+      answers: { order: '7', consent: true },
+      provenance: { order: { by: 'prefill' }, consent: { by: 'mcp_user' } },
+    });
+    expect(listed.submissions).toHaveLength(1);
+  });
+
+  it.each(eras)('declines the session where the user declines and may (%s)', async (mode) => {
+    for (const modes of [forms, links]) {
+      await using agent = await startAgent(service, { ...modes, versionNegotiation: { mode } });
+      agent.client.setRequestHandler('elicitation/create', () => ({ action: 'decline' }));
+
+      const { facts } = await agent.use('ask_person', { ...args(), allow_decline: true });
+      const { json } = await service.get(`/v1/sessions/${facts.session_id}`);
+
+      expect(facts).toMatchObject({
+        status: 'declined',
+        next: expect.stringContaining('do not assume consent'),
+      });
+      expect(json.session.status).toBe('declined');
+    }
+  });
+
+  it('says what does not fit of an answer, and leaves the session open', async () => {
+    await using agent = await startAgent(service, forms);
+    agent.client.setRequestHandler('elicitation/create', () => ({
+      action: 'accept',
+      content: { consent: 'x' },
+    }));
+
+    const { facts } = await agent.use('ask_person', args());
+
+    expect(facts).toMatchObject({ status: 'open', next: expect.stringContaining('consent') });
+    expect(facts.next).toContain('show the url');
+  });
+
+  it.each<[string, object[]]>([
+    ['is personal', [{ id: 'pin', type: 'text', personal: true }]],
+    ['only a person may answer', [{ id: 'yes', type: 'boolean', answeredBy: 'human' }]],
+    ['is a file', [{ id: 'cv', type: 'file' }]],
+    [
+      'is asked only sometimes',
+      [...fields, { id: 'why', type: 'text', visibleWhen: { field: 'consent', op: 'eq', value: false } }],
+    ],
+    ['is one of nine', Array.from({ length: 9 }, (_, index) => ({ id: `n${index}`, type: 'number' }))],
+  ])('sends people to the page for what %s', async (_name, asked) => {
+    const form = await service.givenPublishedForm({ fields: asked });
+    for (const mode of eras) {
+      const shown: unknown[] = [];
+      await using both = await startAgent(service, {
+        capabilities: { elicitation: { form: {}, url: {} } },
+        versionNegotiation: { mode },
+      });
+      both.client.setRequestHandler('elicitation/create', async ({ params }) => {
+        shown.push(params.mode);
+        await service.post(`/v1/sessions/${idIn('url' in params ? params.url : '')}/cancel`);
+        return { action: 'accept' };
+      });
+      await using formsAlone = await startAgent(service, { ...forms, versionNegotiation: { mode } });
+
+      const ask = { form_id: form.id, prefill: asked.length === 3 ? { order: '7' } : {} };
+      const byLink = await both.use('ask_person', ask);
+      const byText = await formsAlone.use('ask_person', ask);
+
+      expect([mode, shown, byLink.facts.status]).toEqual([mode, ['url'], 'cancelled']);
+      expect(byText.facts).toMatchObject({ status: 'open', next: expect.stringContaining('Show the url') });
+    }
+  });
+
+  it('takes a response to what it has asked from the caller that it asked alone', async () => {
+    const other = await service.givenKey(['*']);
+    await using agent = await startAgent(service, { ...forms, versionNegotiation: { mode: 'legacy' } });
+    const statuses: number[] = [];
+    const respond = async (key: string, id: unknown) => {
+      const body = { jsonrpc: '2.0', id, result: { action: 'accept', content: { consent: false } } };
+      const { status } = await fetch(`${service.url}/mcp`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      statuses.push(status);
+    };
+    agent.client.setRequestHandler('elicitation/create', async (_request, { mcpReq: { id } }) => {
+      await respond(other, id);
+      await respond(service.key, forged(String(id)));
+      await respond(service.key, 'x');
+      await respond(service.key, id);
+      // It was answered already.
+      return { action: 'accept', content: { consent: true } };
+    });
+
+    const { facts } = await agent.use('ask_person', args());
+
+    expect(statuses).toEqual([400, 400, 400, 202]);
+    expect(facts).toMatchObject({ status: 'submitted', answers: { consent: false } });
+    expect(service.logged).toEqual([]);
   });
 
   it('says that the session still waits when the person declines, and how it ended else', async () => {
@@ -88,7 +223,7 @@ describe.each(engines)('ask_person on %s', (engine) => {
     const waited = await waiting;
 
     expect(declined.facts.status).toBe('open');
-    expect(declined.facts.next).toContain('did not open the link');
+    expect(declined.facts.next).toContain('do not assume consent');
     expect(waited.facts).toMatchObject({ status: 'open', next: expect.stringContaining('wait_for_session') });
     expect(cancelled.facts).toMatchObject({
       status: 'cancelled',

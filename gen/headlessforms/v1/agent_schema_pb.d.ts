@@ -68,6 +68,14 @@ export declare type AgentSchema = Message<"headlessforms.v1.AgentSchema"> & {
    * @generated from field: google.protobuf.Struct example = 7;
    */
   example?: JsonObject | undefined;
+
+  /**
+   * Of a session, the questions as a form that an MCP client can show to its user (elicitation, form mode). Absent if
+   * they need the hosted page.
+   *
+   * @generated from field: google.protobuf.Struct elicitation = 8;
+   */
+  elicitation?: JsonObject | undefined;
 };
 
 /**

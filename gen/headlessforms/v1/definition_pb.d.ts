@@ -527,6 +527,14 @@ export declare type FormField = Message<"headlessforms.v1.FormField"> & {
    * @generated from field: optional bool multiple = 31;
    */
   multiple?: boolean | undefined;
+
+  /**
+   * Whether the answer is personal or secret: it is asked for on the hosted page, not by programs for their users, and
+   * exports and the audit log mark it.
+   *
+   * @generated from field: optional bool personal = 32;
+   */
+  personal?: boolean | undefined;
 };
 
 /**

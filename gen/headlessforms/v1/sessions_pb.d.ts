@@ -7,7 +7,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import type { AnswerOrigin, Submission } from "./submissions_pb.js";
+import type { AnswerChannel, AnswerOrigin, Submission } from "./submissions_pb.js";
 import type { SessionContext } from "./session_context_pb.js";
 import type { FormDefinition } from "./definition_pb.js";
 import type { AgentSchema } from "./agent_schema_pb.js";
@@ -801,6 +801,13 @@ export declare type SubmitSessionRequest = Message<"headlessforms.v1.SubmitSessi
    * @generated from field: google.protobuf.Struct answers = 2;
    */
   answers?: JsonObject | undefined;
+
+  /**
+   * Where the caller has the answers from: `API`, which is the default, or `MCP_USER`.
+   *
+   * @generated from field: headlessforms.v1.AnswerChannel answered_by = 3;
+   */
+  answeredBy: AnswerChannel;
 };
 
 /**

@@ -754,6 +754,13 @@ export enum AnswerChannel {
    * @generated from enum value: ANSWER_CHANNEL_DEFAULT = 4;
    */
   DEFAULT = 4,
+
+  /**
+   * From the user of an MCP client, who was asked by that client. The client says so.
+   *
+   * @generated from enum value: ANSWER_CHANNEL_MCP_USER = 5;
+   */
+  MCP_USER = 5,
 }
 
 /**

@@ -123,6 +123,7 @@ function originsInWords({ definition, provenance = {} }: AnsweredForm): Map<stri
     api: words.answeredByApi,
     prefill: words.answeredByPrefill,
     default: words.answeredByDefault,
+    mcp_user: words.answeredByMcpUser,
   };
   return new Map(Object.entries(provenance).map(([id, { by }]) => [id, texts[by]]));
 }

@@ -12,6 +12,7 @@ import { fieldRules } from '../fields/index.ts';
 import { DEFAULT_MAX_LENGTH } from '../fields/text.ts';
 import { isObject, type JsonObject, ownValue } from '../json/json.ts';
 import type { Answers } from './answers.ts';
+import { elicitationForm } from './elicitation-form.ts';
 import { answererOf, mustBeAnswered } from './json-schema.ts';
 
 /**
@@ -24,7 +25,13 @@ import { answererOf, mustBeAnswered } from './json-schema.ts';
 export function agentSchema(definition: FormDefinition, held: Answers, samples: Answers): AgentSchema {
   const isOpen = (field: Field) => takesAnswer(field) && isEmpty(ownValue(held, field.id));
   const left = undecidedFields(definition.fields, isOpen, held);
-  return { questions: left.map(questionOf), jsonSchema: schemaOf(left), example: exampleOf(left, samples) };
+  const elicitation = elicitationForm(left);
+  return {
+    questions: left.map(questionOf),
+    jsonSchema: schemaOf(left),
+    example: exampleOf(left, samples),
+    ...(elicitation !== undefined && { elicitation }),
+  };
 }
 
 /** `reason (required): Why does it come back? Options: broken = It does not work, other`. */
@@ -129,7 +136,12 @@ function exampleOf(fields: Field[], samples: Answers): Answers {
   return example;
 }
 
-export type AgentSchema = { questions: AgentQuestion[]; jsonSchema: JsonObject; example: Answers };
+export type AgentSchema = {
+  questions: AgentQuestion[];
+  jsonSchema: JsonObject;
+  example: Answers;
+  elicitation?: JsonObject;
+};
 
 /** A question in one line of words. */
 type AgentQuestion = { id: string; text: string };

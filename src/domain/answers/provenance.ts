@@ -7,9 +7,10 @@ import { isObject, isScalar, type Json, ownValue } from '../json/json.ts';
 import type { Answers } from './answers.ts';
 
 /**
- * How an answer came: from the hosted page, by a call or an HTML form, as it was prefilled, or as the field's default.
+ * How an answer came: from the hosted page, by a call or an HTML form, as it was prefilled, as the field's default, or
+ * from the user of an MCP client.
  */
-export const answerChannels = ['human', 'api', 'prefill', 'default'] as const;
+export const answerChannels = ['human', 'api', 'prefill', 'default', 'mcp_user'] as const;
 
 /**
  * Tells where the answers of a submission come from, as it is stored.
@@ -206,7 +207,7 @@ type Submitted = {
   definition: FormDefinition;
   answers: Answers;
   given: Answers;
-  by: 'human' | 'api';
+  by: 'human' | 'api' | 'mcp_user';
   keyId?: string | undefined;
   at: string;
 };

@@ -70,6 +70,13 @@ const commonAttributes = {
       '`human`: answers are taken from the hosted page alone, so that no API call, HTML form or prefill can give them; ' +
         'whoever holds the link can. `agent`: by API or prefill alone, never shown on the page.',
     ),
+  personal: z
+    .boolean()
+    .exactOptional()
+    .describe(
+      'Whether the answer is personal or secret: MCP clients send people to the page for it, and exports and the audit ' +
+        'log mark it.',
+    ),
   page: z
     .int()
     .min(1)

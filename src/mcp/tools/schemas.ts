@@ -42,7 +42,7 @@ export const answers = shape(SubmissionSchema, '', {
     z
       .record(z.string(), z.looseObject({ by: z.string(), at: z.string(), key_id: z.string().optional() }))
       .optional()
-      .describe('By field: human (on the page), api, prefill or default, when, and by which key.'),
+      .describe('By field: human (on the page), mcp_user, api, prefill or default, when, and by which key.'),
   ),
 });
 

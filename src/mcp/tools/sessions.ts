@@ -4,7 +4,7 @@ import { SubmissionsService } from '../../../gen/headlessforms/v1/submissions_pb
 import { waitSeconds } from '../../domain/limits/limits.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { durationOf, present } from '../../http/shape.ts';
-import { defineTool, jsonObject, type Outcome, type Tool, type ToolContext } from '../tool.ts';
+import { defineTool, jsonObject, type Outcome, type RequestContext, type Tool } from '../tool.ts';
 import { answers, language, session, sessionId } from './schemas.ts';
 
 const { method: rpcs } = SessionsService;
@@ -80,7 +80,7 @@ export const sessionTools: Tool[] = [
 ];
 
 /** Waits for the end of a session, and tells what came of it. */
-export async function waitFor(id: string, seconds: number, exchange: ToolContext): Promise<Outcome> {
+export async function waitFor(id: string, seconds: number, exchange: RequestContext): Promise<Outcome> {
   const wait = { sessionId: id, timeout: durationOf(seconds) };
   return outcomeOf(await exchange.call(rpcs.awaitSession, wait, { waits: true }), exchange);
 }
@@ -88,7 +88,7 @@ export async function waitFor(id: string, seconds: number, exchange: ToolContext
 /** Where a session stands, with the answers once it is submitted, and what to do next. */
 export async function outcomeOf(
   { session: read }: { session?: Session | undefined },
-  { call, mayCall }: ToolContext,
+  { call, mayCall }: RequestContext,
 ): Promise<Outcome> {
   const facts = session.of(read);
   const { getSubmission } = SubmissionsService.method;

@@ -126,20 +126,23 @@ function exampleOf(definition: FormDefinition) {
   return sampleAnswers({ ...definition, fields });
 }
 
-/** What an agent needs to fill a form, or what is left of it beside the answers in `held`. */
+/**
+ * What an agent needs to fill a form, or what is left of it beside the answers in `held`. `needsPage`: no client may ask
+ * a person for them itself.
+ */
 export function agentSchemaToMessage(
   { formId, versionId, definition }: Described,
   held: Answers = {},
+  { needsPage = true } = {},
 ): MessageInitShape<typeof AgentSchemaSchema> {
-  const { questions, jsonSchema, example } = agentSchema(definition, held, sampleAnswers(definition));
+  const { elicitation, ...described } = agentSchema(definition, held, sampleAnswers(definition));
   return {
     formId,
     formVersionId: versionId,
     name: definition.name,
     description: definition.description ?? '',
-    questions,
-    jsonSchema,
-    example,
+    ...described,
+    ...(elicitation !== undefined && !needsPage && { elicitation }),
   };
 }
 

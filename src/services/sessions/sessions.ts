@@ -1,6 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { SessionStatus, type SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { translate } from '../../domain/definition/translate.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { callerOf } from '../../rpc/context.ts';
@@ -46,7 +47,9 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       const definition = translate(version.definition, preferredLanguages(language));
       const described = { formId: form.id, versionId: version.id, definition };
       return {
-        schema: agentSchemaToMessage(described, savedAnswers(session)),
+        schema: agentSchemaToMessage(described, savedAnswers(session), {
+          needsPage: session.context !== null,
+        }),
         url: `${context.settings.hostedUrl}/f/${session.id}`,
         expireTime: timestampFromDate(session.expiresAt),
       };
@@ -79,11 +82,12 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
     cancelSession: (request, call) => cancelSession(context, request, call),
     declineSession: (request, call) => declineSession(context, request, call),
 
-    async submitSession({ sessionId, answers = {} }, call) {
+    async submitSession({ sessionId, answers = {}, answeredBy }, call) {
       const session = await projectSession(context.database, callerOf(call), sessionId);
       const { form, version } = await openSession(context, session);
       checkSize(form, answers);
-      const entry = { call, form, version, session, answers, source: 'api' };
+      const channel = channelOf(answeredBy);
+      const entry = { call, form, version, session, answers, channel, source: 'api' };
       const { submissionId, submission } = await acceptAnswers(context, entry);
       const submitted: Session = {
         ...session,
@@ -97,6 +101,13 @@ export function sessionsService(context: ServiceContext): ServiceImpl<typeof Ses
       };
     },
   };
+}
+
+/** Where a caller says that answers come from. Throws for what a caller can't say. */
+function channelOf(channel: AnswerChannel): 'api' | 'mcp_user' {
+  if (channel === AnswerChannel.MCP_USER) return 'mcp_user';
+  if (channel === AnswerChannel.UNSPECIFIED || channel === AnswerChannel.API) return 'api';
+  throw badParameter('answered_by', 'invalid_enum_value', 'Expected API or MCP_USER');
 }
 
 /** The status that a list is asked for; undefined: all. Throws for one that this version does not know. */

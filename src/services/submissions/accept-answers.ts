@@ -95,7 +95,16 @@ export function checkSize(form: PublishedForm, content: object): void {
 
 /** Spam is sent to nobody. `at` is in milliseconds. */
 function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: number): NewSubmission {
-  const { form, version, session, source, byHuman = false, spam = false, idempotency } = entry;
+  const {
+    form,
+    version,
+    session,
+    source,
+    channel = 'api',
+    byHuman = false,
+    spam = false,
+    idempotency,
+  } = entry;
   const createdAt = new Date(at);
   // Written once, which takes half a microsecond.
   const instant = createdAt.toISOString();
@@ -104,7 +113,7 @@ function toSubmission(entry: Entry, answers: Answers, uploadIds: string[], at: n
       definition: version.definition,
       answers,
       given: entry.answers ?? {},
-      by: byHuman ? 'human' : 'api',
+      by: byHuman ? 'human' : channel,
       keyId: keyOf(entry),
       at: instant,
     },
@@ -223,6 +232,8 @@ export type Entry = {
   session?: Visit;
   /** Whether a human completed it on the hosted page. */
   byHuman?: boolean;
+  /** What else than the page the answers came by. */
+  channel?: 'api' | 'mcp_user';
   spam?: boolean;
   idempotency?: Idempotency | undefined;
 };

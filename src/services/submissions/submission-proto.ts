@@ -77,6 +77,7 @@ const channels: Record<Origin['by'], AnswerChannel> = {
   api: AnswerChannel.API,
   prefill: AnswerChannel.PREFILL,
   default: AnswerChannel.DEFAULT,
+  mcp_user: AnswerChannel.MCP_USER,
 };
 
 function provenanceOf({ provenance, answers, createdAt }: SubmissionRow): Provenance {

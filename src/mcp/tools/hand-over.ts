@@ -1,0 +1,192 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  type InputRequiredResult,
+  inputRequired,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { type Session, SessionsService } from '../../../gen/headlessforms/v1/sessions_pb.js';
+import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
+import { failed } from '../../domain/errors/failure.ts';
+import { restErrorOf } from '../../http/errors.ts';
+import { present } from '../../http/shape.ts';
+import { type ElicitationModes, elicitationModes } from '../elicitation-modes.ts';
+import { jsonObject, type Outcome, type RequestContext, type ToolContext } from '../tool.ts';
+import { session } from './schemas.ts';
+import { outcomeOf, waitFor } from './sessions.ts';
+
+const { method: rpcs } = SessionsService;
+
+/**
+ * Hands a session over to the person in front of the client: as a form that the client shows itself, else as a link
+ * that it opens, else as text with the link for the model to show.
+ *
+ * Clients of 2026-07-28 call again with the response. Those before send it as a message of its own
+ * (`takeResponse`) while the call waits for the session, for less than a minute.
+ */
+export async function handOver(
+  opened: Session,
+  message: string,
+  tool: ToolContext,
+  { mcpReq: { envelope } }: ServerContext,
+): Promise<Outcome | InputRequiredResult> {
+  const { data } = declared.safeParse(envelope);
+  const modes = data ? elicitationModes(data[CLIENT_CAPABILITIES_META_KEY]) : tool.olderClient;
+  const elicited = await elicitationFor(opened, message, tool, modes);
+  if (elicited === undefined) return linkToShow(opened);
+  const { mode, params } = elicited;
+  const pending = { purpose: PURPOSE, session_id: opened.id, key_id: tool.keyId, mode } as const;
+  const state = tool.sealer.seal(JSON.stringify(pending));
+  if (data !== undefined) {
+    const request = mode === 'form' ? inputRequired.elicit(params) : inputRequired.elicitUrl(params);
+    return inputRequired({ inputRequests: { [REQUEST]: request }, requestState: state });
+  }
+  const also = mode === 'url' && { elicitationId: state };
+  await tool.sendToClient({ id: state, method: 'elicitation/create', params: { mode, ...params, ...also } });
+  return waitFor(opened.id, WAIT_SECONDS, tool);
+}
+
+/**
+ * Reads what the client sends back with the person's response. Throws unless this service has made it for the same
+ * key.
+ */
+export function openPending(sealed: string, { sealer, keyId }: RequestContext): Pending {
+  const state = pending.parse(JSON.parse(sealer.open(sealed)));
+  if (state.key_id !== keyId) throw new Error('The state is that of another key');
+  return state;
+}
+
+/** What came of a session whose request the client has answered, in a call again. */
+export async function resume(
+  { session_id: id, mode }: Pending,
+  responses: Record<string, unknown> | undefined,
+  tool: ToolContext,
+): Promise<Outcome> {
+  const { data: response } = elicitResult.safeParse(responses?.[REQUEST]);
+  const problem = await settle({ id, mode }, response, tool);
+  // That the person opened a link says nothing of the answers.
+  if (mode === 'url' && response?.action === 'accept') return waitFor(id, WAIT_SECONDS, tool);
+  const outcome = await outcomeOf(await tool.call(rpcs.getSession, { sessionId: id }), tool);
+  if (outcome.facts.status !== 'open') return outcome;
+  return {
+    facts: outcome.facts,
+    next: [
+      problem ?? wordsFor[response?.action ?? 'none'],
+      'The session is still open: show the url, and call wait_for_session; cancel_session ends it.',
+    ],
+  };
+}
+
+/**
+ * Does what a response of a client before 2026-07-28 says: it is no part of a call. The call that waits for the session
+ * sees what came of it. Throws for what is no response to a request of this service to this caller.
+ */
+export async function takeResponse({ id, result }: ClientResponse, tool: RequestContext): Promise<void> {
+  const { session_id, mode } = pendingOf(id, tool);
+  await settle({ id: session_id, mode }, elicitResult.safeParse(result).data, tool);
+}
+
+function pendingOf(id: string, tool: RequestContext): Pending {
+  try {
+    return openPending(id, tool);
+  } catch (cause) {
+    throw failed(Reason.BAD_REQUEST, 'This service has not asked the caller for this response', { cause });
+  }
+}
+
+/** Submits or declines the session as the person did; what keeps it from that, if it is about the answers. */
+async function settle(
+  { id, mode }: { id: string; mode: Mode },
+  response: z.output<typeof elicitResult> | undefined,
+  { call }: RequestContext,
+): Promise<string | undefined> {
+  if (response?.action === 'decline') {
+    const { session: read } = await call(rpcs.getSession, { sessionId: id });
+    if (present(read).allowDecline && session.of(read).status === 'open') {
+      await call(rpcs.declineSession, { sessionId: id });
+    }
+  }
+  if (response?.action !== 'accept' || mode === 'url') return undefined;
+  const answers = response.content ?? {};
+  try {
+    await call(rpcs.submitSession, { sessionId: id, answers, answeredBy: AnswerChannel.MCP_USER });
+    return undefined;
+  } catch (error) {
+    const { reason, body } = restErrorOf(error);
+    // Else it has ended meanwhile, and its status says how.
+    if (reason === 'invalid') return `The person's answers do not fit: ${body.error.message}.`;
+    if (['conflict', 'expired', 'cancelled', 'declined', 'closed', 'archived'].includes(reason))
+      return undefined;
+    throw error;
+  }
+}
+
+/** How the client can ask, if it can. */
+async function elicitationFor(
+  { id, url }: Session,
+  message: string,
+  { call, mayCall }: ToolContext,
+  modes: ElicitationModes | undefined,
+): Promise<Elicitation | undefined> {
+  if (modes?.form && mayCall(rpcs.getSessionAgentSchema)) {
+    const { schema } = await call(rpcs.getSessionAgentSchema, { sessionId: id });
+    const { data: requestedSchema } = formSchema.safeParse(schema?.elicitation);
+    if (requestedSchema !== undefined) return { mode: 'form', params: { message, requestedSchema } };
+  }
+  return modes?.url ? { mode: 'url', params: { message, url } } : undefined;
+}
+
+function linkToShow(opened: Session): Outcome {
+  return {
+    facts: session.of(opened),
+    next: ['Show the url to the person, then call wait_for_session with this session_id for the answers.'],
+  };
+}
+
+/** By what the person did. */
+const wordsFor = {
+  accept: 'The person agreed.',
+  decline: 'The person declined in the client: do not assume consent.',
+  cancel: 'The person closed the question without an answer: do not assume consent.',
+  none: 'The client did not say what the person did.',
+};
+
+/** Names the one request to the client. */
+const REQUEST = 'answers';
+
+/** Sealed text of other uses is worth nothing here. */
+const PURPOSE = 'ask_person';
+
+/** Less than the minute that clients wait for a tool. */
+const WAIT_SECONDS = 45;
+
+const declared = z.looseObject({ [CLIENT_CAPABILITIES_META_KEY]: z.unknown() });
+
+const elicitResult = z.object({
+  action: z.enum(['accept', 'decline', 'cancel']),
+  content: jsonObject.optional(),
+});
+
+const pending = z.object({
+  purpose: z.literal(PURPOSE),
+  session_id: z.string(),
+  key_id: z.string(),
+  mode: z.enum(['form', 'url']),
+});
+
+const formSchema = z.custom<FormSchema>((value) => value !== undefined);
+
+/** What the client keeps while the person answers. */
+export type Pending = z.output<typeof pending>;
+
+type Mode = Pending['mode'];
+
+type FormSchema = Parameters<typeof inputRequired.elicit>[0]['requestedSchema'];
+
+type Elicitation =
+  | { mode: 'form'; params: { message: string; requestedSchema: FormSchema } }
+  | { mode: 'url'; params: { message: string; url: string } };
+
+/** A message of a client that answers a request of this service. */
+type ClientResponse = { id: string; result?: unknown };
