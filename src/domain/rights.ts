@@ -71,7 +71,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   FormField: {
     none: `id type label required description placeholder agentHint defaultValue hidden minLength maxLength pattern
       patternMessage min max step minItems maxItems accept maxBytes maxFiles page answeredBy allowOther icon minLabel
-      maxLabel multiple`,
+      maxLabel multiple personal`,
   },
   FieldOption: { none: 'label value' },
   Condition: {},
@@ -101,7 +101,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   DeclineSessionRequest: { none: 'sessionId reason' },
   UpdateSessionRequest: { none: 'sessionId expiresIn extendBy prefill metadata answers' },
   CancelSessionRequest: { none: 'sessionId' },
-  SubmitSessionRequest: { none: 'sessionId answers' },
+  SubmitSessionRequest: { none: 'sessionId answers answeredBy' },
 
   CreateWebhookRequest: {
     destination: 'url events formId secret',

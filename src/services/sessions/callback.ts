@@ -59,5 +59,7 @@ export function madeSecret(
 }
 
 function mayCarryAnswers(call: HandlerContext): boolean {
-  return lackedToGive('destination', callerOf(call).scopes) === undefined;
+  const { byToken = false, scopes } = callerOf(call);
+  // When it is sent, nobody could tell whether the token still holds the right.
+  return !byToken && lackedToGive('destination', scopes) === undefined;
 }

@@ -87,6 +87,7 @@ const byName: Record<string, Values> = {
   expiresIn: () => [undefined, '60s', '86400s'],
   revokeChildren: () => [undefined, true],
 
+  answeredBy: () => [undefined, 'ANSWER_CHANNEL_MCP_USER'],
   answers: ({ uploadId }) => [{ home: 'Eve' }, { map: { upload_id: uploadId } }],
   prefill: () => [undefined],
   metadata: () => [undefined, { note: 'Eve' }],
