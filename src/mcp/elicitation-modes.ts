@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Sealer } from './tool.ts';
+import type { ElicitationModes, Sealer } from './tool.ts';
 
 /** How a client that declares these capabilities can ask its user; undefined if it can't. */
 export function elicitationModes(capabilities: unknown): ElicitationModes | undefined {
@@ -53,5 +53,3 @@ const opened = z.object({
   purpose: z.literal(PURPOSE),
   modes: z.object({ form: z.boolean(), url: z.boolean() }),
 });
-
-export type ElicitationModes = { form: boolean; url: boolean };

@@ -20,7 +20,6 @@ import { limitsOf, policyOf } from '../domain/methods.ts';
 import type { Scope } from '../domain/scopes.ts';
 import { contentError } from '../http/errors.ts';
 import type { Call } from '../http/rpc-client.ts';
-import type { ElicitationModes } from './elicitation-modes.ts';
 import { failureOf } from './errors.ts';
 
 /**
@@ -132,6 +131,9 @@ export type ToolContext = RequestContext & {
   /** Sends a client of before 2026-07-28 a request on the stream of the call. Its response is a message of its own. */
   sendToClient: (request: { id: string; method: string; params: Record<string, unknown> }) => Promise<void>;
 };
+
+/** How a client can ask its user: by a form of its own, and by a link that it opens. */
+export type ElicitationModes = { form: boolean; url: boolean };
 
 /** Makes text that only this service can read and make. `open` throws for any other. */
 export type Sealer = { seal: (text: string) => string; open: (sealed: string) => string };

@@ -11,8 +11,14 @@ import { AnswerChannel } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { failed } from '../../domain/errors/failure.ts';
 import { restErrorOf } from '../../http/errors.ts';
 import { present } from '../../http/shape.ts';
-import { type ElicitationModes, elicitationModes } from '../elicitation-modes.ts';
-import { jsonObject, type Outcome, type RequestContext, type ToolContext } from '../tool.ts';
+import { elicitationModes } from '../elicitation-modes.ts';
+import {
+  type ElicitationModes,
+  jsonObject,
+  type Outcome,
+  type RequestContext,
+  type ToolContext,
+} from '../tool.ts';
 import { session } from './schemas.ts';
 import { outcomeOf, waitFor } from './sessions.ts';
 
