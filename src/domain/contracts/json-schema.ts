@@ -1,10 +1,11 @@
-import { answersSchema } from '../answers/json-schema.ts';
+import { answersSchema, mustBeAnswered } from '../answers/json-schema.ts';
 import { type Comparison, type Condition, evaluate } from '../conditions/condition.ts';
 import type { FormDefinition } from '../definition/definition.ts';
 import { type Field, takesAnswer } from '../fields/field.ts';
 import { fieldRules } from '../fields/index.ts';
-import { isObject, type Json, type JsonObject, ownValue } from '../json/json.ts';
+import { isObject, type Json, type JsonObject, LEAST_IN_EXPONENTS, ownValue } from '../json/json.ts';
 import type { VersionToDescribe } from './answers-file.ts';
+import { answerTypeOf } from './contract.ts';
 
 /**
  * The JSON Schema (2020-12) of a version's answers: what `answersSchema` says, which fields must be answered where
@@ -47,8 +48,10 @@ function hintsOf(field: Field): JsonObject {
   const { type, required, visibleWhen, min, max, pattern, patternMessage, accept, maxBytes } = field;
   const hints: Record<string, unknown> = {
     'x-field-type': type,
+    ...(answerTypeOf(field) === 'int32' && { type: mustBeAnswered(field) ? 'integer' : ['integer', 'null'] }),
     // Each of its days is one of the calendar, as the service wants it.
     format: type === 'date' ? 'date' : undefined,
+    not: type === 'number' || type === 'hidden' ? inexactSchema : undefined,
     'x-required': required && visibleWhen !== undefined ? true : undefined,
     'x-visible-when': visibleWhen,
     'x-min': typeof min === 'string' ? min : undefined,
@@ -60,6 +63,15 @@ function hintsOf(field: Field): JsonObject {
   };
   return Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined)) as JsonObject;
 }
+
+/** Whole numbers that may stand for others. */
+const inexactSchema = {
+  type: 'number',
+  anyOf: [
+    { exclusiveMinimum: Number.MAX_SAFE_INTEGER, exclusiveMaximum: LEAST_IN_EXPONENTS },
+    { exclusiveMinimum: -LEAST_IN_EXPONENTS, exclusiveMaximum: -Number.MAX_SAFE_INTEGER },
+  ],
+};
 
 /** For each field that is required where a condition holds: that it must be there. */
 function conditionSchemas(fields: FormDefinition['fields']): JsonObject {
@@ -116,12 +128,10 @@ function comparisonSchema(comparison: Comparison, fields: Field[], visible: Visi
 }
 
 function branch(condition: Json, yes: Json, no: Json): JsonObject {
-  return Object.fromEntries([
-    ['if', condition],
-    ['then', yes],
-    ['else', no],
-  ]);
+  return Object.fromEntries([condition, yes, no].map((schema, at) => [keywords[at] ?? '', schema]));
 }
+
+const keywords = ['if', 'then', 'else'];
 
 /** What an answer fits for which a comparison holds. Texts are in an order that JSON Schema does not know. */
 function valueSchema({ op, value }: Comparison): Json | undefined {

@@ -41,7 +41,7 @@ export function isInexact(number: number): boolean {
 }
 
 /** From here on numbers are written with exponents, as what they are: not exact. */
-const LEAST_IN_EXPONENTS = 1e21;
+export const LEAST_IN_EXPONENTS = 1e21;
 
 /** What is said of one. */
 export const inexactMessage = `Expected whole numbers up to ${Number.MAX_SAFE_INTEGER}, which are exact`;

@@ -6,7 +6,7 @@ import { generateSchema, type SchemaFormatName } from '../../../src/domain/contr
 import type { FormDefinition } from '../../../src/domain/definition/definition.ts';
 import { givenDefinition } from '../given.ts';
 
-export const formId = 'form_01k';
+const formId = 'form_01k';
 
 /** The first version of a form. */
 export function versionOf(fields: object[], more: object = {}): VersionToDescribe {
