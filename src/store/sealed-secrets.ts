@@ -30,7 +30,8 @@ export async function resealGroup(
   const last = ids.at(-1)?.id;
   if (last === undefined) return { next: null, resealed: 0, unreadable: 0 };
   const columns = columnsOf[table];
-  const isOld = columns.map((column) => `not starts_with(${column}, $3)`).join(' or ');
+  // A row that stands for an origin of callbacks has an empty one.
+  const isOld = columns.map((column) => `${column} <> '' and not starts_with(${column}, $3)`).join(' or ');
   const rows = await tx.select(
     `select id, ${columns.join()} from ${table} where id > $1 and id <= $2 and (${isOld})
      order by id for update`,
@@ -38,7 +39,6 @@ export async function resealGroup(
   );
   let unreadable = 0;
   const seal = (value: unknown) => {
-    // A row that stands for an origin of callbacks has none.
     if (typeof value !== 'string' || value === '' || value.startsWith(box.prefix)) return value;
     try {
       return box.seal(box.open(value));

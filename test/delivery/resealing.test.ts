@@ -1,10 +1,13 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { createResealing } from '../../src/delivery/sweeps/resealing.ts';
+import { newSessionId } from '../../src/domain/ids.ts';
 import { newSecretKey, parseSecretKey, SecretBox } from '../../src/domain/secrets/secret-key.ts';
 import type { Database } from '../../src/store/database/database.ts';
 import { insertIdempotencyKey } from '../../src/store/idempotency-keys.ts';
 import { agreeOn, SECRET_KEY_CHECK } from '../../src/store/installation.ts';
+import { insertSession } from '../../src/store/sessions/sessions.ts';
+import { CALLBACKS } from '../../src/store/webhooks/webhooks.ts';
 import { givenForm, givenWebhook } from '../store/given.ts';
 import { engines, openTestDatabase } from '../support/database.ts';
 
@@ -24,7 +27,20 @@ describe.each(engines)('after a change of the key, on %s', (engine) => {
       previousSecret: box.seal('before'),
     });
     await givenForm(database, { draftSecret: former.seal('draft').replace(/^v2\.\w+/, 'v1') });
-    await givenForm(database);
+    const { id: formId, projectId } = await givenForm(database);
+    // As it stands for an origin of callbacks: their secrets are those of the sessions.
+    await givenWebhook(database, { formId: CALLBACKS, secret: '' });
+    await insertSession(database, {
+      id: newSessionId(),
+      projectId,
+      formId,
+      versionId: 'ver_1',
+      prefill: {},
+      metadata: {},
+      expiresIn: 60,
+      callback: { url: 'https://example.com/', origin: 'https://example.com' },
+      callbackSecret: former.seal('called'),
+    });
     await database.transaction((tx) =>
       insertIdempotencyKey(tx, {
         id: 'a',
@@ -42,6 +58,7 @@ describe.each(engines)('after a change of the key, on %s', (engine) => {
       [
         ...Array.from({ length: 250 }, (_, n) => `secret ${n}`),
         'before',
+        'called',
         'check',
         'draft',
         'made',
@@ -49,7 +66,7 @@ describe.each(engines)('after a change of the key, on %s', (engine) => {
         'now',
       ].sort(),
     );
-    expect((first[0]?.resealed ?? 0) + (second[0]?.resealed ?? 0)).toBe(253);
+    expect((first[0]?.resealed ?? 0) + (second[0]?.resealed ?? 0)).toBe(254);
     expect(await reseal(database)).toMatchObject([{ level: 30, resealed: 0 }]);
   });
 
@@ -81,11 +98,11 @@ async function storedSecrets(database: Database): Promise<string[]> {
   const rows = await database.select(
     `select secret from webhooks union all select next_secret from webhooks
      union all select previous_secret from webhooks union all select draft_secret from forms
-     union all select secret from idempotency_keys
+     union all select secret from idempotency_keys union all select callback_secret from sessions
      union all select value from installation where name = $1`,
     [SECRET_KEY_CHECK],
   );
-  return rows.flatMap(({ secret }) => (typeof secret === 'string' ? secret : []));
+  return rows.flatMap(({ secret }) => (typeof secret === 'string' && secret !== '' ? secret : []));
 }
 
 function newKey() {

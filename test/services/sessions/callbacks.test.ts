@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { purgeCallbackOrigins } from '../../../src/store/webhooks/webhooks.ts';
 import { engines } from '../../support/database.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startService, type TestService } from '../../support/server.ts';
@@ -203,6 +204,24 @@ describe.each(engines)('callbacks of sessions on %s', (engine) => {
     expect(JSON.parse(task.output)).toEqual({ outcome: 'submitted', submission: sub });
     const cancelled = JSON.parse(bodies.get('/StepFunctions/cancel').output);
     expect(cancelled).toEqual({ outcome: 'cancelled', submission: '' });
+  });
+
+  it('go with the submission whose answers they carry, and leave no origin that nothing goes to', async () => {
+    await using service = await startService({ engine, env: { WEBHOOK_RETRY_SCHEDULE: '0,3600' } });
+    await using receiver = await startReceiver((_, response) => response.writeHead(503).end());
+    const { database } = service;
+    const { id } = await givenSession(service, { callback: { url: receiver.url } });
+    const { json } = await service.post(`/v1/sessions/${id}/submit`, { answers });
+    await receiver.expectRequests(1);
+    const later = new Date(Date.now() + 60_000);
+    const kept = await purgeCallbackOrigins(database, later, 10);
+
+    await service.call('DELETE', `/v1/submissions/${json.submission_id}`);
+
+    expect(await database.select(`select id from events where type = 'session.ended'`)).toEqual([]);
+    expect(await database.select(`select id from delivery_queue where kind = 'session.ended'`)).toEqual([]);
+    expect([kept, await purgeCallbackOrigins(database, new Date(0), 10)]).toEqual([0, 0]);
+    expect(await purgeCallbackOrigins(database, later, 10)).toBe(1);
   });
 
   it('wait while their origin keeps failing, which delays no other origin', async () => {
