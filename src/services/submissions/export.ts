@@ -37,9 +37,13 @@ export async function* exportForm(
   request: Pick<ExportSubmissionsRequest, 'formId' | 'format'> & { projectId: string },
   call: HandlerContext,
 ): AsyncIterable<{ data: Uint8Array }> {
-  const format = await formatterOf(context, request);
   const { projectId, formId } = request;
-  context.audit.note(call, { projectId, formId, detail: format.name });
+  const fields = await listAskedFields(context.database, formId);
+  const format = await formatterOf(context, request, fields);
+  const detail = fields.some(({ personal }) => personal)
+    ? `${format.name} with personal answers`
+    : format.name;
+  context.audit.note(call, { projectId, formId, detail });
   const encoder = new TextEncoder();
   if (format.head !== '') yield { data: encoder.encode(format.head) };
 
@@ -62,13 +66,14 @@ export async function* exportForm(
 async function formatterOf(
   context: ServiceContext,
   { formId, format }: Pick<ExportSubmissionsRequest, 'formId' | 'format'>,
+  fields: readonly AskedField[],
 ): Promise<ExportFormatter> {
   if (format === ExportFormat.NDJSON) return ndjsonFormat();
   if (format === ExportFormat.CSV) {
     const { database, secretKey, settings, now } = context;
     const links = { secretKey, baseUrl: settings.baseUrl, now: now() };
     const form = { id: formId, ownerEpoch: (await findAnyForm(database, formId))?.ownerEpoch ?? 0 };
-    return csvFormat(await listAskedFields(database, formId), (uploadId) => fileLink(links, form, uploadId));
+    return csvFormat(fields, (uploadId) => fileLink(links, form, uploadId));
   }
   throw badParameter('format', 'invalid_enum_value', 'Expected csv or ndjson');
 }
@@ -104,9 +109,14 @@ export function csvFormat(fields: readonly AskedField[], linkOf: LinkOf): Export
     stringify(records, { record_delimiter: '\r\n', quoted_match: /[\r\n]/ });
   return {
     name: 'csv',
-    head: `\uFEFF${write([[...ownColumns, ...fields.map(({ id }) => id)]])}`,
+    head: `\uFEFF${write([[...ownColumns, ...fields.map(headOf)]])}`,
     lines: (rows) => write(rows.map((row) => recordOf(row, fields, linkOf))),
   };
+}
+
+/** The head of a field's column: its id, and whether its answers are personal. */
+function headOf({ id, personal }: AskedField): string {
+  return personal ? `${id} (personal)` : id;
 }
 
 function recordOf(row: SubmissionRow, fields: readonly AskedField[], linkOf: LinkOf): string[] {

@@ -81,20 +81,22 @@ export async function listVersions(
  * can have any number.
  */
 export async function listAskedFields(db: Queries, formId: string): Promise<AskedField[]> {
-  const types = new Map<string, string>();
+  const fieldsById = new Map<string, AskedField>();
   for (let before: unknown = null; ; ) {
     const rows = await db.select(
-      `select number, array(select (field->>'type') || ' ' || (field->>'id')
+      `select number, array(select concat_ws(' ', field->>'type', field->>'id', field->>'personal')
          from json_array_elements(definition->'fields') field where field->>'type' <> 'statement') as fields
        from form_versions where form_id = $1 and ($2::int is null or number < $2)
        order by number desc limit ${DEFINITIONS_AT_ONCE}`,
       [formId, before],
     );
     for (const field of rows.flatMap(({ fields }) => (Array.isArray(fields) ? fields : []))) {
-      const [type = '', id = ''] = String(field).split(' ');
-      if (!types.has(id)) types.set(id, type);
+      const [type = '', id = '', personal] = String(field).split(' ');
+      const known = fieldsById.get(id) ?? { id, type };
+      // Answers to any version are among those that are exported.
+      fieldsById.set(id, { ...known, ...(personal === 'true' && { personal: true }) });
     }
-    if (rows.length < DEFINITIONS_AT_ONCE) return [...types].map(([id, type]) => ({ id, type }));
+    if (rows.length < DEFINITIONS_AT_ONCE) return [...fieldsById.values()];
     before = rows.at(-1)?.number;
     // The embedded database answers within the turn: without this, nothing else would run until the end.
     await yieldToEventLoop();
@@ -196,7 +198,7 @@ async function insertNextVersion(
 }
 
 /** A field that a form asks or asked. */
-export type AskedField = { id: string; type: string };
+export type AskedField = { id: string; type: string; personal?: boolean };
 
 /** What makes a draft a published form. */
 export type Activation = {
