@@ -1,12 +1,13 @@
 # The service as an image. It runs the sources as they are: there is no build step.
-FROM node:24-slim
+# To pin what is built from, add its digest: node:24.21.0-slim@sha256:… (docker buildx imagetools inspect node:24.21.0-slim).
+FROM node:24.21.0-slim
 
 ENV NODE_ENV=production
 WORKDIR /app
 
 COPY package.json package-lock.json ./
-# The image brings Node, so the runtime packages among the optional dependencies are left out.
-RUN npm ci --ignore-scripts --omit=dev --omit=optional && npm cache clean --force
+# The image brings Node, so the runtime packages among the optional dependencies are left out. sbom.cdx.json lists the others.
+RUN npm ci --ignore-scripts --omit=dev --omit=optional && npm sbom --package-lock-only --sbom-format cyclonedx --omit dev --omit optional >sbom.cdx.json && npm cache clean --force
 
 COPY gen gen
 COPY src src

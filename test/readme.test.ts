@@ -13,6 +13,8 @@ import { temporaryFolder } from './support/spawn.ts';
 
 const root = join(import.meta.dirname, '..');
 
+const verdicts = new Set(['holds', 'does not', 'not applicable']);
+
 describe('the documents', () => {
   it('show a verifier that takes what the service signs, and nothing else', async () => {
     using folder = temporaryFolder();
@@ -31,6 +33,21 @@ describe('the documents', () => {
     expect(verify(body, header, newWebhookSecret(), now)).toBe(false);
     expect(verify(body, header, secret, now + 301)).toBe(false);
     expect(verify(body, 'nonsense', secret, now)).toBe(false);
+  });
+
+  it('say of each requirement of ASVS whether it holds, and name tests that exist', () => {
+    const asvs = read('docs/asvs.md');
+    const rows = asvs.split('\n').filter((line) => /^\| \d/.test(line));
+    const parts = rows.map((line) => line.slice(2, -2).split(' | '));
+    const named = [...asvs.matchAll(/`((?:test|src|ops)\/[^`]+)`/g)].map(([, path = '']) => path);
+    const numbers = parts.flatMap(([first = '']) => first.match(/\d+\.\d+\.\d+/g));
+
+    expect(rows.length).toBeGreaterThan(100);
+    expect(parts.filter(([, verdict = '', why = '']) => !verdicts.has(verdict) || why.length < 5)).toEqual(
+      [],
+    );
+    expect(new Set(numbers).size).toBe(numbers.length);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
   it('name every route that is served', () => {
