@@ -7,7 +7,7 @@ import type { Right } from './scopes.ts';
 export const rightsUsed: Record<string, Table<UsedRight>> = {
   FormsService: {
     none: `validateForm createForm getActivation activateForm getForm listForms publishFormVersion listFormVersions
-      getFormVersion archiveForm changeFormOwner getAgentSchema`,
+      getFormVersion archiveForm changeFormOwner getAgentSchema getAnswersSchema`,
     deletion: 'deleteForm',
   },
   SubmissionsService: {

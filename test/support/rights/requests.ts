@@ -101,6 +101,7 @@ const byName: Record<string, Values> = {
   includeDefinition: () => [undefined, true],
   number: () => [1],
   language: unset,
+  version: unset,
   status: unset,
   format: () => ['EXPORT_FORMAT_CSV', 'EXPORT_FORMAT_NDJSON'],
   // From the first event on.
@@ -154,6 +155,7 @@ const byMessage: Record<string, Record<string, Values>> = {
   CreateWebhookRequest: { formId: ({ formId }) => [formId, undefined] },
   GetHostedRequest: { formId: ({ formId }) => [undefined, formId] },
   UpdateSessionRequest: { answers: () => [undefined, { home: 'Eve' }], metadata: () => [{ note: 'Eve' }] },
+  GetAnswersSchemaRequest: { format: () => [1, 2] },
   CreateSessionRequest: {
     definition: () => [undefined, { fields: [{ id: 'home', type: 'FORM_FIELD_TYPE_TEXT' }] }],
   },
