@@ -56,6 +56,7 @@ export const auditActions = [
   'form.created',
   'form.activated',
   'form.published',
+  'form.updated',
   'form.archived',
   'form.deleted',
   'form.closed',

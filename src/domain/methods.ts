@@ -124,6 +124,12 @@ const forms: MethodTable<typeof FormsService> = {
     audit: changes('form.published'),
     size: messageLimits.definition,
   },
+  applyForm: {
+    ...needs('forms:publish'),
+    audit: changes('form.published', 'form.created', 'form.owner_proposed'),
+    size: messageLimits.definition,
+  },
+  updateForm: { ...needs('forms:write'), audit: changes('form.updated') },
   archiveForm: { ...needs('forms:write'), audit: changes('form.archived'), stores: 'nothing' },
   deleteForm: { ...needs('submissions:delete'), audit: changes('form.deleted'), stores: 'nothing' },
   changeFormOwner: { ...needs('forms:write'), audit: changes('form.owner_proposed') },

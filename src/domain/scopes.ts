@@ -2,6 +2,7 @@
 export const scopes = [
   'forms:read',
   'forms:write',
+  'forms:publish',
   'submissions:write',
   'submissions:read',
   'submissions:delete',

@@ -88,7 +88,7 @@ export function isKeyless({ headers }: IncomingMessage): boolean {
   return !/^bearer /i.test(headers.authorization ?? '');
 }
 
-export type Method = 'get' | 'post' | 'patch' | 'delete';
+export type Method = 'get' | 'post' | 'put' | 'patch' | 'delete';
 
 /** A route as the router serves it and the API description describes it. */
 export type Route = {
@@ -145,4 +145,4 @@ type RpcRoute<I extends DescMessage, O extends DescMessage, Query, Body, Reply e
 };
 
 /** A body as the route reads it, or all that is wrong with it. */
-type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly Violation[] };
+export type Checked<Body> = { ok: true; value: Body } | { ok: false; violations: readonly Violation[] };

@@ -34,6 +34,14 @@ export const template = jsonObject.describe(
 
 export const okReply = z.object({ ok: z.literal(true) }).meta({ id: 'Ok' });
 
+/** `true` or `false` in a query; absent: false. */
+export const flag = (description: string) =>
+  z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .default(false)
+    .describe(description);
+
 /** The query of a list: the size of a page, and where it begins. */
 export const pageQuery = pageQueryWith(pageSizes.default);
 

@@ -16,6 +16,7 @@ import {
 } from '../domain/errors/failure.ts';
 import { withReceived } from '../domain/errors/rejected-values.ts';
 import { summarize, type Violation, violationCodes } from '../domain/errors/violations.ts';
+import { change } from './changes.ts';
 
 /**
  * The error of a body that can be read but does not fit, or of a query (`BAD_REQUEST`), with all problems and what
@@ -52,7 +53,7 @@ const UNDECODABLE = 'The path is not correctly encoded';
 
 function ofFailure(error: ConnectError, failure: Failure): RestError {
   const reason = reasonOf(error);
-  const { submissionId, violations } = failure;
+  const { submissionId, violations, changes } = failure;
   const [, status, usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const headers = headersOf(error.metadata);
@@ -71,6 +72,7 @@ function ofFailure(error: ConnectError, failure: Failure): RestError {
         details,
         reason: nameOf(reason),
         ...(submissionId !== '' && { submission_id: submissionId }),
+        ...(changes.length > 0 && { changes: changes.map((each) => change.of(each)) }),
         retryable,
         ...(retryable && seconds > 0 && { retry_after: seconds }),
         next_call: nextCall,
@@ -223,6 +225,10 @@ export const errorBody = z
         .enum(Object.keys(failures).map((reason) => nameOf(Number(reason))))
         .describe('The finer word beside the code.'),
       submission_id: z.string().exactOptional().describe('The submission that a session already has.'),
+      changes: z
+        .array(change.schema)
+        .exactOptional()
+        .describe('What the form’s `compatibility` refuses, at most 40 changes.'),
       retryable: z.boolean().describe('Whether the same request can succeed later without any change.'),
       retry_after: z
         .number()

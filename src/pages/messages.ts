@@ -93,6 +93,7 @@ const said: Readonly<Record<ReasonName, Said>> = {
   invalid_key: badRequest,
   insufficient_scope: badRequest,
   sign_in_again: badRequest,
+  breaking_change: badRequest,
 };
 
 /** Owners read their own pages, where no answers are sent. */

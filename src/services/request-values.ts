@@ -51,12 +51,12 @@ const names = {
 };
 
 /** Throws INVALID at `email` unless the text is one plain e-mail address. */
-export function requireEmail(text: string): void {
+export function requireEmail(text: string, path = 'email'): void {
   if (isEmailAddress(text)) return;
   throw invalid([
     text === ''
-      ? { path: 'email', code: 'invalid_type', message: 'Required' }
-      : { path: 'email', code: 'invalid_string', message: 'Expected an e-mail address' },
+      ? { path, code: 'invalid_type', message: 'Required' }
+      : { path, code: 'invalid_string', message: 'Expected an e-mail address' },
   ]);
 }
 

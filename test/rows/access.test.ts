@@ -34,6 +34,8 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['POST', '/v1/sessions/:session/cancel', 'sessions:write', 'stays shut'],
   ['GET', '/v1/forms', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form', 'forms:read', 'stays shut'],
+  ['PATCH', '/v1/forms/:form', 'forms:write', 'stays shut'],
+  ['PUT', '/v1/forms/by-key/:key', 'forms:publish', 'stays shut'],
   ['POST', '/v1/forms/:form/versions', 'forms:write', 'stays shut'],
   ['GET', '/v1/forms/:form/versions', 'forms:read', 'stays shut'],
   ['GET', '/v1/forms/:form/versions/:number', 'forms:read', 'stays shut'],
@@ -56,6 +58,11 @@ const guarded: [string, string, string, 'opens' | 'stays shut'][] = [
   ['DELETE', '/v1/forms/:form', 'submissions:delete', 'stays shut'],
 ];
 
+/** A path as the table of routes has it. */
+function routeOf(path: string): string {
+  return path.includes('/by-key/') ? path : path.replace(/:\w+/, ':id');
+}
+
 /** What a key needs beside the scope of the route, since the call gives rights over answers. */
 const neededToo: Record<string, string[]> = {
   '/v1/forms/:form/owner': ['submissions:read', 'submissions:delete'],
@@ -68,7 +75,7 @@ describe('the table of routes', () => {
   it('has every route that needs a key', () => {
     const withKey = routes.filter((route) => keyOf(route) === 'required');
 
-    expect(new Set(guarded.map(([method, path]) => `${method} ${path.replace(/:\w+/, ':id')}`))).toEqual(
+    expect(new Set(guarded.map(([method, path]) => `${method} ${routeOf(path)}`))).toEqual(
       new Set(withKey.map(({ method, path }) => `${method.toUpperCase()} ${path}`)),
     );
   });
@@ -137,7 +144,8 @@ describe.each(engines)('keys on %s', (engine) => {
   it('of another project find nothing', async () => {
     const key = await service.givenKey(['*'], 'other');
 
-    for (const [method, path] of guarded.filter(([, route]) => route.includes(':'))) {
+    // A key names forms of the caller's project alone: one that there is not is made.
+    for (const [method, path] of guarded.filter(([, route]) => /(?<!by-key\/):/.test(route))) {
       const reply = await call(service, ids, method, path, { key });
 
       expect([method, path, ...deniedAs(reply)]).toEqual([method, path, 404, 'not_found', 'not_found']);
@@ -217,9 +225,7 @@ function call(
   path: string,
   caller: CallOptions,
 ) {
-  const route = routes.find(
-    (one) => one.method.toUpperCase() === method && one.path === path.replace(/:\w+/, ':id'),
-  );
+  const route = routes.find((one) => one.method.toUpperCase() === method && one.path === routeOf(path));
   const body = examples[route?.operation.name ?? '']?.json;
   return service.call(
     method,

@@ -26,6 +26,8 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       current_version_id: form.current_version_id,
       created_by: id('key'),
       owner_email: 'owner@example.com',
+      key: null,
+      managed_by: null,
       created_at: anIsoTime,
       activated_at: anIsoTime,
       archived_at: null,
@@ -58,12 +60,80 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       number: 2,
       checksum: expect.stringMatching(/^[0-9a-f]{64}$/),
       current: true,
+      breaking: false,
       created_at: anIsoTime,
     });
+    expect(changed.json.changes).toMatchObject([{ path: 'name', kind: 'text_changed', breaks: [] }]);
     expect(changed.json.form).toMatchObject({ name: 'Second', current_version_id: changed.json.version.id });
     expect(same.json.version).toEqual(changed.json.version);
     expect(back.json.version.id).toBe(form.current_version_id);
     expect(deniedAs(await publish(draft.id, {}))).toEqual([409, 'validation_failed', 'conflict']);
+  });
+
+  it('keep what a form promises, and say beforehand what a version would break', async () => {
+    const settings = { compatibility: 'backward' };
+    const form = await service.givenPublishedForm({ settings });
+    const next = { ...contactForm, settings, fields: [{ id: 'other', type: 'text' }] };
+    const publish = (query: string) => service.post(`/v1/forms/${form.id}/versions${query}`, next);
+
+    const checked = await service.post(`/v1/forms/validate?against=${form.id}`, next);
+    const refused = await publish('');
+    const conflict = await publish('?allow_breaking=true&expected_version_id=ver_other');
+    const published = await publish(`?allow_breaking=true&expected_version_id=${form.current_version_id}`);
+
+    expect(checked.json).toMatchObject({ ok: true, breaking: true });
+    expect(deniedAs(refused)).toEqual([409, 'validation_failed', 'breaking_change']);
+    expect(refused.json.error.changes).toContainEqual({
+      path: 'fields.email',
+      kind: 'required_field_removed',
+      breaks: ['clients', 'webhooks', 'csv', 'prefill', 'sessions'],
+      backward_compatible: false,
+      forward_compatible: false,
+      open_sessions: 0,
+      webhooks: 0,
+      webhook_ids: [],
+    });
+    expect(checked.json.changes).toEqual(expect.arrayContaining(refused.json.error.changes));
+    expect(deniedAs(conflict)).toEqual([409, 'validation_failed', 'conflict']);
+    expect(published.json).toMatchObject({
+      version: { number: 2, breaking: true },
+      changes: checked.json.changes,
+    });
+    expect(deniedAs(await service.post('/v1/forms/validate?against=form_none', next))).toEqual([
+      404,
+      'not_found',
+      'not_found',
+    ]);
+  });
+
+  it('bring a form with a key to what a file says', async () => {
+    const path = '/v1/forms/by-key/contact.v1';
+    const file = { ...contactForm, owner: 'owner@example.com', managed_by: 'forms/' };
+
+    const made = await service.put(path, file);
+    const same = await service.put(path, file);
+    const changed = await service.put(path, { ...file, name: 'Second' });
+    const refused = await service.put(path, { ...contactForm, slug: '', owner: 1, more: true });
+
+    expect(made.json).toMatchObject({
+      outcome: 'created',
+      form: { key: 'contact.v1', managed_by: 'forms/', status: 'published' },
+    });
+    expect(made.json.form.definition).not.toHaveProperty('owner');
+    expect([same, changed].map(({ json }) => json.outcome)).toEqual(['unchanged', 'updated']);
+    expect((await service.get('/v1/forms?key=contact.v1')).json.forms).toMatchObject([
+      { id: made.json.form.id, name: 'Second' },
+    ]);
+    expect(refusedAs(refused)).toEqual([
+      ['owner', 'invalid_type'],
+      ['slug', 'invalid_string'],
+      ['more', 'unrecognized_keys'],
+    ]);
+    expect(refusedAs(await service.put('/v1/forms/by-key/Not%20a%20key', file))).toEqual([
+      ['key', 'invalid_string'],
+    ]);
+    const given = await service.patch(`/v1/forms/${made.json.form.id}`, { managed_by: null });
+    expect(given.json.form).toMatchObject({ key: 'contact.v1', managed_by: null });
   });
 
   it('list the versions of a form, newest first, and read one by its number', async () => {
@@ -80,6 +150,7 @@ describe.each(engines)('the routes beside the interface on %s', (engine) => {
       number: 1,
       checksum: expect.stringMatching(/^[0-9a-f]{64}$/),
       current: false,
+      breaking: false,
       created_at: anIsoTime,
     };
     expect(first.json.versions).toMatchObject([{ number: 2, current: true }]);

@@ -34,6 +34,8 @@ function aForm(given: Partial<Form> = {}): Form {
     archivedAt: null,
     closedAt: null,
     deletedAt: null,
+    key: null,
+    managedBy: null,
     createdAt: now,
     updatedAt: now,
     ...given,

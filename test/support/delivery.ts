@@ -93,6 +93,8 @@ export async function givenForm(
     archivedAt: null,
     closedAt: null,
     deletedAt: null,
+    key: null,
+    managedBy: null,
     createdAt: at,
     updatedAt: at,
     ...rest,

@@ -1,5 +1,6 @@
 import { ConnectError } from '@connectrpc/connect';
 import { expect } from 'vitest';
+import { ChangeKind } from '../../gen/headlessforms/v1/changes_pb.js';
 import { FailureSchema, NextCall, Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { violationFromMessage } from '../../src/domain/errors/failure.ts';
 
@@ -12,7 +13,8 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
   if (!(error instanceof ConnectError)) throw error;
   const [failure] = error.findDetails(FailureSchema);
   if (failure === undefined) throw error;
-  const { violations, reason, requiredScope, submissionId, retryable, retryAfter, nextCall } = failure;
+  const { violations, reason, requiredScope, submissionId, retryable, retryAfter, nextCall, changes } =
+    failure;
   return {
     code: error.code,
     reason: Reason[reason] ?? '',
@@ -24,6 +26,7 @@ export async function failureOf(call: Promise<unknown>): Promise<FailureFacts> {
     retryable,
     retryAfter: retryAfter && Number(retryAfter.seconds),
     nextCall: NextCall[nextCall],
+    changes: changes.map(({ path, kind }) => [path, ChangeKind[kind] ?? '']),
     header: error.metadata,
   };
 }
@@ -49,5 +52,7 @@ type FailureFacts = {
   /** In seconds. */
   retryAfter: number | undefined;
   nextCall: string | undefined;
+  /** Path and kind of each. */
+  changes: [string, string][];
   header: Headers;
 };

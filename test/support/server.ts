@@ -124,6 +124,7 @@ export class TestService implements AsyncDisposable {
 
   get = (path: string, options?: CallOptions) => this.call('GET', path, undefined, options);
   post = (path: string, body?: unknown, options?: CallOptions) => this.call('POST', path, body, options);
+  put = (path: string, body?: unknown, options?: CallOptions) => this.call('PUT', path, body, options);
   patch = (path: string, body?: unknown, options?: CallOptions) => this.call('PATCH', path, body, options);
   delete = (path: string, options?: CallOptions) => this.call('DELETE', path, undefined, options);
 

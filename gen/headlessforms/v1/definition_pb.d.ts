@@ -10,6 +10,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Timestamp, Value } from "@bufbuild/protobuf/wkt";
+import type { Compatibility } from "./changes_pb.js";
 
 /**
  * Describes the file headlessforms/v1/definition.proto.
@@ -930,6 +931,13 @@ export declare type Settings = Message<"headlessforms.v1.Settings"> & {
    * @generated from field: bool review = 14;
    */
   review: boolean;
+
+  /**
+   * Which changes a new version may not make.
+   *
+   * @generated from field: headlessforms.v1.Compatibility compatibility = 15;
+   */
+  compatibility: Compatibility;
 };
 
 /**

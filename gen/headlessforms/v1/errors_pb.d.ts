@@ -7,6 +7,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { DefinitionChange } from "./changes_pb.js";
 
 /**
  * Describes the file headlessforms/v1/errors.proto.
@@ -72,6 +73,13 @@ export declare type Failure = Message<"headlessforms.v1.Failure"> & {
    * @generated from field: headlessforms.v1.NextCall next_call = 7;
    */
   nextCall: NextCall;
+
+  /**
+   * The changes that the form's `compatibility` refuses, at most 40. Set with `REASON_BREAKING_CHANGE`.
+   *
+   * @generated from field: repeated headlessforms.v1.DefinitionChange changes = 8;
+   */
+  changes: DefinitionChange[];
 };
 
 /**
@@ -485,6 +493,14 @@ export enum Reason {
    * @generated from enum value: REASON_DECLINED = 23;
    */
   DECLINED = 23,
+
+  /**
+   * The new version breaks what the form's `compatibility` promises, as `changes` say. Code `FAILED_PRECONDITION`,
+   * status 409.
+   *
+   * @generated from enum value: REASON_BREAKING_CHANGE = 24;
+   */
+  BREAKING_CHANGE = 24,
 }
 
 /**

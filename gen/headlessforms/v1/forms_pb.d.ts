@@ -8,6 +8,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { JsonObject, Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { FormDefinition } from "./definition_pb.js";
+import type { DefinitionChange } from "./changes_pb.js";
 import type { AgentSchema } from "./agent_schema_pb.js";
 
 /**
@@ -119,6 +120,20 @@ export declare type Form = Message<"headlessforms.v1.Form"> & {
    * @generated from field: repeated headlessforms.v1.MissingTranslation missing_translations = 14;
    */
   missingTranslations: MissingTranslation[];
+
+  /**
+   * What names the form in files, unique in the project; empty if it has none.
+   *
+   * @generated from field: string key = 20;
+   */
+  key: string;
+
+  /**
+   * Who keeps its definition, such as a folder of files: owners then change no texts. Empty: nobody.
+   *
+   * @generated from field: string managed_by = 21;
+   */
+  managedBy: string;
 };
 
 /**
@@ -257,6 +272,13 @@ export declare type FormVersion = Message<"headlessforms.v1.FormVersion"> & {
    * @generated from field: headlessforms.v1.FormDefinition definition = 6;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * Whether it was published with `allow_breaking` against the form's `compatibility`.
+   *
+   * @generated from field: bool breaking = 7;
+   */
+  breaking: boolean;
 };
 
 /**
@@ -304,6 +326,13 @@ export declare type ValidateFormRequest = Message<"headlessforms.v1.ValidateForm
    * @generated from field: headlessforms.v1.FormDefinition definition = 1;
    */
   definition?: FormDefinition | undefined;
+
+  /**
+   * The published form whose next version this would be: the reply says what it changes. Needs a key.
+   *
+   * @generated from field: string against_form_id = 2;
+   */
+  againstFormId: string;
 };
 
 /**
@@ -331,6 +360,20 @@ export declare type ValidateFormResponse = Message<"headlessforms.v1.ValidateFor
    * @generated from field: repeated headlessforms.v1.MissingTranslation missing_translations = 2;
    */
   missingTranslations: MissingTranslation[];
+
+  /**
+   * What it changes of the current version of `against_form_id`.
+   *
+   * @generated from field: repeated headlessforms.v1.DefinitionChange changes = 3;
+   */
+  changes: DefinitionChange[];
+
+  /**
+   * Whether the form's `compatibility` would refuse it.
+   *
+   * @generated from field: bool breaking = 4;
+   */
+  breaking: boolean;
 };
 
 /**
@@ -359,6 +402,20 @@ export declare type CreateFormRequest = Message<"headlessforms.v1.CreateFormRequ
    * @generated from field: string idempotency_key = 2;
    */
   idempotencyKey: string;
+
+  /**
+   * What names the form in files, `^[a-z0-9][a-z0-9._-]{0,63}$`, unique in the project. Needs an API key.
+   *
+   * @generated from field: string key = 3;
+   */
+  key: string;
+
+  /**
+   * Who keeps its definition, at most 200 characters. Needs an API key.
+   *
+   * @generated from field: string managed_by = 4;
+   */
+  managedBy: string;
 };
 
 /**
@@ -583,6 +640,20 @@ export declare type ListFormsRequest = Message<"headlessforms.v1.ListFormsReques
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
+
+  /**
+   * Only the form with this key.
+   *
+   * @generated from field: string key = 3;
+   */
+  key: string;
+
+  /**
+   * Only forms that this keeps.
+   *
+   * @generated from field: string managed_by = 4;
+   */
+  managedBy: string;
 };
 
 /**
@@ -645,6 +716,21 @@ export declare type PublishFormVersionRequest = Message<"headlessforms.v1.Publis
    * @generated from field: string idempotency_key = 3;
    */
   idempotencyKey: string;
+
+  /**
+   * The version that the definition was made from: the call fails with the reason `CONFLICT` if another is current.
+   * Empty: any.
+   *
+   * @generated from field: string expected_version_id = 4;
+   */
+  expectedVersionId: string;
+
+  /**
+   * Publishes also what the form's `compatibility` refuses. The version and the audit log keep that it was so.
+   *
+   * @generated from field: bool allow_breaking = 5;
+   */
+  allowBreaking: boolean;
 };
 
 /**
@@ -680,6 +766,13 @@ export declare type PublishFormVersionResponse = Message<"headlessforms.v1.Publi
    * @generated from field: string webhook_secret = 3;
    */
   webhookSecret: string;
+
+  /**
+   * What it changed of the version that was current before.
+   *
+   * @generated from field: repeated headlessforms.v1.DefinitionChange changes = 4;
+   */
+  changes: DefinitionChange[];
 };
 
 /**
@@ -687,6 +780,164 @@ export declare type PublishFormVersionResponse = Message<"headlessforms.v1.Publi
  * Use `create(PublishFormVersionResponseSchema)` to create a new message.
  */
 export declare const PublishFormVersionResponseSchema: GenMessage<PublishFormVersionResponse>;
+
+/**
+ * The request message for `ApplyForm`.
+ *
+ * @generated from message headlessforms.v1.ApplyFormRequest
+ */
+export declare type ApplyFormRequest = Message<"headlessforms.v1.ApplyFormRequest"> & {
+  /**
+   * Required. What names the form in files, `^[a-z0-9][a-z0-9._-]{0,63}$`.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * Required. What it asks. A webhook without `secret` keeps the one that it has; one without `url` keeps its URL.
+   *
+   * @generated from field: headlessforms.v1.FormDefinition definition = 2;
+   */
+  definition?: FormDefinition | undefined;
+
+  /**
+   * The address that owns the form once it confirms by mail. Empty: nobody, or whoever does.
+   *
+   * @generated from field: string owner = 3;
+   */
+  owner: string;
+
+  /**
+   * Who keeps its definition, at most 200 characters. Empty: as it is.
+   *
+   * @generated from field: string managed_by = 4;
+   */
+  managedBy: string;
+
+  /**
+   * The version that the definition was made from: the call fails with the reason `CONFLICT` if another is current.
+   * Empty: any.
+   *
+   * @generated from field: string expected_version_id = 5;
+   */
+  expectedVersionId: string;
+
+  /**
+   * Publishes also what the form's `compatibility` refuses. The version and the audit log keep that it was so.
+   *
+   * @generated from field: bool allow_breaking = 6;
+   */
+  allowBreaking: boolean;
+};
+
+/**
+ * Describes the message headlessforms.v1.ApplyFormRequest.
+ * Use `create(ApplyFormRequestSchema)` to create a new message.
+ */
+export declare const ApplyFormRequestSchema: GenMessage<ApplyFormRequest>;
+
+/**
+ * The response message for `ApplyForm`.
+ *
+ * @generated from message headlessforms.v1.ApplyFormResponse
+ */
+export declare type ApplyFormResponse = Message<"headlessforms.v1.ApplyFormResponse"> & {
+  /**
+   * The form, with its definition.
+   *
+   * @generated from field: headlessforms.v1.Form form = 1;
+   */
+  form?: Form | undefined;
+
+  /**
+   * The version that is current.
+   *
+   * @generated from field: headlessforms.v1.FormVersion version = 2;
+   */
+  version?: FormVersion | undefined;
+
+  /**
+   * What was done.
+   *
+   * @generated from field: headlessforms.v1.ApplyOutcome outcome = 3;
+   */
+  outcome: ApplyOutcome;
+
+  /**
+   * The signing secret of a webhook that this definition introduced, if the service made it. Shown only here.
+   *
+   * @generated from field: string webhook_secret = 4;
+   */
+  webhookSecret: string;
+
+  /**
+   * What it changed of the version that was current before.
+   *
+   * @generated from field: repeated headlessforms.v1.DefinitionChange changes = 5;
+   */
+  changes: DefinitionChange[];
+};
+
+/**
+ * Describes the message headlessforms.v1.ApplyFormResponse.
+ * Use `create(ApplyFormResponseSchema)` to create a new message.
+ */
+export declare const ApplyFormResponseSchema: GenMessage<ApplyFormResponse>;
+
+/**
+ * The request message for `UpdateForm`.
+ *
+ * @generated from message headlessforms.v1.UpdateFormRequest
+ */
+export declare type UpdateFormRequest = Message<"headlessforms.v1.UpdateFormRequest"> & {
+  /**
+   * Required. The form.
+   *
+   * @generated from field: string form_id = 1;
+   */
+  formId: string;
+
+  /**
+   * What names the form in files, `^[a-z0-9][a-z0-9._-]{0,63}$`. Empty: as it is.
+   *
+   * @generated from field: string key = 2;
+   */
+  key: string;
+
+  /**
+   * Who keeps its definition, at most 200 characters. Absent: as it is; empty: nobody.
+   *
+   * @generated from field: optional string managed_by = 3;
+   */
+  managedBy?: string | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.UpdateFormRequest.
+ * Use `create(UpdateFormRequestSchema)` to create a new message.
+ */
+export declare const UpdateFormRequestSchema: GenMessage<UpdateFormRequest>;
+
+/**
+ * The response message for `UpdateForm`.
+ *
+ * @generated from message headlessforms.v1.UpdateFormResponse
+ */
+export declare type UpdateFormResponse = Message<"headlessforms.v1.UpdateFormResponse"> & {
+  /**
+   * The form.
+   *
+   * @generated from field: headlessforms.v1.Form form = 1;
+   */
+  form?: Form | undefined;
+};
+
+/**
+ * Describes the message headlessforms.v1.UpdateFormResponse.
+ * Use `create(UpdateFormResponseSchema)` to create a new message.
+ */
+export declare const UpdateFormResponseSchema: GenMessage<UpdateFormResponse>;
 
 /**
  * The request message for `ListFormVersions`.
@@ -1221,6 +1472,53 @@ export enum ConfirmationState {
 export declare const ConfirmationStateSchema: GenEnum<ConfirmationState>;
 
 /**
+ * What `ApplyForm` did.
+ *
+ * @generated from enum headlessforms.v1.ApplyOutcome
+ */
+export enum ApplyOutcome {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: APPLY_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * There was no form with the key: it is made and published.
+   *
+   * @generated from enum value: APPLY_OUTCOME_CREATED = 1;
+   */
+  CREATED = 1,
+
+  /**
+   * A draft is published. Its activation token no longer works.
+   *
+   * @generated from enum value: APPLY_OUTCOME_PUBLISHED = 2;
+   */
+  PUBLISHED = 2,
+
+  /**
+   * A new version is published, or the secret, the owner or who keeps the form has changed.
+   *
+   * @generated from enum value: APPLY_OUTCOME_UPDATED = 3;
+   */
+  UPDATED = 3,
+
+  /**
+   * All was so already.
+   *
+   * @generated from enum value: APPLY_OUTCOME_UNCHANGED = 4;
+   */
+  UNCHANGED = 4,
+}
+
+/**
+ * Describes the enum headlessforms.v1.ApplyOutcome.
+ */
+export declare const ApplyOutcomeSchema: GenEnum<ApplyOutcome>;
+
+/**
  * What is generated of the answers to a form.
  *
  * @generated from enum headlessforms.v1.AnswersSchemaFormat
@@ -1350,7 +1648,8 @@ export declare const FormsService: GenService<{
    * Publishes a new definition of a published form.
    *
    * An unchanged definition reuses the version that has it. Fails with `FAILED_PRECONDITION` on a
-   * draft and on an archived form. Scope `forms:write`.
+   * draft, on an archived form, and with the reason `BREAKING_CHANGE` if it breaks what the form's `compatibility`
+   * promises. `ValidateForm` says beforehand what would change. Scope `forms:write`.
    *
    * @generated from rpc headlessforms.v1.FormsService.PublishFormVersion
    */
@@ -1358,6 +1657,35 @@ export declare const FormsService: GenService<{
     methodKind: "unary";
     input: typeof PublishFormVersionRequestSchema;
     output: typeof PublishFormVersionResponseSchema;
+  },
+  /**
+   * Brings the form that has a key to a definition: makes and publishes it, publishes a draft, publishes a new version,
+   * or changes nothing if all is as given. Safe to repeat and to race. Scope `forms:publish`, which stands for the
+   * owner: nobody activates the form by mail.
+   *
+   * Changing the delivery, the owner or a shorter retention of a form that exists needs the same further scopes as by
+   * other calls. Fails with `FAILED_PRECONDITION` on an archived form, with the reason `BREAKING_CHANGE` as
+   * `PublishFormVersion` does, and with `INVALID_ARGUMENT` at `owner` where a new form's mails would go to nobody.
+   *
+   * @generated from rpc headlessforms.v1.FormsService.ApplyForm
+   */
+  applyForm: {
+    methodKind: "unary";
+    input: typeof ApplyFormRequestSchema;
+    output: typeof ApplyFormResponseSchema;
+  },
+  /**
+   * Gives a form its key, which stays, or says who keeps its definition. Scope `forms:write`.
+   *
+   * Fails with `FAILED_PRECONDITION` if the form has another key, another form has this one, or the form was made
+   * without an API key.
+   *
+   * @generated from rpc headlessforms.v1.FormsService.UpdateForm
+   */
+  updateForm: {
+    methodKind: "unary";
+    input: typeof UpdateFormRequestSchema;
+    output: typeof UpdateFormResponseSchema;
   },
   /**
    * Lists a form's published versions, newest first, without their definitions. Scope `forms:read`.

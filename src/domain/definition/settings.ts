@@ -71,6 +71,10 @@ export const settingsSchema = z
       .refine(isLanguageTag, 'Expected a language tag (BCP 47) such as en or de-CH')
       .exactOptional()
       .describe('The language of the page, BCP 47; absent: the one each person prefers.'),
+    compatibility: z
+      .enum(['none', 'backward', 'forward', 'full'])
+      .exactOptional()
+      .describe('Which changes a new version may not make; default: none.'),
     review: z.boolean().default(false).describe('Ends the page with a step that shows all answers.'),
     publicPage: z
       .boolean()
@@ -83,9 +87,11 @@ export const settingsSchema = z
 
 /** Returns settings with a canonical language tag and the closing time in UTC. */
 export function normalizeSettings(settings: Settings): Settings {
-  const { closesAt, locale } = settings;
+  const { closesAt, locale, compatibility, ...rest } = settings;
   return {
-    ...settings,
+    ...rest,
+    // Left out where it is the default: versions from before the setting keep their checksums.
+    ...(compatibility !== undefined && compatibility !== 'none' && { compatibility }),
     ...(locale !== undefined && { locale: Intl.getCanonicalLocales(locale)[0] ?? locale }),
     ...(closesAt !== undefined && { closesAt: new Date(closesAt).toISOString() }),
   };

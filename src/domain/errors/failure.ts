@@ -6,6 +6,7 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from '../../../gen/google/rpc/error_details_pb.js';
+import type { DefinitionChangeSchema } from '../../../gen/headlessforms/v1/changes_pb.js';
 import {
   type Failure,
   FailureSchema,
@@ -56,7 +57,7 @@ const limits = new WeakMap<ConnectError, string>();
 
 /** Any other failure, of every layer. The reason decides the code; `message` is for people and holds no secrets. */
 export function failed(reason: FailureReason, message: string, facts: FailureFacts = {}): ConnectError {
-  const { violations = [], submissionId = '', requiredScope = '', cause } = facts;
+  const { violations = [], submissionId = '', requiredScope = '', changes = [], cause } = facts;
   const [ownCode, , usualNext] = failures[reason];
   const retryable = usualNext === NextCall.SAME;
   const { code = ownCode, retryAfter = retryable ? SOON_SECONDS : undefined } = facts;
@@ -65,6 +66,7 @@ export function failed(reason: FailureReason, message: string, facts: FailureFac
     violations: violations.map(violationToMessage),
     submissionId,
     requiredScope,
+    changes,
     ...(retryAfter !== undefined && { retryAfter: { seconds: BigInt(retryAfter), nanos: 0 } }),
     retryable,
     nextCall: facts.nextCall ?? nextCallAfter(usualNext, violations, submissionId),
@@ -134,6 +136,7 @@ export const failures: Record<FailureReason, Row> = {
   [Reason.CLOSED]: [Code.FailedPrecondition, 410, NextCall.NONE],
   [Reason.ARCHIVED]: [Code.FailedPrecondition, 410, NextCall.NONE],
   [Reason.DELETED]: [Code.FailedPrecondition, 410, NextCall.NONE],
+  [Reason.BREAKING_CHANGE]: [Code.FailedPrecondition, 409, NextCall.CORRECTED],
   [Reason.SIGN_IN_AGAIN]: [Code.PermissionDenied, 401, NextCall.NONE],
   [Reason.TOO_LARGE]: [Code.ResourceExhausted, 413, NextCall.CORRECTED, 'The request is too large'],
   [Reason.MEDIA_TYPE]: [Code.InvalidArgument, 415, NextCall.CORRECTED],
@@ -235,6 +238,8 @@ export type FailureFacts = {
   submissionId?: string;
   /** The scope that the key lacks. */
   requiredScope?: string;
+  /** What a form's `compatibility` refuses. */
+  changes?: MessageInitShape<typeof DefinitionChangeSchema>[];
   /** When to try again, in whole seconds from now. */
   retryAfter?: number;
   /** Instead of the one that the other facts imply. */

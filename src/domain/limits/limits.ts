@@ -83,4 +83,8 @@ export const formLimits = {
   successMessage: 2000,
   url: MAX_URL_LENGTH,
   languageTag: 35,
+  managedBy: 200,
 } as const;
+
+/** What names a form in files. */
+export const formKeyPattern = /^[a-z0-9][a-z0-9._-]{0,63}$/;

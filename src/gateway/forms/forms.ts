@@ -8,18 +8,19 @@ import {
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { settingsSchema } from '../../domain/definition/settings.ts';
 import { fieldSchema } from '../../domain/fields/field.ts';
-import { readDefinition } from '../../http/body.ts';
+import { change } from '../../http/changes.ts';
 import { present, shape, textOrNull } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
-import { isKeyless, type Route, route, tagged } from '../route.ts';
-import type { RouteContext } from '../route-context.ts';
-import { idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
+import { type Route, route, tagged } from '../route.ts';
+import { flag, idempotencyKey, idempotencyKeyOf, jsonObject, okReply, pageQuery } from '../schemas.ts';
+import { checkedDefinition, definitionBeside } from './definition-body.ts';
 import {
   agentSchema,
   definitionOf,
   emailBody,
   form,
   formId,
+  formNames,
   formStatus,
   listedForm,
   missingOf,
@@ -30,14 +31,8 @@ import {
 
 const { method: rpcs } = FormsService;
 
-/** Reads a body that is a form definition. */
-export function checkedDefinition(kept: { keptUrl?: string } = {}) {
-  return (raw: unknown, { request, options: { allowPrivateUrls } }: RouteContext) =>
-    readDefinition(raw, { keyless: isKeyless(request), allowPrivateUrls, ...kept });
-}
-
-/** The parts of a route whose body is the definition of a new form. */
-const definitionBody = { shape: definitionSchema, check: checkedDefinition() };
+/** A new form: its definition, and what names it in files. */
+const newForm = definitionBeside(formNames);
 
 const draft = shape(FormSchema, '', {
   id: formId,
@@ -68,11 +63,7 @@ const wholeSchemaReply = z.object({
 });
 
 const agentSchemaQuery = z.object({
-  brief: z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .default(false)
-    .describe('Whether to describe the form in as few words as a model needs. Default: false.'),
+  brief: flag('Whether to describe the form in as few words as a model needs. Default: false.'),
   version: z.coerce
     .number()
     .int()
@@ -84,28 +75,52 @@ const agentSchemaQuery = z.object({
 /** The routes of the interface's forms, in its order, and those added to them. */
 export const formRoutes: Route[] = tagged('Forms', [
   route('post', '/api/forms/create', rpcs.createForm, {
-    ...definitionBody,
+    ...newForm,
     summary: 'Make a draft; activate_url publishes it',
     headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ body }, { request }) => ({ definition: body, idempotencyKey: idempotencyKeyOf(request) }),
+    input: ({ body: { definition, beside } }, { request }) => ({
+      definition,
+      key: beside.key ?? '',
+      managedBy: beside.managed_by ?? '',
+      idempotencyKey: idempotencyKeyOf(request),
+    }),
     status: 201,
     errors: [404, 409],
     reply: createdReply,
     answer: ({ form, activationToken }) => ({ form: createdOf(present(form), activationToken) }),
   }),
   route('post', '/v1/forms/validate', rpcs.validateForm, {
-    ...definitionBody,
+    shape: definitionSchema,
+    // Which URL a form keeps is for the service to say.
+    check: (raw, context) =>
+      checkedDefinition('against' in context.request.query ? { keptUrl: '' } : {})(raw, context),
     summary: 'Check a definition; nothing is stored',
-    input: ({ body }) => ({ definition: body }),
+    query: z.object({
+      against: z
+        .string()
+        .default('')
+        .describe('A published form: the reply says what the definition would change as its next version.'),
+    }),
+    input: ({ body, query: { against } }) => ({ definition: body, againstFormId: against }),
+    errors: [404, 409, 410],
     reply: z.object({
       ok: z.literal(true),
       form: definitionSchema,
       missing_translations: missingTranslations,
+      changes: z
+        .array(change.schema)
+        .exactOptional()
+        .describe('With `against`: what it changes of the version that is current.'),
+      breaking: z
+        .boolean()
+        .exactOptional()
+        .describe('With `against`: whether the form’s `compatibility` refuses it.'),
     }),
-    answer: ({ definition, missingTranslations }) => ({
+    answer: ({ definition, missingTranslations, changes, breaking }, { request }) => ({
       ok: true as const,
       form: definitionOf(definition),
       ...missingOf({ missingTranslations }),
+      ...('against' in request.query && { changes: changes.map((each) => change.of(each)), breaking }),
     }),
   }),
   route('get', '/v1/forms/:id/agent-schema', rpcs.getAgentSchema, {
@@ -125,8 +140,11 @@ export const formRoutes: Route[] = tagged('Forms', [
   listRoute('/v1/forms', rpcs.listForms, {
     summary: 'List the project’s forms, newest first',
     name: 'forms',
-    query: pageQuery,
-    input: ({ page }) => page,
+    query: pageQuery.extend({
+      key: z.string().min(1).exactOptional().describe('Only the form with this key.'),
+      managed_by: z.string().min(1).exactOptional().describe('Only forms that this keeps.'),
+    }),
+    input: ({ page, query: { key = '', managed_by: managedBy = '' } }) => ({ ...page, key, managedBy }),
     item: listedForm,
   }),
   route('get', '/v1/forms/:id', rpcs.getForm, {
@@ -134,6 +152,23 @@ export const formRoutes: Route[] = tagged('Forms', [
     input: ({ id }) => ({ formId: id }),
     reply: z.object({ form: form.schema }),
     answer: ({ form: there }) => ({ form: form.of(there) }),
+  }),
+  route('patch', '/v1/forms/:id', rpcs.updateForm, {
+    summary: 'Give a form its key, once, or say who keeps its definition',
+    body: z
+      .strictObject({
+        key: formNames.key,
+        managed_by: formNames.managed_by.unwrap().nullable().exactOptional(),
+      })
+      .meta({ id: 'FormUpdate' }),
+    input: ({ id, body: { key = '', managed_by: managedBy } }) => ({
+      formId: id,
+      key,
+      ...(managedBy !== undefined && { managedBy: managedBy ?? '' }),
+    }),
+    errors: [409],
+    reply: z.object({ form: listedForm.schema }),
+    answer: ({ form: there }) => ({ form: listedForm.of(there) }),
   }),
   route('post', '/v1/forms/:id/archive', rpcs.archiveForm, {
     summary: 'End a form; what was submitted stays',

@@ -9,6 +9,7 @@ import {
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { definitionSchema } from '../../domain/definition/definition.ts';
 import { definitionFromMessage } from '../../domain/definition/definition-proto.ts';
+import { formKeyPattern, formLimits } from '../../domain/limits/limits.ts';
 import { from, present, shape, timeReply } from '../../http/shape.ts';
 import { jsonObject } from '../schemas.ts';
 
@@ -25,6 +26,21 @@ export const emailBody = z
   })
   .meta({ id: 'EmailInput' });
 
+/** What stands beside a definition: outside its JSON, versions and checksum. */
+export const formNames = {
+  key: z
+    .string()
+    .regex(formKeyPattern)
+    .exactOptional()
+    .describe('What names the form in files, unique in the project. Needs an API key.'),
+  managed_by: z
+    .string()
+    .min(1)
+    .max(formLimits.managedBy)
+    .exactOptional()
+    .describe('Who keeps the definition, such as a folder of files. Needs an API key.'),
+};
+
 const formFields = {
   id: formId,
   name: z.string(),
@@ -36,6 +52,8 @@ const formFields = {
     z.string().describe('`public`, or the id of a key.'),
   ),
   owner_email: z.string().nullable(),
+  key: z.string().nullable().describe('What names the form in files.'),
+  managed_by: z.string().nullable().describe('Who keeps its definition.'),
   created_at: timeReply,
   activated_at: timeReply.nullable(),
   archived_at: timeReply.nullable(),

@@ -2,18 +2,22 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import {
   AnswersSchemaFormat,
+  ApplyOutcome,
   FormsService,
   FormVersionSchema,
+  type PublishFormVersionResponse,
 } from '../../../gen/headlessforms/v1/forms_pb.js';
 import { type SchemaFormatName, schemaFormats } from '../../domain/contracts/generate.ts';
 import { definitionSchema } from '../../domain/definition/definition.ts';
+import { formKeyPattern } from '../../domain/limits/limits.ts';
+import { change } from '../../http/changes.ts';
 import { from, shape, timeReply } from '../../http/shape.ts';
 import { listRoute } from '../list-route.ts';
 import { customRoute, type Route, readQuery, route, tagged } from '../route.ts';
 import type { RouteContext } from '../route-context.ts';
-import { idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
-import { checkedDefinition } from './forms.ts';
-import { definitionOf, form, webhookSecret } from './schemas.ts';
+import { flag, idempotencyKey, idempotencyKeyOf, pageQuery } from '../schemas.ts';
+import { checkedDefinition, definitionBeside } from './definition-body.ts';
+import { definitionOf, form, formNames, webhookSecret } from './schemas.ts';
 
 const { method: rpcs } = FormsService;
 
@@ -21,6 +25,9 @@ const versionFields = {
   id: z.string(),
   number: z.int().describe('Counts the form’s versions, from 1.'),
   checksum: z.string().describe('SHA-256 of the definition’s canonical JSON, in hex.'),
+  breaking: z
+    .boolean()
+    .describe('Whether it was published although it breaks what the form’s `compatibility` promises.'),
   current: z.boolean().describe('Whether new sessions and submissions begin with it.'),
   created_at: timeReply,
 };
@@ -37,6 +44,37 @@ const schemaQuery = z.object({
     .default('json_schema'),
 });
 
+/** A form as a file has it. */
+const formFile = definitionBeside(
+  {
+    owner: z
+      .string()
+      .meta({ format: 'email' })
+      .exactOptional()
+      .describe('The address that owns the form once it confirms by mail.'),
+    managed_by: formNames.managed_by,
+  },
+  // Which URL a form keeps is for the service to say.
+  { keptUrl: '' },
+);
+
+const publishQuery = z.object({
+  allow_breaking: flag('Publishes also what the form’s `compatibility` refuses.'),
+  expected_version_id: z
+    .string()
+    .default('')
+    .describe('The version that the definition was made from: 409 if another is current.'),
+});
+
+const publishedReply = z.object({
+  form: form.schema,
+  version: listedVersion.schema,
+  webhook_secret: webhookSecret,
+  changes: z.array(change.schema),
+});
+
+const outcomes = ['created', 'published', 'updated', 'unchanged'] as const;
+
 /** The routes of a form's versions. */
 export const versionRoutes: Route[] = tagged('Forms', [
   route('post', '/v1/forms/:id/versions', rpcs.publishFormVersion, {
@@ -45,18 +83,35 @@ export const versionRoutes: Route[] = tagged('Forms', [
     check: checkedDefinition({ keptUrl: '' }),
     summary: 'Publish a new definition of a published form; an unchanged one keeps its version',
     headers: { 'Idempotency-Key': idempotencyKey },
-    input: ({ id, body }, { request }) => ({
+    query: publishQuery,
+    input: ({ id, body, query }, { request }) => ({
       formId: id,
       definition: body,
+      ...publicationOf(query),
       idempotencyKey: idempotencyKeyOf(request),
     }),
     status: 201,
     errors: [409, 410],
-    reply: z.object({ form: form.schema, version: listedVersion.schema, webhook_secret: webhookSecret }),
-    answer: ({ form: changed, version, webhookSecret }) => ({
-      form: form.of(changed),
-      version: listedVersion.of(version),
-      ...(webhookSecret === '' ? {} : { webhook_secret: webhookSecret }),
+    reply: publishedReply,
+    answer: publishedOf,
+  }),
+  route('put', '/v1/forms/by-key/:key', rpcs.applyForm, {
+    ...formFile,
+    summary: 'Bring the form with a key to a definition: make, publish or change it, or nothing',
+    segments: { key: z.string().regex(formKeyPattern) },
+    query: publishQuery,
+    input: ({ body: { definition, beside }, query }, { request }) => ({
+      key: String(request.params.key),
+      definition,
+      owner: beside.owner ?? '',
+      managedBy: beside.managed_by ?? '',
+      ...publicationOf(query),
+    }),
+    errors: [409, 410],
+    reply: publishedReply.extend({ outcome: z.enum(outcomes).describe('What was done.') }),
+    answer: (applied) => ({
+      ...publishedOf(applied),
+      outcome: outcomes[applied.outcome - ApplyOutcome.CREATED] ?? 'updated',
     }),
   }),
   listRoute('/v1/forms/:id/versions', rpcs.listFormVersions, {
@@ -108,4 +163,22 @@ const formats: Record<SchemaFormatName, AnswersSchemaFormat> = {
 /** The number in a path; 0, which no version has, for any other text. */
 function numberOf(segment: unknown): number {
   return typeof segment === 'string' && /^[1-9]\d{0,8}$/.test(segment) ? Number(segment) : 0;
+}
+
+function publicationOf(query: z.output<typeof publishQuery>) {
+  return { allowBreaking: query.allow_breaking, expectedVersionId: query.expected_version_id };
+}
+
+function publishedOf({
+  form: there,
+  version,
+  webhookSecret: secret,
+  changes,
+}: Pick<PublishFormVersionResponse, 'form' | 'version' | 'webhookSecret' | 'changes'>) {
+  return {
+    form: form.of(there),
+    version: listedVersion.of(version),
+    ...(secret === '' ? {} : { webhook_secret: secret }),
+    changes: changes.map((each) => change.of(each)),
+  };
 }

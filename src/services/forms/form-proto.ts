@@ -36,6 +36,8 @@ export function formToMessage(
     currentVersionId: currentVersionId ?? '',
     createdBy: creatorOf(createdBy),
     ownerEmail: ownerEmail ?? '',
+    key: form.key ?? '',
+    managedBy: form.managedBy ?? '',
     createTime: timestampFromDate(form.createdAt),
     ...(form.activatedAt !== null && { activateTime: timestampFromDate(form.activatedAt) }),
     ...(form.archivedAt !== null && { archiveTime: timestampFromDate(form.archivedAt) }),
@@ -74,13 +76,14 @@ export function versionToMessage(
   form: Pick<Form, 'currentVersionId'>,
   { definition, scopes = [] }: { definition?: FormDefinition; scopes?: readonly string[] } = {},
 ): MessageInitShape<typeof FormVersionSchema> {
-  const { id, number, checksum, createdAt } = version;
+  const { id, number, checksum, createdAt, breaking } = version;
   return {
     id,
     number,
     checksum,
     createTime: timestampFromDate(createdAt),
     current: id === form.currentVersionId,
+    breaking,
     ...(definition !== undefined && { definition: definitionToReader(definition, scopes) }),
   };
 }

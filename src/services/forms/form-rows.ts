@@ -12,7 +12,7 @@ import { newId } from '../../domain/ids.ts';
 import { fingerprint } from '../../domain/json/canonical.ts';
 import type { NewEvent } from '../../store/events.ts';
 import type { Form } from '../../store/forms/forms.ts';
-import type { Version } from '../../store/forms/versions.ts';
+import type { NewVersion } from '../../store/forms/versions.ts';
 
 /** Reads and checks a definition that a caller sent. Throws INVALID with every problem. */
 export function readDefinition(
@@ -46,16 +46,15 @@ export function newForm(definition: FormDefinition, draft: Draft, at: Date): For
     deletedAt: null,
     questionChecksum: null,
     questionDueAt: null,
+    key: null,
+    managedBy: null,
     createdAt: at,
     updatedAt: at,
   };
 }
 
 /** A version of a form before it has its place in it. */
-export function newVersion(
-  definition: FormDefinition,
-  at: Date,
-): Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'> {
+export function newVersion(definition: FormDefinition, at: Date): NewVersion {
   return { id: newId('ver', at.getTime()), definition, checksum: fingerprint(definition), createdAt: at };
 }
 

@@ -1,11 +1,16 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
-import type { CreateFormRequest, FormsService } from '../../../gen/headlessforms/v1/forms_pb.js';
-import { withoutDefaults } from '../../domain/definition/definition.ts';
+import type {
+  CreateFormRequest,
+  FormsService,
+  ValidateFormRequest,
+} from '../../../gen/headlessforms/v1/forms_pb.js';
+import { changesBetween, refusedBy } from '../../domain/contracts/changes.ts';
+import { type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { definitionToMessage } from '../../domain/definition/definition-proto.ts';
 import { missingTranslations } from '../../domain/definition/translate.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
-import { demoFormId, isId, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
+import { demoFormId, isId, isKeyless, KEYLESS_CREATOR, newId } from '../../domain/ids.ts';
 import { DAY_MS } from '../../domain/limits/limits.ts';
 import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { callerIfAny, callerOf } from '../../rpc/context.ts';
@@ -20,11 +25,14 @@ import { projectNamed } from '../keys/key-reader.ts';
 import { strangerAddress } from '../limits/keyless-storage.ts';
 import { pageRequestOf, requireEmail } from '../request-values.ts';
 import { activationMethods } from './activation.ts';
+import { withAffected } from './affected.ts';
+import { applyForm } from './apply.ts';
 import { creatorOf } from './confirmation-mail.ts';
 import { definitionInUse, projectForm, requireRight } from './form-access.ts';
+import { readFormKey, refuseTakenKey, updateFormKey } from './form-keys.ts';
 import { formToMessage, sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newForm, readDefinition } from './form-rows.ts';
-import { publishFormVersion } from './publishing.ts';
+import { keptUrlOf, publishFormVersion, refuseUnlessPublished } from './publishing.ts';
 import { schemaMethods } from './schemas.ts';
 
 /** Makes forms, publishes them, and describes what they ask. */
@@ -34,16 +42,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     ...activationMethods(context),
     ...schemaMethods(context),
 
-    async validateForm(request, call) {
-      const { definition } = readDefinition(request.definition, {
-        keyless: callerOf(call).keyId === undefined,
-        allowPrivateUrls: settings.allowPrivateWebhooks,
-      });
-      return {
-        definition: definitionToMessage(definition),
-        missingTranslations: missingTranslations(definition),
-      };
-    },
+    validateForm: (request, call) => validateForm(context, request, call),
 
     createForm: (request, call) => createForm(context, request, call),
 
@@ -55,11 +54,17 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     },
 
     async listForms(request, call) {
-      const page = await listForms(database, callerOf(call).projectId, pageRequestOf(request, 'form'));
+      const { key, managedBy } = request;
+      const wanted = { ...pageRequestOf(request, 'form'), key, managedBy };
+      const page = await listForms(database, callerOf(call).projectId, wanted);
       return { forms: page.items.map((form) => formToMessage(form)), nextPageToken: page.nextCursor ?? '' };
     },
 
     publishFormVersion: (request, call) => publishFormVersion(context, request, call),
+
+    applyForm: (request, call) => applyForm(context, request, call),
+
+    updateForm: (request, call) => updateFormKey(context, request, call),
 
     async listFormVersions(request, call) {
       const form = await projectForm(database, callerOf(call), request.formId);
@@ -116,7 +121,7 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
     async changeFormOwner({ formId, email }, call) {
       const caller = callerOf(call);
       const form = await projectForm(database, caller, formId);
-      if (form.ownerEmail === null) {
+      if (form.status === 'draft') {
         throw failed(Reason.CONFLICT, 'The form is a draft: whoever activates it becomes its owner', {
           nextCall: NextCall.ACTIVATE_FORM,
         });
@@ -135,6 +140,39 @@ export function formsService(context: ServiceContext): ServiceImpl<typeof FormsS
   };
 }
 
+async function validateForm(context: ServiceContext, request: ValidateFormRequest, call: HandlerContext) {
+  const { database, settings } = context;
+  const caller = callerOf(call);
+  const { allowPrivateWebhooks: allowPrivateUrls } = settings;
+  const keyless = caller.keyId === undefined;
+  if (request.againstFormId === '') {
+    const { definition } = readDefinition(request.definition, { keyless, allowPrivateUrls });
+    return describe(definition);
+  }
+  if (keyless) throw failed(Reason.MISSING_KEY, 'Comparing with a form needs an API key');
+  const form = await projectForm(database, caller, request.againstFormId);
+  refuseUnlessPublished(form);
+  const former = await definitionInUse(database, form);
+  const { definition } = readDefinition(request.definition, {
+    keyless: isKeyless(form),
+    allowPrivateUrls,
+    ...keptUrlOf(former),
+  });
+  const changes = changesBetween(former, definition);
+  return {
+    ...describe(definition),
+    changes: await withAffected(context, form, changes),
+    breaking: refusedBy(former.settings, changes).length > 0,
+  };
+}
+
+function describe(definition: FormDefinition) {
+  return {
+    definition: definitionToMessage(definition),
+    missingTranslations: missingTranslations(definition),
+  };
+}
+
 async function createForm(context: ServiceContext, request: CreateFormRequest, call: HandlerContext) {
   const { database, settings, secrets, now, keylessStorage, audit } = context;
   const caller = callerIfAny(call);
@@ -142,6 +180,7 @@ async function createForm(context: ServiceContext, request: CreateFormRequest, c
     throw failed(Reason.MISSING_KEY, 'Making a form needs an API key here');
   }
   const keyless = caller === undefined;
+  const named = readFormKey(request, { keyless });
   const { definition, deliverySecret } = readDefinition(request.definition, {
     keyless,
     allowPrivateUrls: settings.allowPrivateWebhooks,
@@ -161,12 +200,13 @@ async function createForm(context: ServiceContext, request: CreateFormRequest, c
     activationHash: hashSecret(activationToken),
     activationExpiresAt: new Date(time + ACTIVATION_DAYS * DAY_MS),
   };
-  const form = newForm(definition, draft, new Date(time));
+  const form = { ...newForm(definition, draft, new Date(time)), ...named };
   return replayFirst(context, call, {
     key: request.idempotencyKey,
     content: {
       definition: withoutDefaults(definition, { keyless }),
       secret: secretInContent(context, deliverySecret),
+      ...(named.key !== null && { key: named.key }),
     },
     async again(first) {
       const made = await findForm(database, projectId, first.id);
@@ -178,6 +218,7 @@ async function createForm(context: ServiceContext, request: CreateFormRequest, c
       await room?.add(bytes);
       await database.transaction(async (tx) => {
         await record(tx, { id: form.id, secret: activationToken });
+        if (form.key !== null) await refuseTakenKey(tx, projectId, form.key);
         await insertForm(tx, form);
         await audit.change(tx, call, { projectId, formId: form.id });
       });

@@ -2,18 +2,26 @@ import { isDeepStrictEqual } from 'node:util';
 import type { HandlerContext } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { PublishFormVersionRequest } from '../../../gen/headlessforms/v1/forms_pb.js';
+import { changeToMessage } from '../../domain/contracts/change-proto.ts';
+import { changesBetween, type DefinitionChange, refusedBy } from '../../domain/contracts/changes.ts';
 import { type Delivery, type FormDefinition, withoutDefaults } from '../../domain/definition/definition.ts';
 import { failed, notFound } from '../../domain/errors/failure.ts';
 import { isKeyless } from '../../domain/ids.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Transaction } from '../../store/database/database.ts';
 import { insertEvents } from '../../store/events.ts';
-import { type Form, findFormState } from '../../store/forms/forms.ts';
-import { findVersion, publishVersion, type Version } from '../../store/forms/versions.ts';
+import { type Form, findFormState, lockForm } from '../../store/forms/forms.ts';
+import {
+  findVersion,
+  findVersionByNumber,
+  publishVersion,
+  type Version,
+} from '../../store/forms/versions.ts';
 import { findDefinitionWebhook } from '../../store/webhooks/webhooks.ts';
 import type { ServiceContext } from '../context.ts';
 import { replayFirst, secretInContent } from '../idempotency.ts';
 import { syncDefinitionWebhook } from '../webhooks/definition-webhook.ts';
+import { withAffected } from './affected.ts';
 import { definitionInUse, projectForm, requireRight } from './form-access.ts';
 import { sharedFormToMessage, versionToMessage } from './form-proto.ts';
 import { formEvents, newVersion, readDefinition } from './form-rows.ts';
@@ -24,8 +32,8 @@ export async function publishFormVersion(
   request: PublishFormVersionRequest,
   call: HandlerContext,
 ) {
-  const { database, settings, secrets, now, audit } = context;
-  const { formId } = request;
+  const { database, settings, now } = context;
+  const { formId, expectedVersionId, allowBreaking } = request;
   const caller = callerOf(call);
   const form = await projectForm(database, caller, formId);
   const keyless = isKeyless(form);
@@ -36,13 +44,13 @@ export async function publishFormVersion(
   });
 
   const at = new Date(now());
-  const version = newVersion(definition, at);
-  const replyOf = async (published: Version, webhookSecret: string) => {
+  const replyOf = async (published: Version, webhookSecret: string, changes: readonly DefinitionChange[]) => {
     const form = await projectForm(database, caller, formId);
     return {
       form: sharedFormToMessage(context, form, definition, caller.scopes),
       version: versionToMessage(published, form),
       webhookSecret,
+      changes: await withAffected(context, form, changes),
     };
   };
   return replayFirst(context, call, {
@@ -55,46 +63,92 @@ export async function publishFormVersion(
     async again(first) {
       const published = await findVersion(database, first.id);
       if (published === null) throw notFound('version');
-      return replyOf(published, first.secret);
+      const before = await findVersionByNumber(database, formId, published.number - 1);
+      const changes = before === null ? [] : changesBetween(before.definition, published.definition);
+      return replyOf(published, first.secret, changes);
     },
     async make(record) {
       const published = await database.transaction(async (tx) => {
-        const before = await projectForm(tx, caller, formId);
-        refuseUnlessPublished(before);
-        const former = await definitionInUse(tx, before);
-        const webhook = deliverySecret === undefined ? null : await findDefinitionWebhook(tx, formId);
-        const isSecretNew =
-          deliverySecret !== undefined &&
-          (webhook === null || secrets.open(webhook.secret) !== deliverySecret);
-        if (isSecretNew || !isDeepStrictEqual(definition.delivery, former.delivery)) {
-          requireRight(caller, 'destination');
-        }
-        if (keepsShorter(definition, former) && (await hasSubmissions(tx, formId))) {
-          requireRight(caller, 'retention');
-        }
-        const outcome = await publishVersion(tx, { projectId: caller.projectId, formId, version });
-        if (outcome.outcome !== 'published') throw notFound('form');
-
-        const { delivery } = definition;
-        const formerly = recipientsOf(former.delivery);
-        const added = recipientsOf(delivery).filter((address) => !formerly.includes(address));
-        if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
-        const { maxWebhooks } = settings;
-        const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
-        const webhookSecret = await syncDefinitionWebhook(tx, change);
-        await record(tx, { id: outcome.version.id, secret: webhookSecret });
-        await audit.change(tx, call, { resource: outcome.version.id, formId });
-        return { version: outcome.version, webhookSecret };
+        const next = { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking };
+        const made = await publishNext(tx, context, call, next);
+        await record(tx, { id: made.version.id, secret: made.webhookSecret });
+        return made;
       });
       context.forms.forget(formId);
       context.notifyWorkers();
-      return replyOf(published.version, published.webhookSecret);
+      return replyOf(published.version, published.webhookSecret, published.changes);
     },
   });
 }
 
+/**
+ * Makes a definition the current version of a published form of the caller's project, with the webhook, the recipients
+ * and the audit entry that follow from it. The form is locked first, so that all is judged by what is current then.
+ */
+export async function publishNext(
+  tx: Transaction,
+  context: ServiceContext,
+  call: HandlerContext,
+  { formId, definition, deliverySecret, at, expectedVersionId, allowBreaking }: NextDefinition,
+): Promise<Published> {
+  const { secrets, audit, settings } = context;
+  const caller = callerOf(call);
+  await lockForm(tx, formId);
+  const before = await projectForm(tx, caller, formId);
+  refuseUnlessPublished(before);
+  if (expectedVersionId !== '' && expectedVersionId !== before.currentVersionId) {
+    throw failed(Reason.CONFLICT, `The current version is ${before.currentVersionId}`);
+  }
+  const former = await definitionInUse(tx, before);
+  const webhook = deliverySecret === undefined ? null : await findDefinitionWebhook(tx, formId);
+  const isSecretNew =
+    deliverySecret !== undefined && (webhook === null || secrets.open(webhook.secret) !== deliverySecret);
+  if (isSecretNew || !isDeepStrictEqual(definition.delivery, former.delivery)) {
+    requireRight(caller, 'destination');
+  }
+  if (keepsShorter(definition, former) && (await hasSubmissions(tx, formId))) {
+    requireRight(caller, 'retention');
+  }
+  const changes = changesBetween(former, definition);
+  const refused = refusedBy(former.settings, changes);
+  if (refused.length > 0 && !allowBreaking) throw breakingChange(former, refused);
+
+  const breaking = refused.length > 0;
+  const version = await publishVersion(tx, {
+    formId,
+    currentId: before.currentVersionId ?? '',
+    version: newVersion(definition, at),
+    breaking,
+  });
+  const { delivery } = definition;
+  const formerly = recipientsOf(former.delivery);
+  const added = recipientsOf(delivery).filter((address) => !formerly.includes(address));
+  if (added.length > 0) await insertEvents(tx, [formEvents.recipientsAdded(before, at, added)]);
+  const { maxWebhooks } = settings;
+  const change = { form: before, delivery, secret: deliverySecret, secrets, maxWebhooks, at };
+  const webhookSecret = await syncDefinitionWebhook(tx, change);
+  const detail = breaking ? { detail: 'although it breaks the compatibility of the form' } : {};
+  await audit.change(tx, call, { resource: version.id, formId, ...detail });
+  return { version, webhookSecret, changes };
+}
+
+function breakingChange({ settings }: FormDefinition, refused: readonly DefinitionChange[]) {
+  const named = refused.slice(0, NAMED_IN_MESSAGE).map(({ path, kind }) => `${path} (${kind})`);
+  const more = refused.length > named.length ? ` and ${refused.length - named.length} more` : '';
+  return failed(
+    Reason.BREAKING_CHANGE,
+    `The form promises to stay compatible (${settings.compatibility}): ${named.join(', ')}${more}`,
+    { changes: refused.slice(0, LISTED_IN_FAILURE).map(changeToMessage) },
+  );
+}
+
+const NAMED_IN_MESSAGE = 5;
+
+/** With the longest paths, 100 bytes each, they fit into the trailers of gRPC. */
+const LISTED_IN_FAILURE = 40;
+
 /** A version that leaves the URL out, as callers who may not read it do, keeps the one that there is. */
-function keptUrlOf({ delivery }: FormDefinition): { keptUrl?: string } {
+export function keptUrlOf({ delivery }: FormDefinition): { keptUrl?: string } {
   return delivery.type === 'webhook' ? { keptUrl: delivery.url } : {};
 }
 
@@ -108,7 +162,8 @@ async function hasSubmissions(tx: Transaction, formId: string): Promise<boolean>
   return form !== null && form.accepted + form.spam > 0;
 }
 
-function refuseUnlessPublished({ status }: Form): void {
+/** Throws unless new versions can be published of a form. */
+export function refuseUnlessPublished({ status }: Form): void {
   switch (status) {
     case 'published':
       return;
@@ -127,3 +182,16 @@ function refuseUnlessPublished({ status }: Form): void {
 function recipientsOf(delivery: Delivery): string[] {
   return delivery.type === 'email' ? (delivery.to ?? []) : [];
 }
+
+/** `expectedVersionId`: the version that it was made from; empty: any. */
+type NextDefinition = {
+  formId: string;
+  definition: FormDefinition;
+  deliverySecret: string | undefined;
+  at: Date;
+  expectedVersionId: string;
+  allowBreaking: boolean;
+};
+
+/** `webhookSecret` is empty unless a secret was made. */
+export type Published = { version: Version; webhookSecret: string; changes: readonly DefinitionChange[] };

@@ -78,7 +78,7 @@ export async function takeOwnership(
   const former = await confirmOwner(tx, formId, address);
   if (former === null) return false;
   await releaseWaitingMail(tx, { formId, address });
-  if (former.address === address) return true;
+  if (former.address === null || former.address === address) return true;
   await voidMailedLinks(tx, { address: former.address, formId });
   await closeOwnerSessions(tx, { address: addressKey(former.address) });
   const form = await findAnyForm(tx, formId);

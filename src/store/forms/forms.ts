@@ -1,8 +1,15 @@
-import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
+import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
 import { id, json, rowsOf, text, time } from '../database/columns.ts';
-import { deleteSome, findPage, type Page, type PageRequest, type Queries } from '../database/queries.ts';
+import {
+  deleteSome,
+  findPage,
+  type Page,
+  type PageRequest,
+  type Queries,
+  type Transaction,
+} from '../database/queries.ts';
 
 /** A form. What it asks lies in its versions, and in `draftDefinition` until it is activated. */
 export const FormEntity = defineEntity({
@@ -49,6 +56,10 @@ export const FormEntity = defineEntity({
     questionChecksum: id().strictNullable(),
     /** When to look whether a hidden form still has sessions. */
     questionDueAt: time().strictNullable(),
+    /** Names the form in files, unique in the project; null: it has none. */
+    key: text().collation('C').strictNullable(),
+    /** Who keeps the form's definition, as `forms apply` names a folder. */
+    managedBy: text().strictNullable(),
     createdAt: time(),
     updatedAt: time(),
   },
@@ -73,6 +84,11 @@ export const FormEntity = defineEntity({
     { name: 'forms_listed', properties: ['projectId', 'id'], where: 'question_checksum is null' },
   ],
   uniques: [
+    {
+      name: 'forms_key_unique',
+      properties: ['projectId', 'key'],
+      where: 'key is not null and deleted_at is null',
+    },
     {
       name: 'forms_question_unique',
       properties: ['projectId', 'questionChecksum'],
@@ -101,14 +117,35 @@ export async function findForm(db: Queries, projectId: string, formId: string): 
   return db.read((em) => em.findOne(FormEntity, { id: formId, projectId, deletedAt: null }));
 }
 
+/** Finds a form of a project by its key. */
+export async function findFormByKey(db: Queries, projectId: string, key: string): Promise<Form | null> {
+  return db.read((em) => em.findOne(FormEntity, { projectId, key, deletedAt: null }));
+}
+
+/** Gives a form its key, or says who keeps its definition. */
+export async function updateForm(
+  tx: Transaction,
+  formId: string,
+  change: Partial<Pick<Form, 'key' | 'managedBy'>>,
+): Promise<void> {
+  const changed = { ...change, updatedAt: raw('now()') };
+  await tx.write((em) => em.nativeUpdate(FormEntity, { id: formId }, changed));
+}
+
+/** Keeps others from changing a form until the transaction ends. */
+export async function lockForm(tx: Transaction, formId: string): Promise<void> {
+  await tx.select('select 1 from forms where id = $1 for update', [formId]);
+}
+
 /** Lists a project's forms but hidden ones, newest first, without what their drafts ask. */
 export async function listForms(
   db: Queries,
   projectId: string,
-  page: PageRequest,
+  { key, managedBy, ...page }: PageRequest & Partial<Pick<Form, 'key' | 'managedBy'>>,
 ): Promise<Page<FormSummary>> {
+  const named = { ...(key && { key }), ...(managedBy && { managedBy }) };
   return findPage<FormSummary>(db, page, (em, before, range) => {
-    const where = { projectId, deletedAt: null, questionChecksum: null, ...before };
+    const where = { projectId, deletedAt: null, questionChecksum: null, ...named, ...before };
     return em.find(FormEntity, where, { ...range, exclude: ['draftDefinition', 'draftSecret'] });
   });
 }

@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { defineEntity, type InferEntity, p, raw } from '@mikro-orm/core';
 import { type Contract, firstContract, nextContract } from '../../domain/contracts/contract.ts';
 import type { FormDefinition } from '../../domain/definition/definition.ts';
-import { id, json, text, time } from '../database/columns.ts';
+import { id, json, text, textOrNull, time } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Transaction } from '../database/queries.ts';
 
 /** A published definition of a form. Never changes, so it may be cached by id without end. */
@@ -21,6 +21,8 @@ export const VersionEntity = defineEntity({
     /** Null if an older release published it beside a newer one: `contractOf` knows it all the same. */
     contract: json<Contract>().nullable(),
     createdAt: time(),
+    /** Whether it was published although it breaks what the form's `compatibility` promises. */
+    breaking: p.boolean().default(false),
   },
   uniques: [
     { name: 'form_versions_checksum_unique', properties: ['formId', 'checksum'] },
@@ -67,7 +69,7 @@ export async function listVersions(
   const where = { formId, ...(page.cursor !== undefined && { number: { $lt: before } }) };
   const rows = await db.read((em) =>
     em.find(VersionEntity, where, {
-      fields: ['id', 'formId', 'number', 'checksum', 'createdAt'],
+      fields: ['id', 'formId', 'number', 'checksum', 'createdAt', 'breaking'],
       orderBy: { number: 'desc' },
       limit: page.limit + 1,
     }),
@@ -130,7 +132,7 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
   const { formId, tokenHash, ownerEmail, version } = activation;
   const [form] = await tx.select(
     `select activation_hash = $2 as right_token, activated_at is not null or status <> 'draft' as used,
-       activation_expires_at <= now() as expired
+       activation_expires_at <= now() as expired, key
      from forms where id = $1 for update`,
     [formId, tokenHash],
   );
@@ -139,38 +141,51 @@ export async function activateForm(tx: Transaction, activation: Activation): Pro
   if (form.used === true) return 'used';
   if (form.expired === true) return 'expired';
 
-  const contract = firstContract(formId, version.definition);
-  await tx.write((em) => em.insert(VersionEntity, { ...version, formId, number: 1, contract }));
-  await tx.execute(
-    `update forms set status = 'published', current_version_id = $2, owner_email = $3, retention_days = $4,
-       activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
-     where id = $1`,
-    [formId, version.id, ownerEmail, retentionDaysOf(version)],
-  );
+  await publishFirstVersion(tx, { formId, key: textOrNull(form.key), ownerEmail, version });
   return 'activated';
 }
 
-/**
- * Makes a definition the current version of a published form. A definition that was published before
- * (same checksum) gets its old version back.
- */
-export async function publishVersion(tx: Transaction, publication: Publication): Promise<PublicationOutcome> {
-  const { projectId, formId, version } = publication;
-  const [form] = await tx.select(
-    'select status, current_version_id from forms where id = $1 and project_id = $2 for update',
-    [formId, projectId],
+/** Publishes a draft, which the caller has locked. Its token counts as used from then on. */
+export async function publishFirstVersion(
+  tx: Transaction,
+  { formId, key, ownerEmail, version }: FirstPublication,
+): Promise<Version> {
+  const contract = firstContract(key ?? formId, version.definition);
+  const first = { ...version, formId, number: 1, contract, breaking: false };
+  await tx.write((em) => em.insert(VersionEntity, first));
+  await tx.execute(
+    `update forms set status = 'published', current_version_id = $2, name = $5, slug = $6, owner_email = $3,
+       retention_days = $4, activated_at = now(), draft_definition = null, draft_secret = null, updated_at = now()
+     where id = $1`,
+    [
+      formId,
+      version.id,
+      ownerEmail,
+      retentionDaysOf(version),
+      version.definition.name,
+      version.definition.slug,
+    ],
   );
-  if (form === undefined) return { outcome: 'not_found' };
-  if (form.status !== 'published') return { outcome: 'not_published' };
+  return first;
+}
 
+/**
+ * Makes a definition the current version of a published form, which the caller has locked. A definition that was
+ * published before (same checksum) gets its old version back.
+ */
+export async function publishVersion(
+  tx: Transaction,
+  { formId, currentId, version, breaking }: Publication,
+): Promise<Version> {
   const known = await tx.read((em) => em.findOne(VersionEntity, { formId, checksum: version.checksum }));
-  const current = known ?? (await insertNextVersion(tx, formId, String(form.current_version_id), version));
+  const current = known ?? (await insertNextVersion(tx, formId, currentId, version));
+  if (breaking) await tx.write((em) => em.nativeUpdate(VersionEntity, { id: current.id }, { breaking }));
   await tx.execute(
     `update forms set current_version_id = $2, name = $3, slug = $4, retention_days = $5, updated_at = now()
      where id = $1`,
     [formId, current.id, version.definition.name, version.definition.slug, retentionDaysOf(current)],
   );
-  return { outcome: 'published', version: current };
+  return { ...current, breaking: current.breaking || breaking };
 }
 
 function retentionDaysOf({ definition }: NewVersion): number | null {
@@ -192,7 +207,7 @@ async function insertNextVersion(
   const { nextNumber } = await contractOf(tx, newest);
   const before = { ...current, contract: await contractOf(tx, current) };
   const contract = nextContract(before, version.definition, nextNumber);
-  const next = { ...version, formId, number: newest.number + 1, contract };
+  const next = { ...version, formId, number: newest.number + 1, contract, breaking: false };
   await tx.write((em) => em.insert(VersionEntity, next));
   return next;
 }
@@ -201,20 +216,22 @@ async function insertNextVersion(
 export type AskedField = { id: string; type: string; personal?: boolean };
 
 /** What makes a draft a published form. */
-export type Activation = {
-  formId: string;
+export type Activation = Omit<FirstPublication, 'key'> & {
   /** SHA-256 of the presented token, hex. */
   tokenHash: string;
-  ownerEmail: string;
+};
+
+/** `ownerEmail` is null for a form that nobody owns. Generated code is named by the form's key, or else its id. */
+type FirstPublication = {
+  formId: string;
+  key: string | null;
+  ownerEmail: string | null;
   version: NewVersion;
 };
 export type ActivationOutcome = 'activated' | 'not_found' | 'wrong_token' | 'used' | 'expired';
 
-/** A further definition for a form. */
-export type Publication = { projectId: string; formId: string; version: NewVersion };
-export type PublicationOutcome =
-  | { outcome: 'published'; version: Version }
-  | { outcome: 'not_found' | 'not_published' };
+/** A further definition for a form. `breaking`: although it breaks what the form's `compatibility` promises. */
+type Publication = { formId: string; currentId: string; version: NewVersion; breaking: boolean };
 
 /** A version before it has its place in a form. */
-type NewVersion = Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'>;
+export type NewVersion = Pick<Version, 'id' | 'definition' | 'checksum' | 'createdAt'>;

@@ -21,6 +21,7 @@ import { PlainAudit } from './2026-11-23-plain-audit.ts';
 import { RefusedWriters } from './2026-11-23-refused-writers.ts';
 import { Removals } from './2026-11-23-removals.ts';
 import { FieldNumbers } from './2026-11-24-field-numbers.ts';
+import { FormKeys } from './2026-11-24-form-keys.ts';
 import { MailedLinks } from './2026-11-24-mailed-links.ts';
 import { Questions } from './2026-11-24-questions.ts';
 import { Rights } from './2026-11-24-rights.ts';
@@ -55,4 +56,5 @@ export const migrations = [
   { name: '2026-11-24-session-deliveries', class: SessionDeliveries },
   { name: '2026-11-24-field-numbers', class: FieldNumbers },
   { name: '2026-11-24-questions', class: Questions },
+  { name: '2026-11-24-form-keys', class: FormKeys },
 ];

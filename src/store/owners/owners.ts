@@ -1,6 +1,6 @@
 import { raw } from '@mikro-orm/core';
 import { KEYLESS_CREATOR } from '../../domain/ids.ts';
-import { rowsOf } from '../database/columns.ts';
+import { rowsOf, textOrNull } from '../database/columns.ts';
 import {
   type Page,
   type PageRequest,
@@ -52,11 +52,11 @@ export async function confirmOwner(db: Queries, formId: string, email: string): 
     [formId, email],
   );
   if (row === undefined) return null;
-  return { address: String(row.owner_email), isConfirmed: row.owner_confirmed_at !== null };
+  return { address: textOrNull(row.owner_email), isConfirmed: row.owner_confirmed_at !== null };
 }
 
-/** Who owned a form until it was confirmed or taken over, perhaps the same as after. */
-type FormerOwner = { address: string; isConfirmed: boolean };
+/** Who owned a form until it was confirmed or taken over, perhaps the same as after, or nobody. */
+type FormerOwner = { address: string | null; isConfirmed: boolean };
 
 /**
  * Confirmed owners of a form, or of a project's forms, that was made with a key: whom to tell about a webhook.

@@ -127,6 +127,32 @@ export async function listSessions(
   }
 }
 
+/**
+ * Counts a form's open sessions by the version that they keep: of the versions with most of them, and of the sessions
+ * that end first, so that the work has a bound.
+ */
+export async function countOpenSessions(
+  db: Queries,
+  formId: string,
+): Promise<{ versionId: string; count: number }[]> {
+  const rows = await db.select(
+    `select version_id, count(*)::int as count from (
+       select version_id from sessions where form_id = $1 and expires_at > now() and ${statusNow} = 'open'
+       order by expires_at limit ${MAX_COUNTED}
+     ) as sessions group by version_id order by count desc limit ${MAX_VERSIONS}`,
+    [formId],
+  );
+  return rows.map(({ version_id: versionId, count }) => ({
+    versionId: String(versionId),
+    count: Number(count),
+  }));
+}
+
+const MAX_COUNTED = 100_000;
+
+/** The definition of each is read. */
+const MAX_VERSIONS = 20;
+
 /** About what a session takes in a message. Metadata may be numbers throughout: `1,` takes 11 bytes there. */
 function bytesOf({ prefill, metadata, partialAnswers, context }: Session): number {
   return (

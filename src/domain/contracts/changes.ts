@@ -1,0 +1,100 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { FormDefinition } from '../definition/definition.ts';
+import type { Settings } from '../definition/settings.ts';
+import { type Field, takesAnswer } from '../fields/field.ts';
+import { changeKinds, type Found, type Verdict } from './change-kinds.ts';
+import { compareField, isAlwaysAnswered, mustBeAnswered } from './field-changes.ts';
+
+/**
+ * What a new definition changes for everybody who relies on the former one, in the order of the former one's fields.
+ *
+ * A change that can't be shown to be harmless counts as one that breaks: a new pattern may match the same texts as the
+ * former one, but is reported as narrower.
+ */
+export function changesBetween(former: FormDefinition, next: FormDefinition): DefinitionChange[] {
+  const found: Found[] = [...fieldChanges(former, next), ...formChanges(former, next)];
+  return found.map(({ path, kind }) => ({ path, kind, ...changeKinds[kind] }));
+}
+
+/** The changes that a form's `compatibility` refuses. */
+export function refusedBy(
+  { compatibility = 'none' }: Settings,
+  changes: readonly DefinitionChange[],
+): DefinitionChange[] {
+  const { backward, forward } = promises[compatibility];
+  return changes.filter((change) => (backward && !change.backward) || (forward && !change.forward));
+}
+
+const promises: Record<NonNullable<Settings['compatibility']>, Pick<Verdict, 'backward' | 'forward'>> = {
+  none: { backward: false, forward: false },
+  backward: { backward: true, forward: false },
+  forward: { backward: false, forward: true },
+  full: { backward: true, forward: true },
+};
+
+function fieldChanges({ fields: former }: FormDefinition, { fields: next }: FormDefinition): Found[] {
+  const formerAsked = new Map(former.filter(takesAnswer).map((field) => [field.id, field]));
+  const nextAsked = new Map(next.filter(takesAnswer).map((field) => [field.id, field]));
+  const kept = [...formerAsked.values()].flatMap((field): Found[] => {
+    const path = `fields.${field.id}`;
+    const changed = nextAsked.get(field.id);
+    if (changed !== undefined) return compareField(field, changed, path);
+    return [{ path, kind: isAlwaysAnswered(field) ? 'required_field_removed' : 'field_removed' }];
+  });
+  const added = [...nextAsked.values()]
+    .filter(({ id }) => !formerAsked.has(id))
+    .map((field): Found => {
+      const kind = mustBeAnswered(field) ? 'required_field_added' : 'field_added';
+      return { path: `fields.${field.id}`, kind };
+    });
+  return [...kept, ...added, ...statementChanges(former, next)];
+}
+
+/** Statements are texts; so is the order of the questions. */
+function statementChanges(former: readonly Field[], next: readonly Field[]): Found[] {
+  const statements = (fields: readonly Field[]) => fields.filter((field) => !takesAnswer(field));
+  const order = (fields: readonly Field[]) => fields.map(({ id }) => id);
+  const isSame =
+    isDeepStrictEqual(statements(former), statements(next)) &&
+    isDeepStrictEqual(commonOf(order(former), order(next)), commonOf(order(next), order(former)));
+  return isSame ? [] : [{ path: 'fields', kind: 'text_changed' }];
+}
+
+function commonOf(ids: readonly string[], others: readonly string[]): string[] {
+  return ids.filter((id) => others.includes(id));
+}
+
+function formChanges(former: FormDefinition, next: FormDefinition): Found[] {
+  const texts = (['name', 'slug', 'description', 'pages', 'translations'] as const)
+    .filter((name) => !isDeepStrictEqual(former[name], next[name]))
+    .map((name): Found => ({ path: name, kind: 'text_changed' }));
+  const delivery: Found[] = isDeepStrictEqual(former.delivery, next.delivery)
+    ? []
+    : [{ path: 'delivery', kind: 'delivery_changed' }];
+  const names = new Set([...keysOf(former.settings), ...keysOf(next.settings)]);
+  const settings = [...names].flatMap((name): Found[] => {
+    if (isDeepStrictEqual(former.settings[name], next.settings[name])) return [];
+    const narrows = narrowerSettings[name]?.(former.settings, next.settings) ?? false;
+    return [{ path: `settings.${name}`, kind: narrows ? 'access_narrowed' : 'setting_changed' }];
+  });
+  return [...texts, ...delivery, ...settings];
+}
+
+function keysOf(settings: Settings): (keyof Settings)[] {
+  return Object.keys(settings) as (keyof Settings)[];
+}
+
+/** The settings by which a form can come to refuse what it accepted, and when they do. */
+const narrowerSettings: {
+  [Name in keyof Settings]?: (former: Settings, next: Settings) => boolean;
+} = {
+  allowPartial: (_former, next) => !next.allowPartial,
+  publicPage: (_former, next) => !next.publicPage,
+  allowedOrigins: ({ allowedOrigins: former }, { allowedOrigins: next }) =>
+    next.length > 0 && (former.length === 0 || former.some((origin) => !next.includes(origin))),
+  embedOrigins: ({ embedOrigins: former }, { embedOrigins: next }) =>
+    former.some((origin) => !next.includes(origin)),
+};
+
+/** `path` names fields by their ids: `fields.email`, `settings.publicPage`. */
+export type DefinitionChange = Found & Verdict;

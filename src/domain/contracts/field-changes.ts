@@ -1,0 +1,174 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Field, FieldType } from '../fields/field.ts';
+import { valuesOf } from '../fields/select.ts';
+import type { ChangeKind, Found } from './change-kinds.ts';
+import { answerTypeOf } from './contract.ts';
+
+/** What changed between two versions of the field at `path`, both of which ask for an answer. */
+export function compareField(former: Field, next: Field, path: string): Found[] {
+  if (!isDeepStrictEqual(answerTypeOf(former), answerTypeOf(next))) return [{ path, kind: 'field_retyped' }];
+  const kinds = new Set<ChangeKind>();
+  if (former.type !== next.type) kinds.add(takesAll(next, former) ? 'limits_widened' : 'limits_narrowed');
+  if (mustBeAnswered(next) && !mustBeAnswered(former)) kinds.add('made_required');
+  if (isAlwaysAnswered(former) && !isAlwaysAnswered(next)) kinds.add('made_optional');
+  const compared = isComparable(former, next) ? { ...common, ...byType } : common;
+  for (const [name, compare] of Object.entries(compared)) {
+    if (isDeepStrictEqual(Reflect.get(former, name), Reflect.get(next, name))) continue;
+    for (const kind of [compare(former, next)].flat()) kinds.add(kind);
+  }
+  return [...kinds].map((kind) => ({ path, kind }));
+}
+
+/** Whether answers are refused that leave the field out, at least where its condition holds. */
+export function mustBeAnswered({ required, defaultValue }: Field): boolean {
+  return required && defaultValue === undefined;
+}
+
+/** Whether every submission has an answer to the field. */
+export function isAlwaysAnswered({ required, defaultValue, visibleWhen }: Field): boolean {
+  return (required || defaultValue !== undefined) && visibleWhen === undefined;
+}
+
+/** Whether the attributes of two types mean the same. */
+function isComparable({ type: former }: Field, { type: next }: Field): boolean {
+  return former === next || alike.some((types) => types.includes(former) && types.includes(next));
+}
+
+const alike: readonly (readonly FieldType[])[] = [
+  ['text', 'textarea'],
+  ['select', 'radio'],
+  ['boolean', 'checkbox'],
+  ['rating', 'scale'],
+];
+
+/** Whether a field of another type, with answers of the same shape, takes all answers of the former one. */
+function takesAll(next: Field, former: Field): boolean {
+  if (next.type === 'checkbox') return !next.required;
+  if (isComparable(former, next)) return true;
+  const isFreeText = next.type === 'text' || next.type === 'textarea';
+  const { minLength = 0, maxLength = 0, pattern } = next;
+  return (
+    isFreeText && pattern === undefined && minLength <= 1 && maxLength >= (former.maxLength ?? MAX_SHORT_TEXT)
+  );
+}
+
+/** No date, time or choice is longer: the value of an option has at most 200 characters. */
+const MAX_SHORT_TEXT = 200;
+
+/** How the attributes of every field compare, where they differ. `required` and conditions are judged together. */
+const common: Comparisons<CommonAttribute> = {
+  label: () => 'text_changed',
+  description: () => 'text_changed',
+  placeholder: () => 'text_changed',
+  agentHint: () => 'text_changed',
+  required: () => [],
+  hidden: () => 'visibility_changed',
+  answeredBy: (_former, { answeredBy }) =>
+    answeredBy === 'anyone' ? 'answerer_widened' : 'answerer_narrowed',
+  page: () => 'page_moved',
+  defaultValue: () => 'default_changed',
+  // What was never asked of some may be asked of them now.
+  visibleWhen: (former, next) =>
+    former.visibleWhen !== undefined && mustBeAnswered(next)
+      ? ['condition_changed', 'made_required']
+      : 'condition_changed',
+};
+
+/** How the attributes compare that some types have. */
+const byType: Comparisons<Exclude<keyof Field, CommonAttribute | 'id' | 'type'>> = {
+  patternMessage: () => 'text_changed',
+  personal: () => 'text_changed',
+  minLabel: () => 'text_changed',
+  maxLabel: () => 'text_changed',
+  icon: () => 'text_changed',
+  minLength: atLeast(({ minLength = 0 }) => minLength),
+  maxLength: atMost(({ maxLength }) => maxLength),
+  minItems: atLeast(({ minItems = 0 }) => minItems),
+  maxItems: atMost(({ maxItems }) => maxItems),
+  min: atLeast((field) => boundOf(field, field.min)),
+  max: atMost((field) => boundOf(field, field.max)),
+  maxBytes: atMost(({ maxBytes }) => maxBytes),
+  maxFiles: atMost(({ maxFiles }) => maxFiles),
+  step: ({ step: former }, { step: next }) => {
+    const isMultiple = next === undefined || (former !== undefined && Number.isInteger(former / next));
+    return isMultiple ? 'limits_widened' : 'limits_narrowed';
+  },
+  pattern: (_former, { pattern }) => (pattern === undefined ? 'limits_widened' : 'limits_narrowed'),
+  accept: ({ accept: former }, { accept: next }) =>
+    next === undefined || former?.every((type) => next.includes(type)) === true
+      ? 'limits_widened'
+      : 'limits_narrowed',
+  allowOther: (_former, { allowOther }) => (allowOther === true ? 'limits_widened' : 'limits_narrowed'),
+  multiple: () => 'field_retyped',
+  options: compareOptions,
+  rows: compareRows,
+};
+
+/** Compares the least that a field takes; undefined: there is none. */
+function atLeast(boundary: Boundary): Comparison {
+  return (former, next) => compareBounds(boundary(next), boundary(former), (left, right) => left <= right);
+}
+
+/** Compares the most that a field takes; undefined: there is none. */
+function atMost(boundary: Boundary): Comparison {
+  return (former, next) => compareBounds(boundary(next), boundary(former), (left, right) => left >= right);
+}
+
+function compareBounds(
+  next: Bound | undefined,
+  former: Bound | undefined,
+  isWider: (next: Bound, former: Bound) => boolean,
+): ChangeKind {
+  const widens = next === undefined || (former !== undefined && isWider(next, former));
+  return widens ? 'limits_widened' : 'limits_narrowed';
+}
+
+/** A bound in an order: datetimes by the instant, dates and times of day as their texts. */
+function boundOf({ type }: Field, bound: Field['min']): Bound | undefined {
+  if (type === 'rating') return bound ?? 1;
+  return type === 'datetime' && typeof bound === 'string' ? Date.parse(bound) : bound;
+}
+
+function compareOptions(former: Field, next: Field): ChangeKind[] {
+  const [before, after] = [valuesOf(former), valuesOf(next)];
+  const isRemoved = before.some((value) => !after.includes(value));
+  const isAdded = after.some((value) => !before.includes(value));
+  if (!isRemoved && !isAdded) return ['text_changed'];
+  const kinds: ChangeKind[] = [];
+  // Of several choices, only one may be a text beside the options.
+  const isStillTaken = next.allowOther === true && next.type !== 'multi_select';
+  if (isRemoved) kinds.push(isStillTaken ? 'option_unlisted' : 'option_removed');
+  if (isAdded) kinds.push('option_added');
+  // An answer to a ranking has every option.
+  if (isAdded && next.type === 'ranking') kinds.push('limits_narrowed');
+  return kinds;
+}
+
+function compareRows(former: Field, next: Field): ChangeKind[] {
+  const [before, after] = [former, next].map(({ rows }) => valuesOf({ options: rows ?? [] }));
+  const isRemoved = before?.some((value) => !after?.includes(value)) ?? false;
+  const isAdded = after?.some((value) => !before?.includes(value)) ?? false;
+  if (!isRemoved && !isAdded) return ['text_changed'];
+  return [
+    ...(isRemoved ? (['option_removed'] as const) : []),
+    ...(isAdded ? (['option_added'] as const) : []),
+    // A required matrix wants an answer for every row.
+    ...(isAdded && next.required ? (['made_required'] as const) : []),
+  ];
+}
+
+type Bound = string | number;
+type Boundary = (field: Field) => Bound | undefined;
+type Comparison = (former: Field, next: Field) => ChangeKind | readonly ChangeKind[];
+type Comparisons<Name extends keyof Field> = Record<Name, Comparison>;
+type CommonAttribute =
+  | 'label'
+  | 'description'
+  | 'placeholder'
+  | 'agentHint'
+  | 'required'
+  | 'hidden'
+  | 'answeredBy'
+  | 'page'
+  | 'defaultValue'
+  | 'visibleWhen';
