@@ -7,7 +7,7 @@ import type { Right } from './scopes.ts';
 export const rightsUsed: Record<string, Table<UsedRight>> = {
   FormsService: {
     none: `validateForm createForm getActivation activateForm getForm listForms publishFormVersion listFormVersions
-      getFormVersion archiveForm changeFormOwner getAgentSchema getAnswersSchema`,
+      getFormVersion applyForm updateForm archiveForm changeFormOwner getAgentSchema getAnswersSchema`,
     deletion: 'deleteForm',
   },
   SubmissionsService: {
@@ -47,9 +47,11 @@ export const rightsUsed: Record<string, Table<UsedRight>> = {
  * what has nothing to do with answers. The first owner and receiver of a draft are free: it has no answers.
  */
 export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
-  CreateFormRequest: { none: 'idempotencyKey' },
+  CreateFormRequest: { none: 'idempotencyKey key managedBy' },
   ActivateFormRequest: { none: 'formId activationToken email' },
-  PublishFormVersionRequest: { none: 'formId idempotencyKey' },
+  PublishFormVersionRequest: { none: 'formId idempotencyKey expectedVersionId allowBreaking' },
+  ApplyFormRequest: { ownership: 'owner', none: 'key managedBy expectedVersionId allowBreaking' },
+  UpdateFormRequest: { none: 'formId key managedBy' },
   ArchiveFormRequest: { none: 'formId' },
   DeleteFormRequest: { none: 'formId' },
   ChangeFormOwnerRequest: { none: 'formId', ownership: 'email' },
@@ -63,7 +65,7 @@ export const rightsGiven: Record<string, Table<Right | 'scopes'>> = {
   Settings: {
     retention: 'retentionDays',
     none: `allowPartial submitLabel successMessage redirectUrl allowedOrigins embedOrigins closesAt maxSubmissions
-      locale publicPage review`,
+      locale publicPage review compatibility`,
   },
   SpamSettings: { none: 'honeypot minTime' },
   Theme: { none: 'accentColor logo mode' },
