@@ -116,6 +116,13 @@ const byName: Record<string, Values> = {
   actor: unset,
   resource: unset,
 
+  againstFormId: ({ formId }) => [undefined, formId],
+  key: ({ formKey }) => [formKey],
+  owner: () => [undefined, eve.address],
+  managedBy: () => [undefined, 'eve/'],
+  expectedVersionId: unset,
+  allowBreaking: () => [undefined, true],
+
   callback: () => [undefined, { url: eve.url }],
   context: () => [undefined, { title: 'Eve' }],
   allowDecline: () => [undefined, true],

@@ -37,6 +37,9 @@ export function definitionJson(overrides: object = {}): object {
   };
 }
 
+/** Names the form in its project. */
+const formKey = 'census';
+
 /**
  * A project of its own with a form that people have answered, a session that holds some, a webhook with a
  * delivery, and an owner who has signed in.
@@ -46,7 +49,7 @@ export async function givenWorld(services: TestServices) {
   const owner = `owner-${name}@example.com`;
   const adminKey = await givenKey(services.as(services.key), { scopes: ['*'], project: name });
   const admin = services.as(adminKey.secret);
-  const formId = await givenOwnedForm(services, admin, owner);
+  const formId = await givenOwnedForm(services, admin, owner, formKey);
   const webhooks = createClient(WebhooksService, admin);
   const hook = {
     formId,
@@ -92,6 +95,7 @@ export async function givenWorld(services: TestServices) {
     name,
     owner,
     formId,
+    formKey,
     submissionId: submission?.id ?? '',
     uploadId,
     sessionId,
@@ -124,6 +128,7 @@ export async function givenOwnedForm(
   services: TestServices,
   admin: Transport,
   email: string,
+  key = '',
 ): Promise<string> {
   const forms = createClient(FormsService, admin);
   const fields = [
@@ -132,6 +137,7 @@ export async function givenOwnedForm(
   ];
   const { form, activationToken } = await forms.createForm({
     definition: definitionOf(fields, { allowPartial: true }),
+    key,
   });
   const formId = form?.id ?? '';
   await forms.activateForm({ formId, activationToken, email });
