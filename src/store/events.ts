@@ -126,11 +126,7 @@ export async function listEventHeads(
 
 /** The events with these ids, in order; those that are gone are left out. */
 export async function listEventsById(db: Queries, ids: string[]): Promise<StoredEvent[]> {
-  const rows = await db.select(
-    `select ${wholes.columns} from events where id = any($1::text[]) order by id`,
-    [ids],
-  );
-  return rows.map(wholes.map);
+  return db.read((em) => em.find(EventEntity, { id: { $in: ids } }, { orderBy: { id: 'asc' } }));
 }
 
 /** Removes up to `limit` events of before a time, of which no delivery is left. Returns how many. */

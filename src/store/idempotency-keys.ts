@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
-import { id, text, textOrNull, time } from './database/columns.ts';
+import { id, rowsOf, text, time } from './database/columns.ts';
 import { deleteSome, type Queries, type Transaction } from './database/queries.ts';
 
 /** What a request with an idempotency key made, where the thing itself has no column for the key. */
@@ -40,19 +40,14 @@ export async function insertIdempotencyKey(tx: Transaction, made: IdempotencyKey
  */
 export async function findIdempotencyKey(db: Queries, keyId: string): Promise<IdempotencyKey | null> {
   const [row] = await db.execute(
-    `update idempotency_keys set made_id = made_id where id = $1
-     returning id, request_fingerprint, made_id, secret`,
+    `update idempotency_keys set made_id = made_id where id = $1 returning ${keys.columns}`,
     [keyId],
     { repeatable: true },
   );
-  if (row === undefined) return null;
-  return {
-    id: keyId,
-    requestFingerprint: String(row.request_fingerprint),
-    madeId: String(row.made_id),
-    secret: textOrNull(row.secret),
-  };
+  return row === undefined ? null : keys.map(row);
 }
+
+const keys = rowsOf(IdempotencyKeyEntity);
 
 /** Removes up to `limit` keys that are older than a day. Returns how many it removed. */
 export async function purgeIdempotencyKeys(db: Queries, limit: number): Promise<number> {

@@ -17,24 +17,16 @@ export const SECRET_KEY_CHECK = 'secret_key';
 
 /** What is kept under `name`. */
 export async function findFact(db: Queries, name: string): Promise<string | undefined> {
-  const [row] = await db.select('select value from installation where name = $1', [name]);
-  return row === undefined ? undefined : String(row.value);
+  return (await db.read((em) => em.findOne(InstallationEntity, { name })))?.value;
 }
 
 /** Keeps `value` under `name` if nothing is kept there yet; returns what is kept, the same for all who ask. */
 export async function agreeOn(db: Queries, name: string, value: string): Promise<string> {
-  await db.execute('insert into installation (name, value) values ($1, $2) on conflict do nothing', [
-    name,
-    value,
-  ]);
-  const [row] = await db.select('select value from installation where name = $1', [name]);
-  return String(row?.value);
+  await db.write((em) => em.upsert(InstallationEntity, { name, value }, { onConflictAction: 'ignore' }));
+  return (await db.read((em) => em.findOneOrFail(InstallationEntity, { name }))).value;
 }
 
 /** Keeps `value` under `name`, in place of what is kept there. */
 export async function keepFact(db: Queries, name: string, value: string): Promise<void> {
-  await db.execute(
-    'insert into installation (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value',
-    [name, value],
-  );
+  await db.write((em) => em.upsert(InstallationEntity, { name, value }));
 }

@@ -50,8 +50,7 @@ export async function insertKey(db: Queries, key: Key): Promise<void> {
 /** Stores a key if there is none at all in the database, and says whether it did: once, however many ask. */
 export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean> {
   await tx.execute('lock table api_keys in share row exclusive mode');
-  const anyKey = await tx.select('select 1 from api_keys limit 1');
-  if (anyKey.length > 0) return false;
+  if ((await tx.read((em) => em.findOne(KeyEntity, {}, { orderBy: { id: 'asc' } }))) !== null) return false;
   await insertKey(tx, key);
   return true;
 }
@@ -60,13 +59,9 @@ export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean
 export async function registerKey(tx: Transaction, key: Key): Promise<'registered' | 'known' | 'revoked'> {
   // Processes that start at once take turns, and so does a call that revokes the key.
   await tx.execute('lock table api_keys in share row exclusive mode');
-  const [seen] = await tx.select(
-    `select exists (select from api_keys where secret_hash = $1) as known,
-       exists (select from revoked_keys where secret_hash = $1) as revoked`,
-    [key.secretHash],
-  );
-  if (seen?.known === true) return 'known';
-  if (seen?.revoked === true) return 'revoked';
+  const { secretHash } = key;
+  if ((await tx.read((em) => em.count(KeyEntity, { secretHash }))) > 0) return 'known';
+  if ((await tx.read((em) => em.count(RevokedKeyEntity, { secretHash }))) > 0) return 'revoked';
   await insertKey(tx, key);
   return 'registered';
 }
@@ -93,10 +88,9 @@ export async function findKeyByHash(db: Queries, secretHash: string): Promise<Ke
 export function createKeyCheck(db: Queries): (secretHash: string) => Promise<boolean> {
   const loader = new DataLoader<string, boolean>(
     async (hashes) => {
-      const rows = await db.select('select secret_hash from api_keys where secret_hash = any($1::text[])', [
-        hashes,
-      ]);
-      const known = new Set(rows.map(({ secret_hash }) => secret_hash));
+      const where = { secretHash: { $in: [...hashes] } };
+      const found = await db.read((em) => em.find(KeyEntity, where, { fields: ['secretHash'] }));
+      const known = new Set(found.map(({ secretHash }) => secretHash));
       return hashes.map((hash) => known.has(hash));
     },
     { cache: false, maxBatchSize: 1_000, batchScheduleFn: (load) => setTimeout(load, 100) },

@@ -1,7 +1,7 @@
 import type { SecretBox } from '../domain/secrets/secret-key.ts';
 import { textOrNull } from './database/columns.ts';
 import type { Queries, Row } from './database/queries.ts';
-import { SECRET_KEY_CHECK } from './installation.ts';
+import { findFact, InstallationEntity, SECRET_KEY_CHECK } from './installation.ts';
 
 /** The columns that hold sealed secrets, by table. */
 const columnsOf = {
@@ -64,14 +64,10 @@ export async function resealGroup(
 
 /** Seals anew what starts check their key against, so that they ask for the current key from then on. */
 export async function resealKeyCheck(db: Queries, box: SecretBox): Promise<void> {
-  const [row] = await db.select('select value from installation where name = $1', [SECRET_KEY_CHECK]);
-  const value = String(row?.value);
-  if (value.startsWith(box.prefix)) return;
-  await db.execute(
-    'update installation set value = $3 where name = $1 and value = $2',
-    [SECRET_KEY_CHECK, value, box.seal(box.open(value))],
-    { repeatable: true },
-  );
+  const value = await findFact(db, SECRET_KEY_CHECK);
+  if (value === undefined || value.startsWith(box.prefix)) return;
+  const check = { name: SECRET_KEY_CHECK, value };
+  await db.write((em) => em.nativeUpdate(InstallationEntity, check, { value: box.seal(box.open(value)) }));
 }
 
 export type SealedTable = keyof typeof columnsOf;

@@ -1,6 +1,8 @@
 import { INSTALLATION } from '../../domain/audit.ts';
 import { SecretBox, type SecretKey } from '../../domain/secrets/secret-key.ts';
 import type { Queries } from '../../store/database/queries.ts';
+import { MailedLinkEntity } from '../../store/mail/mailed-links.ts';
+import { OwnerSessionEntity } from '../../store/owners/owner-sessions.ts';
 import { resealGroup, resealKeyCheck, sealedTables } from '../../store/sealed-secrets.ts';
 import { type AdminContext, adminEntry, refusal } from './context.ts';
 
@@ -20,8 +22,8 @@ export async function rotateSecrets(context: AdminContext, keys: RotatedKeys): P
     const after = new SecretBox(next, current);
     const counts = await resealAll(tx, after);
     await resealKeyCheck(tx, after);
-    const links = await emptied(tx, 'mailed_links');
-    const sessions = await emptied(tx, 'owner_sessions');
+    const links = await tx.write((em) => em.nativeDelete(MailedLinkEntity, {}));
+    const sessions = await tx.write((em) => em.nativeDelete(OwnerSessionEntity, {}));
     const webhooks = await tx.select(
       `select w.id, p.name as project, substring(w.url from '//([^/]*)') as host
        from webhooks w join projects p on p.id = w.project_id order by w.id`,
@@ -58,13 +60,6 @@ async function resealAll(tx: Queries, box: SecretBox) {
     }
   }
   return counts;
-}
-
-async function emptied(tx: Queries, table: string): Promise<number> {
-  const [row] = await tx.execute(
-    `with gone as (delete from ${table} returning 1) select count(*)::int as rows from gone`,
-  );
-  return Number(row?.rows);
 }
 
 const GROUP = 200;

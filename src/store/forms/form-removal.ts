@@ -1,3 +1,4 @@
+import { raw } from '@mikro-orm/core';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { Database, Queries, Transaction } from '../database/database.ts';
 import { deleteSome } from '../database/queries.ts';
@@ -17,13 +18,12 @@ export async function deleteForm(
   projectId: string,
   formId: string,
 ): Promise<'deleted' | 'not_found' | 'not_archived'> {
-  const [form] = await tx.select(
-    'select status from forms where id = $1 and project_id = $2 and deleted_at is null for update',
-    [formId, projectId],
-  );
-  if (form === undefined) return 'not_found';
-  if (form.status !== 'archived') return 'not_archived';
-  await tx.execute('update forms set deleted_at = now(), updated_at = now() where id = $1', [formId]);
+  const where = { id: formId, projectId, deletedAt: null };
+  const deleted = { deletedAt: raw('now()'), updatedAt: raw('now()') };
+  const archived = { ...where, status: 'archived' } as const;
+  if ((await tx.write((em) => em.nativeUpdate(FormEntity, archived, deleted))) === 0) {
+    return (await tx.read((em) => em.count(FormEntity, where))) === 0 ? 'not_found' : 'not_archived';
+  }
   await closeWebhooks(tx, { formId });
   return 'deleted';
 }

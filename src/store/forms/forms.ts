@@ -191,23 +191,20 @@ export const withCounts = `cross join lateral (
 
 /** Archives a form for good; repeating it changes nothing. False if there is no such form. */
 export async function archiveForm(db: Queries, projectId: string, formId: string): Promise<boolean> {
-  const rows = await db.execute(
-    `update forms set status = 'archived', archived_at = coalesce(archived_at, now()),
-       updated_at = case when status = 'archived' then updated_at else now() end
-     where id = $1 and project_id = $2 and deleted_at is null returning id`,
-    [formId, projectId],
-  );
-  return rows.length > 0;
+  const change = {
+    status: 'archived',
+    archivedAt: raw('coalesce(archived_at, now())'),
+    updatedAt: raw(`case when status = 'archived' then updated_at else now() end`),
+  } as const;
+  const where = { id: formId, projectId, deletedAt: null };
+  return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
 }
 
 /** Closes an activated form, or opens it again; what is so already stays as it is, which is false. */
 export async function setFormClosed(db: Queries, formId: string, closed: boolean): Promise<boolean> {
-  const changed = await db.execute(
-    `update forms set closed_at = case when $2 then now() end, updated_at = now()
-     where id = $1 and (closed_at is not null) <> $2 returning id`,
-    [formId, closed],
-  );
-  return changed.length > 0;
+  const where = { id: formId, closedAt: closed ? null : { $ne: null } };
+  const change = { closedAt: closed ? raw('now()') : null, updatedAt: raw('now()') };
+  return (await db.write((em) => em.nativeUpdate(FormEntity, where, change))) > 0;
 }
 
 /** Removes up to `limit` drafts that were made without a key and not activated in time; returns which. */

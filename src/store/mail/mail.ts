@@ -82,20 +82,20 @@ export async function removeRecipient(
   db: Queries,
   { formId, address, inDefinition }: { formId: string; address: string; inDefinition: boolean },
 ): Promise<void> {
-  await db.execute(
+  const added = { formId, address: addressKey(address), addedAs: { $ne: null } };
+  await db.write((em) =>
     inDefinition
-      ? 'update mail_recipients set added_as = null where form_id = $1 and address = $2'
-      : 'delete from mail_recipients where form_id = $1 and address = $2 and added_as is not null',
-    [formId, addressKey(address)],
+      ? em.nativeUpdate(MailRecipientEntity, added, { addedAs: null })
+      : em.nativeDelete(MailRecipientEntity, added),
   );
 }
 
 /** Removes all recipients that an owner of a form has added, but those that the definition names, too. */
 export async function removeAddedRecipients(db: Queries, formId: string, named: string[]): Promise<void> {
-  const where = 'form_id = $1 and added_as is not null';
-  const keys = named.map(addressKey);
-  await db.execute(`delete from mail_recipients where ${where} and not address = any($2)`, [formId, keys]);
-  await db.execute(`update mail_recipients set added_as = null where ${where}`, [formId]);
+  const added = { formId, addedAs: { $ne: null } };
+  const address = { $nin: named.map(addressKey) };
+  await db.write((em) => em.nativeDelete(MailRecipientEntity, { ...added, address }));
+  await db.write((em) => em.nativeUpdate(MailRecipientEntity, added, { addedAs: null }));
 }
 
 /** `addedAs` is the address as the form's owner wrote it, who has added it. */

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
-import { id, rowsOf, text, time } from '../database/columns.ts';
+import { id, text, time } from '../database/columns.ts';
 import { deleteSome, type Queries } from '../database/queries.ts';
 
 /** An owner who is signed in. The token itself is never stored. */
@@ -45,15 +45,9 @@ export async function insertOwnerSession(db: Queries, session: OwnerSession): Pr
 
 /** A session; null if it has been closed, or is over. */
 export async function findOwnerSession(db: Queries, tokenHash: string): Promise<OwnerSession | null> {
-  const [row] = await db.select(
-    `select ${sessions.columns} from owner_sessions where token_hash = $1 and expires_at > now()`,
-    [tokenHash],
-    { prepared: true },
-  );
-  return row === undefined ? null : sessions.map(row);
+  const where = { tokenHash, expiresAt: { $gt: raw('now()') } };
+  return db.read((em) => em.findOne(OwnerSessionEntity, where));
 }
-
-const sessions = rowsOf(OwnerSessionEntity);
 
 /** The sessions of an address, the newest first. */
 export async function listOwnerSessions(db: Queries, address: string): Promise<OwnerSession[]> {

@@ -41,10 +41,8 @@ export async function planFileRemoval(db: Queries, uploadId: string): Promise<vo
 
 /** Keeps the bytes whose removal was planned, in the transaction that stores their row. False if it has begun. */
 export async function keepFile(tx: Transaction, uploadId: string): Promise<boolean> {
-  const kept = await tx.execute('delete from removals where id = $1 and attempts = 0 returning id', [
-    `rmv_${uploadId}`,
-  ]);
-  return kept.length > 0;
+  const planned = { id: `rmv_${uploadId}`, attempts: 0 };
+  return (await tx.write((em) => em.nativeDelete(RemovalEntity, planned))) > 0;
 }
 
 /** SQL that notes that the bytes of the uploads are to be removed that the same statement `removed`, by their column id. */

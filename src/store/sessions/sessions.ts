@@ -1,7 +1,8 @@
-import { raw } from '@mikro-orm/core';
+import { type InferEntity, raw } from '@mikro-orm/core';
 import type { SessionOrigins } from '../../domain/answers/provenance.ts';
+
 import type { SessionContext } from '../../domain/sessions/context.ts';
-import type { JsonObject } from '../database/columns.ts';
+
 import { DatabaseUnavailable } from '../database/faults.ts';
 import { createLoader } from '../database/loader.ts';
 import { MAX_PAGE_BYTES, type Page, type Queries, type Transaction } from '../database/queries.ts';
@@ -36,10 +37,10 @@ export async function insertSession(db: Queries, session: NewSession): Promise<S
         session.returnUrl,
         JSON.stringify(session.provenance),
         session.keylessBytes,
-        jsonOrNull(session.context),
+        JSON.stringify(session.context),
         session.allowDecline ?? false,
         session.returnOutcome ?? false,
-        jsonOrNull(session.callback ?? undefined),
+        session.callback && JSON.stringify(session.callback),
         session.callbackSecret,
       ],
       // Carried out twice, it conflicts with itself, and finds what it has stored.
@@ -178,26 +179,8 @@ export async function updateSession(
   sessionId: string,
   change: SessionChange,
 ): Promise<Session> {
-  const { expiresAt, prefill, metadata, partialAnswers, provenance, keylessBytes } = change;
-  const [row] = await tx.execute(
-    `update sessions set
-       expires_at = coalesce($2::timestamptz, expires_at),
-       prefill = coalesce($3::json, prefill),
-       metadata = coalesce($4::json, metadata),
-       partial_answers = coalesce($5::json, partial_answers),
-       provenance = coalesce($6::json, provenance),
-       keyless_bytes = coalesce($7::int, keyless_bytes)
-     where id = $1 returning ${sessionColumns}`,
-    [
-      sessionId,
-      expiresAt?.toISOString(),
-      jsonOrNull(prefill),
-      jsonOrNull(metadata),
-      jsonOrNull(partialAnswers),
-      jsonOrNull(provenance),
-      keylessBytes,
-    ],
-  );
+  await tx.write((em) => em.nativeUpdate(SessionEntity, { id: sessionId }, change));
+  const [row] = await tx.select(`select ${sessionColumns} from sessions where id = $1`, [sessionId]);
   return toSession(row ?? {});
 }
 
@@ -292,10 +275,6 @@ export async function deleteVisitorsSession(db: Queries, sessionId: string): Pro
   );
 }
 
-function jsonOrNull(value: object | undefined): string | null {
-  return value === undefined ? null : JSON.stringify(value);
-}
-
 export type NewSession = Pick<Session, 'id' | 'projectId' | 'formId' | 'versionId' | 'prefill' | 'metadata'> &
   Partial<Pick<Session, 'callback' | 'callbackSecret'>> & {
     provenance?: SessionOrigins;
@@ -310,11 +289,4 @@ export type NewSession = Pick<Session, 'id' | 'projectId' | 'formId' | 'versionI
     idempotency?: { key: string; fingerprint: string } | undefined;
   };
 
-export type SessionChange = {
-  expiresAt?: Date;
-  prefill?: JsonObject;
-  metadata?: JsonObject;
-  partialAnswers?: JsonObject;
-  provenance?: SessionOrigins;
-  keylessBytes?: number;
-};
+export type SessionChange = Partial<Omit<InferEntity<typeof SessionEntity>, 'id' | 'projectId' | 'formId'>>;

@@ -2,6 +2,7 @@ import type { SoughtValue } from '../../domain/answers/form-inputs.ts';
 import { textOrNull, timeOf } from '../database/columns.ts';
 import type { Queries, Transaction } from '../database/queries.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
+import { FormEntity } from '../forms/forms.ts';
 import { subtractKeylessBytes } from '../keyless-storage.ts';
 import { removeUploads } from '../uploads.ts';
 import { type Announcement, removeRows } from './submission-removal.ts';
@@ -12,17 +13,14 @@ export async function listFormIds(
   projectId: string,
   { after, limit }: { after: string; limit: number },
 ): Promise<string[]> {
-  const rows = await db.select(
-    'select id from forms where project_id = $1 and id > $2 order by id limit $3',
-    [projectId, after, limit],
-  );
-  return rows.map(({ id }) => String(id));
+  const where = { projectId, id: { $gt: after } };
+  const range = { fields: ['id'], orderBy: { id: 'asc' }, limit } as const;
+  return (await db.read((em) => em.find(FormEntity, where, range))).map(({ id }) => id);
 }
 
 /** Whether a form is of a project, deleted or not. */
 export async function isFormOf(db: Queries, projectId: string, formId: string): Promise<boolean> {
-  const rows = await db.select('select from forms where id = $1 and project_id = $2', [formId, projectId]);
-  return rows.length > 0;
+  return (await db.read((em) => em.count(FormEntity, { id: formId, projectId }))) > 0;
 }
 
 /**
