@@ -2,8 +2,9 @@ import type { Duration } from '@bufbuild/protobuf/wkt';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { isEmailAddress } from '../domain/addresses/email-address.ts';
 import { failed, invalid, notFound } from '../domain/errors/failure.ts';
-import type { Violation } from '../domain/errors/violations.ts';
+import { required, type Violation } from '../domain/errors/violations.ts';
 import { type IdPrefix, isId } from '../domain/ids.ts';
+import { textProblem } from '../domain/json/json-problems.ts';
 import { pageSizes } from '../domain/limits/limits.ts';
 import type { PageRequest } from '../store/database/queries.ts';
 
@@ -53,16 +54,27 @@ const names = {
 /** Throws INVALID at `email` unless the text is one plain e-mail address. */
 export function requireEmail(text: string, path = 'email'): void {
   if (isEmailAddress(text)) return;
-  throw invalid([
-    text === ''
-      ? { path, code: 'invalid_type', message: 'Required' }
-      : { path, code: 'invalid_string', message: 'Expected an e-mail address' },
-  ]);
+  const message = 'Expected an e-mail address';
+  throw invalid([text === '' ? required(path) : { path, code: 'invalid_string', message }]);
 }
 
 /** The failure of a request with a field beside its content that can't be used. `path` is the field's name. */
 export function badParameter(path: string, code: Violation['code'], message: string) {
   return failed(Reason.BAD_REQUEST, `${path}: ${message}`, { violations: [{ path, code, message }] });
+}
+
+/** What is wrong with a text that callers choose. An empty one is none: only one that is `needed` lacks. */
+export function textProblems(
+  text: string,
+  path: string,
+  { min = 0, max, needed = false, code = 'custom' }: TextRules,
+): Violation[] {
+  if (text === '') return needed ? [required(path)] : [];
+  const message = textProblem(text);
+  if (message !== undefined) return [{ path, code, message }];
+  if (text.length < min) return [{ path, code: 'too_small', message: `Expected at least ${min} characters` }];
+  if (text.length <= max) return [];
+  return [{ path, code: 'too_big', message: `Expected at most ${max} characters` }];
 }
 
 /** What is wrong with a duration: it must be whole seconds from `min` to `max`. None is right. */
@@ -82,5 +94,8 @@ export function secondsProblems(
 function inSeconds(count: number): string {
   return count === 1 ? '1 second' : `${count} seconds`;
 }
+
+/** How many characters, and the code of what can't be stored. */
+type TextRules = { min?: number; max: number; needed?: boolean; code?: Violation['code'] };
 
 type ListRequest = { pageSize: number; pageToken: string };

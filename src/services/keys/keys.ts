@@ -8,7 +8,6 @@ import { failed, insufficientScope, invalid, notFound } from '../../domain/error
 import type { Violation } from '../../domain/errors/violations.ts';
 import { oneOf } from '../../domain/errors/zod-messages.ts';
 import { newId } from '../../domain/ids.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { DAY_MS, pageSizes } from '../../domain/limits/limits.ts';
 import { scopes as allScopes, holds, isScope, withinScopes } from '../../domain/scopes.ts';
 import { hashSecret, newApiKey } from '../../domain/secrets/new-secrets.ts';
@@ -28,7 +27,7 @@ import {
 } from '../../store/keys.ts';
 import type { ServiceContext } from '../context.ts';
 import { replayFirst } from '../idempotency.ts';
-import { pageRequestOf, requireFound, secondsProblems } from '../request-values.ts';
+import { pageRequestOf, requireFound, secondsProblems, textProblems } from '../request-values.ts';
 import { projectNamed } from './key-reader.ts';
 
 /** Makes, lists and revokes API keys. */
@@ -153,7 +152,7 @@ export function newKeyProblems(
 ): Violation[] {
   const most = Math.floor((lifeLeft(caller, time) ?? MAX_LIFE_MS) / 1000);
   return [
-    ...nameProblems(name),
+    ...textProblems(name, 'name', { max: MAX_NAME_LENGTH, needed: true }),
     ...scopeProblems(scopes, caller),
     ...projectProblems(project, caller),
     ...secondsProblems(expiresIn, 'expires_in', { min: 1, max: most }),
@@ -195,15 +194,6 @@ async function createKey(context: ServiceContext, request: CreateKeyRequest, cal
       return { key: keyToMessage(key, project), secret };
     },
   });
-}
-
-function nameProblems(name: string): Violation[] {
-  const path = 'name';
-  if (name === '') return [{ path, code: 'invalid_type', message: 'Required' }];
-  const problem = textProblem(name);
-  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
-  if (name.length <= MAX_NAME_LENGTH) return [];
-  return [{ path, code: 'too_big', message: `Expected at most ${MAX_NAME_LENGTH} characters` }];
 }
 
 function scopeProblems(scopes: string[], caller: Pick<Caller, 'scopes'>): Violation[] {

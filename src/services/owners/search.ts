@@ -5,14 +5,13 @@ import type { FormDefinition } from '../../domain/definition/definition.ts';
 import { invalid } from '../../domain/errors/failure.ts';
 import { isId } from '../../domain/ids.ts';
 import type { Json } from '../../domain/json/json.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import type { Database } from '../../store/database/database.ts';
 import type { OwnedForm } from '../../store/owners/owners.ts';
 import { listSubmissions, type SubmissionFilter } from '../../store/submissions/submission-pages.ts';
 import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { limitOwnersAtOnce } from '../limits/calls-at-once.ts';
-import { badParameter, pageRequestOf } from '../request-values.ts';
+import { badParameter, pageRequestOf, textProblems } from '../request-values.ts';
 
 /**
  * Finds the submissions of a form with a text in an answer, or in the label of a chosen option as the form's
@@ -55,12 +54,9 @@ export async function searchSubmissions(
 
 function wantedText(text: string): string {
   const wanted = text.trim().toLowerCase();
-  const problem = textProblem(wanted);
-  if (problem !== undefined) throw invalid([{ path: 'text', code: 'custom', message: problem }]);
-  if (wanted === '') throw invalid([{ path: 'text', code: 'invalid_type', message: 'Required' }]);
-  if (wanted.length <= MAX_TEXT_LENGTH) return wanted;
-  const message = `Expected at most ${MAX_TEXT_LENGTH} characters`;
-  throw invalid([{ path: 'text', code: 'too_big', message }]);
+  const problems = textProblems(wanted, 'text', { max: MAX_TEXT_LENGTH, needed: true });
+  if (problems.length > 0) throw invalid(problems);
+  return wanted;
 }
 
 /** A page token is the id of the last submission that was shown, and how many were read up to it. */

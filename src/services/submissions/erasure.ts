@@ -8,7 +8,6 @@ import { isEmailAddress, mailboxOf } from '../../domain/addresses/email-address.
 import { soughtValue } from '../../domain/answers/form-inputs.ts';
 import { invalid, notFound } from '../../domain/errors/failure.ts';
 import type { Violation } from '../../domain/errors/violations.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { callerOf } from '../../rpc/context.ts';
 import type { Database, Transaction } from '../../store/database/database.ts';
 import {
@@ -25,7 +24,7 @@ import { removeSubmission } from '../../store/submissions/submission-removal.ts'
 import type { Submission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireProjectForm } from '../forms/form-access.ts';
-import { badParameter } from '../request-values.ts';
+import { badParameter, textProblems } from '../request-values.ts';
 
 /** Deletes a submission that the caller may delete. */
 export async function deleteStored(
@@ -73,13 +72,7 @@ export async function eraseSubmissions(
 
 /** What is wrong with a value to look for. */
 export function erasureProblems(value: string): Violation[] {
-  const wanted = value.trim();
-  const path = 'value';
-  if (wanted === '') return [{ path, code: 'invalid_type', message: 'Required' }];
-  const problem = textProblem(wanted);
-  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
-  if (wanted.length <= MAX_VALUE_LENGTH) return [];
-  return [{ path, code: 'too_big', message: `Expected at most ${MAX_VALUE_LENGTH} characters` }];
+  return textProblems(value.trim(), 'value', { max: MAX_VALUE_LENGTH, needed: true });
 }
 
 /**

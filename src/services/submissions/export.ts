@@ -5,24 +5,12 @@ import { ExportFormat, type ExportSubmissionsRequest } from '../../../gen/headle
 import { isId } from '../../domain/ids.ts';
 import { isObject, ownValue } from '../../domain/json/json.ts';
 import { fileLink } from '../../domain/links.ts';
-import { callerOf } from '../../rpc/context.ts';
 import { findAnyForm } from '../../store/forms/forms.ts';
 import { type AskedField, listAskedFields } from '../../store/forms/versions.ts';
 import { exportSubmissions as storedPage } from '../../store/submissions/submission-pages.ts';
 import type { ServiceContext } from '../context.ts';
-import { requireProjectForm } from '../forms/form-access.ts';
 import { badParameter } from '../request-values.ts';
 import { type SubmissionRow, submissionToJson } from './submission-proto.ts';
-
-/** Streams the submissions of a form of the caller's project. */
-export async function* exportSubmissions(
-  context: ServiceContext,
-  request: ExportSubmissionsRequest,
-  call: HandlerContext,
-): AsyncIterable<{ data: Uint8Array }> {
-  await requireProjectForm(context.forms, callerOf(call), request.formId);
-  yield* exportForm(context, { ...request, projectId: callerOf(call).projectId }, call);
-}
 
 /**
  * Streams a form's accepted submissions, oldest first, a page at a time: the next page is read when

@@ -8,10 +8,11 @@ import {
   type SubmissionSchema,
   SubmissionStatus,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
-import { expand, type Origin, type Provenance, type StoredOrigin } from '../../domain/answers/provenance.ts';
+import { expand, type Origin, type Provenance } from '../../domain/answers/provenance.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
 import type { SubmissionFilter } from '../../store/submissions/submission-pages.ts';
+import type { Submission } from '../../store/submissions/submissions.ts';
 import { badParameter } from '../request-values.ts';
 
 /** A stored submission as the RPCs return it. */
@@ -112,16 +113,4 @@ function provenanceToJson(row: SubmissionRow): JsonObject {
 type AskedRange = Partial<Pick<ListSubmissionsRequest, 'status' | 'createdAfter' | 'createdBefore'>>;
 
 /** What callers see of a stored submission. */
-export type SubmissionRow = {
-  id: string;
-  formId: string;
-  versionId: string;
-  sessionId: string | null;
-  source: string;
-  answers: JsonObject;
-  status: 'accepted' | 'spam';
-  createdAt: Date;
-  metadata: JsonObject;
-  /** Null if it is older than the record. */
-  provenance: StoredOrigin[] | null;
-};
+export type SubmissionRow = Omit<Submission, 'projectId' | 'idempotencyKey' | 'requestFingerprint'>;

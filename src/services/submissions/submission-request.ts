@@ -2,14 +2,13 @@ import type { HandlerContext } from '@connectrpc/connect';
 import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type { Answers } from '../../domain/answers/answers.ts';
 import { failed, invalid } from '../../domain/errors/failure.ts';
-import type { Violation } from '../../domain/errors/violations.ts';
 import type { JsonObject } from '../../domain/json/json.ts';
-import { textProblem } from '../../domain/json/json-problems.ts';
 import { callerIfAny } from '../../rpc/context.ts';
 import { findRepeatedSubmission } from '../../store/submissions/submissions.ts';
 import type { ServiceContext } from '../context.ts';
 import type { PublishedForm } from '../forms/form-access.ts';
 import { type Idempotency, readIdempotency, replayAfterRefusal, withinContent } from '../idempotency.ts';
+import { textProblems } from '../request-values.ts';
 import { acceptAnswers, checkSize, type Entry } from './accept-answers.ts';
 
 /**
@@ -24,7 +23,7 @@ export function readRequest(
   call: HandlerContext,
 ): ReadRequest {
   const { answers, source = '', honeypot = '', idempotencyKey = '' } = request;
-  const violations = sourceProblems(source);
+  const violations = textProblems(source, 'source', { max: MAX_SOURCE, code: 'invalid_string' });
   if (violations.length > 0) throw invalid(violations);
   checkSize(form, { source, answers });
 
@@ -55,13 +54,6 @@ export async function acceptRequest(
       );
     },
   );
-}
-
-function sourceProblems(source: string): Violation[] {
-  const problem = textProblem(source);
-  if (problem !== undefined) return [{ path: 'source', code: 'invalid_string', message: problem }];
-  if (source.length <= MAX_SOURCE) return [];
-  return [{ path: 'source', code: 'too_big', message: `Expected at most ${MAX_SOURCE} characters` }];
 }
 
 const DEFAULT_SOURCE = 'api';

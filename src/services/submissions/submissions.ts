@@ -1,11 +1,8 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import type {
   CheckAnswersRequest,
   ListSubmissionsRequest,
   SubmissionsService,
-  WatchSubmissionsRequest,
-  WatchSubmissionsResponseSchema,
 } from '../../../gen/headlessforms/v1/submissions_pb.js';
 import { notFound, violationToMessage } from '../../domain/errors/failure.ts';
 import { demoFormId, isId } from '../../domain/ids.ts';
@@ -28,7 +25,7 @@ import {
 import { badParameter, pageRequestOf, requireFound } from '../request-values.ts';
 import { checkedAnswers, checkSize } from './accept-answers.ts';
 import { deleteStored, eraseSubmissions } from './erasure.ts';
-import { exportSubmissions } from './export.ts';
+import { exportForm } from './export.ts';
 import { submissionRangeOf, submissionStatusOf, submissionToMessage } from './submission-proto.ts';
 import { acceptRequest, checkOrigin, readRequest } from './submission-request.ts';
 
@@ -89,8 +86,31 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
       return { submissions: items.map(submissionToMessage), nextPageToken: nextCursor ?? '' };
     },
 
-    exportSubmissions: (request, call) => exportSubmissions(context, request, call),
-    watchSubmissions: (request, call) => watchSubmissions(context, request, call),
+    async *exportSubmissions(request, call) {
+      const { projectId } = callerOf(call);
+      await requireProjectForm(context.forms, callerOf(call), request.formId);
+      yield* exportForm(context, { ...request, projectId }, call);
+    },
+
+    /** Streams the submissions of a form, or of the caller's project, as they come. */
+    async *watchSubmissions({ formId, source, status, cursor }, call) {
+      const { projectId } = callerOf(call);
+      const find = async ({ id, submissionId }: EventHead) => {
+        const found =
+          submissionId === null ? null : await findSubmission(context.database, projectId, submissionId);
+        const isWanted = found !== null && (source === '' || found.source === source);
+        return isWanted ? [[id, submissionToMessage(found)] as const] : [];
+      };
+      const messages = streamEvents(context, call, {
+        formId,
+        cursor,
+        types: typesOf[submissionStatusOf(status)],
+        load: async (events) => new Map((await Promise.all(events.map(find))).flat()),
+      });
+      for await (const { cursor: next, item: submission } of messages) {
+        yield submission === undefined ? { cursor: next } : { cursor: next, submission };
+      }
+    },
 
     async deleteSubmission({ submissionId }, call) {
       await deleteStored(context, await projectSubmission(context, callerOf(call), submissionId), call);
@@ -147,30 +167,6 @@ async function projectSubmission(
   // The rows of a deleted form are removed a little later than the form.
   if ((await forms.find(submission.formId)) === undefined) throw notFound('submission');
   return submission;
-}
-
-/** Streams the submissions of a form, or of the caller's project, as they come. */
-async function* watchSubmissions(
-  { database, ...context }: ServiceContext,
-  { formId, source, status, cursor }: WatchSubmissionsRequest,
-  call: HandlerContext,
-): AsyncGenerator<MessageInitShape<typeof WatchSubmissionsResponseSchema>> {
-  const { projectId } = callerOf(call);
-  const types = typesOf[submissionStatusOf(status)];
-  const find = async ({ id, submissionId }: EventHead) => {
-    const found = submissionId === null ? null : await findSubmission(database, projectId, submissionId);
-    const isWanted = found !== null && (source === '' || found.source === source);
-    return isWanted ? [[id, submissionToMessage(found)] as const] : [];
-  };
-  const messages = streamEvents({ database, ...context }, call, {
-    formId,
-    cursor,
-    types,
-    load: async (events) => new Map((await Promise.all(events.map(find))).flat()),
-  });
-  for await (const { cursor: next, item: submission } of messages) {
-    yield submission === undefined ? { cursor: next } : { cursor: next, submission };
-  }
 }
 
 /** The events that tell of a submission. */

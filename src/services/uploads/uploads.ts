@@ -1,5 +1,5 @@
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
-import { Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
+import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   CreateUploadRequest,
   UploadFileRequest,
@@ -12,25 +12,56 @@ import type { UploadLimits } from '../../domain/fields/field-type.ts';
 import { acceptsFile, MAX_FILE_BYTES } from '../../domain/fields/file.ts';
 import { uploadLimits } from '../../domain/fields/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
+import { readFileLink } from '../../domain/links.ts';
+import { callerOf } from '../../rpc/context.ts';
 import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
-import { findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
+import { findAnyUpload, findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
 import type { LiveVersion } from '../forms/form-access.ts';
 import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import { replayFirst } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
+import { requireFound } from '../request-values.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
-import { getLinkedUpload, getUpload, uploadToMessage } from './read-upload.ts';
+import { readClaimed, uploadToMessage } from './read-upload.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
 export function uploadsService(context: ServiceContext): ServiceImpl<typeof UploadsService> {
+  const { database, forms, secretKey, now, audit } = context;
   return {
     createUpload: (request, call) => takeFile(context, toStream(request), call),
     uploadFile: (requests, call) => takeFile(context, requests, call),
-    getUpload: (request, call) => getUpload(context, request, call),
-    getLinkedUpload: (request, call) => getLinkedUpload(context, request, call),
+
+    /** Streams a file of the caller's project. It can be read once a submission has claimed it. */
+    async *getUpload({ uploadId }, call) {
+      const { projectId } = callerOf(call);
+      const upload = await requireFound('upl', uploadId, () => findUpload(database, projectId, uploadId));
+      // The rows of a deleted form are removed a little later than the form.
+      if ((await forms.find(upload.formId)) === undefined) throw notFound('upload');
+      audit.note(call, { resource: uploadId, formId: upload.formId });
+      yield* readClaimed(context, upload);
+    },
+
+    /** Streams the file that a signed link names. */
+    async *getLinkedUpload({ token }, call) {
+      const noCall = { nextCall: NextCall.NONE };
+      const link = readFileLink(secretKey, token, now());
+      if (!link.ok && link.reason === 'invalid') {
+        throw failed(Reason.INVALID_TOKEN, 'The link is not right', noCall);
+      }
+      const form = link.ok ? await forms.find(link.formId) : undefined;
+      if (!link.ok || (form !== undefined && form.ownerEpoch !== link.ownerEpoch)) {
+        throw failed(Reason.EXPIRED, 'The link has expired', noCall);
+      }
+      const upload = await findAnyUpload(database, link.uploadId);
+      const isThere = upload?.formId === link.formId && upload.submissionId !== null;
+      if (!isThere || form === undefined) throw failed(Reason.DELETED, 'The file was deleted');
+      const { id: resource, projectId, formId } = upload;
+      audit.note(call, { projectId, resource, formId });
+      yield* readClaimed(context, upload);
+    },
   };
 }
 

@@ -10,7 +10,7 @@ import type { Queries, Transaction } from '../../store/database/database.ts';
 import { lockProject } from '../../store/projects/projects.ts';
 import { countWebhooks, findWebhook, insertWebhook, type Webhook } from '../../store/webhooks/webhooks.ts';
 import type { About } from '../audit/audit.ts';
-import { requireFound } from '../request-values.ts';
+import { requireFound, textProblems } from '../request-values.ts';
 import { eventName } from './webhook-proto.ts';
 
 /** A webhook of the caller's project. Throws NOT_FOUND. */
@@ -48,15 +48,7 @@ export function eventProblems(events: WebhookEvent[]): Violation[] {
 
 /** What is wrong with a signing secret, at `secret`; an empty one is none. */
 export function secretProblems(secret: string): Violation[] {
-  const path = 'secret';
-  if (secret === '') return [];
-  const problem = textProblem(secret);
-  if (problem !== undefined) return [{ path, code: 'custom', message: problem }];
-  if (secret.length < secretLength.min) {
-    return [{ path, code: 'too_small', message: `Expected at least ${secretLength.min} characters` }];
-  }
-  if (secret.length <= secretLength.max) return [];
-  return [{ path, code: 'too_big', message: `Expected at most ${secretLength.max} characters` }];
+  return textProblems(secret, 'secret', secretLength);
 }
 
 /**
