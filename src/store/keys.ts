@@ -50,7 +50,7 @@ export async function insertKey(db: Queries, key: Key): Promise<void> {
 /** Stores a key if there is none at all in the database, and says whether it did: once, however many ask. */
 export async function insertFirstKey(tx: Transaction, key: Key): Promise<boolean> {
   await tx.execute('lock table api_keys in share row exclusive mode');
-  if ((await tx.read((em) => em.findOne(KeyEntity, {}, { orderBy: { id: 'asc' } }))) !== null) return false;
+  if ((await tx.read((em) => em.count(KeyEntity))) > 0) return false;
   await insertKey(tx, key);
   return true;
 }

@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os';
+import { durationMs } from '@bufbuild/protobuf/wkt';
 import {
   type Client,
   Code,
@@ -8,12 +9,30 @@ import {
   type Interceptor,
   type ServiceImpl,
 } from '@connectrpc/connect';
-import { AdminService } from '../../../gen/headlessforms/internal/v1/admin_pb.js';
+import {
+  AdminService,
+  RevokeKeyRequest_Children as Children,
+} from '../../../gen/headlessforms/internal/v1/admin_pb.js';
+import { addressKey } from '../../domain/addresses/email-address.ts';
+import { INSTALLATION } from '../../domain/audit.ts';
+import { pageSizes } from '../../domain/limits/limits.ts';
+import { DEFAULT_PROJECT } from '../../rpc/context.ts';
 import { DatabaseUnavailable } from '../../store/database/faults.ts';
 import { rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
+import { findKeyOfAny, insertKey, type Key, listKeys, listKeysOfAll } from '../../store/keys.ts';
+import { projectNames } from '../../store/projects/projects.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { type AdminContext, refusal } from './context.ts';
-import { adminKeys } from './keys.ts';
+import { projectNamed } from '../keys/key-reader.ts';
+import { keyToMessage, newKey, newKeyProblems, revokeKeys } from '../keys/keys.ts';
+import { signOutEverywhere } from '../owners/owner-sessions.ts';
+import {
+  type AdminContext,
+  adminEntry,
+  existingProject,
+  pagesOf,
+  refusal,
+  refuseProblems,
+} from './context.ts';
 import { adminProjects } from './projects.ts';
 
 /** The admin of the process that has the database open, such as that of a command. It takes no snapshots. */
@@ -30,10 +49,60 @@ export function createAdmin(context: AdminContext, log: Log = console): Admin {
 
 /** What whoever holds the machine may do without a key, on an open database. */
 export function adminService(context: AdminContext, log: Log) {
-  const { database } = context;
+  const { database, auditWriter, now, onChange } = context;
   return {
-    ...adminKeys(context),
     ...adminProjects(context),
+
+    async createKey({ name, scopes, project: projectName, expiresIn }) {
+      const wanted = { name, scopes, project: projectName, expiresIn };
+      refuseProblems(newKeyProblems(wanted, { project: DEFAULT_PROJECT, scopes: ['*'] }, now()));
+      const project = await projectNamed(database, projectName, now());
+      const lifeMs = expiresIn && durationMs(expiresIn);
+      const { key, secret } = newKey({ project, name, scopes, expiresIn: lifeMs }, now());
+      await database.transaction(async (tx) => {
+        await insertKey(tx, key);
+        const about = { projectId: project.id, resource: key.id, detail: scopes.join(',') };
+        await auditWriter.store(tx, adminEntry(context, { action: 'key.created', ...about }));
+      });
+      onChange();
+      return { key: keyToMessage(key, projectName), secret };
+    },
+
+    async *listKeys({ project: name }) {
+      const project = name === '' ? undefined : await existingProject(database, name);
+      const pages = pagesOf((cursor) => {
+        const page = { limit: pageSizes.max, cursor };
+        return project === undefined ? listKeysOfAll(database, page) : listKeys(database, project.id, page);
+      });
+      for await (const keys of pages) {
+        yield { keys: await withProjects(keys) };
+      }
+    },
+
+    async revokeKey({ keyId, children }) {
+      if ((await findKeyOfAny(database, keyId)) === null) throw refusal(`There is no key ${keyId}.`);
+      const revoked = await database.transaction(async (tx) => {
+        const advice = 'say --revoke-children or --keep-children';
+        const keys = await revokeKeys(tx, keyId, fates[children], advice);
+        for (const { id: resource, projectId } of keys) {
+          await auditWriter.store(tx, adminEntry(context, { action: 'key.revoked', projectId, resource }));
+        }
+        return keys;
+      });
+      onChange();
+      return { keys: await withProjects(revoked) };
+    },
+
+    async signOutOwner({ address }) {
+      const owner = addressKey(address);
+      const sessions = await database.transaction(async (tx) => {
+        const ended = await signOutEverywhere(tx, owner);
+        const about = { action: 'owner.signed_out', projectId: INSTALLATION, detail: 'everywhere' } as const;
+        await auditWriter.store(tx, adminEntry(context, about));
+        return ended;
+      });
+      return { sessions };
+    },
 
     /** Vacuums an embedded database, while everything waits. */
     async vacuum({ full, ifErased }) {
@@ -44,7 +113,18 @@ export function adminService(context: AdminContext, log: Log) {
       return { tables: full ? await rewriteErased(database, { log, force: !ifErased }) : [] };
     },
   } satisfies Partial<ServiceImpl<typeof AdminService>>;
+
+  async function withProjects(keys: Key[]) {
+    const names = await projectNames(database, [...new Set(keys.map(({ projectId }) => projectId))]);
+    return keys.map((key) => keyToMessage(key, names.get(key.projectId) ?? key.projectId));
+  }
 }
+
+const fates = {
+  [Children.UNSPECIFIED]: 'refuse',
+  [Children.REVOKE]: 'revoke',
+  [Children.KEEP]: 'keep',
+} as const;
 
 /** For the service's side: tells callers what is wrong with a request, and the log alone what is wrong with the service. */
 export function refuse(log: Log): Interceptor {

@@ -16,7 +16,7 @@ import { pageRequestOf, requireFound } from '../request-values.ts';
 import { deleteStored } from '../submissions/erasure.ts';
 import { exportForm } from '../submissions/export.ts';
 import { submissionRangeOf, submissionToMessage } from '../submissions/submission-proto.ts';
-import { readClaimed, uploadToMessage } from '../uploads/read-upload.ts';
+import { readClaimed, uploadToMessage } from '../uploads/uploads.ts';
 import { sendAgain } from '../webhooks/deliveries.ts';
 import { deliveryToMessage } from '../webhooks/webhook-proto.ts';
 import { confirmedForm, requireFreshSignIn } from './owned-form.ts';

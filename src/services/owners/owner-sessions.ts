@@ -64,11 +64,20 @@ export function sessionMethods(context: ServiceContext) {
       requireEmail(email);
       const languages = preferredLanguages(call.requestHeader.get('accept-language') ?? '').join();
       const isKnown = isDeviceOf(secretKey, { token, address: email, now: now() });
+      // The site that the client is in.
       const askedFrom = pseudonymOf(secretKey, 'asked-from', widestOf(clientAddressOf(call)));
       const browserHash = browserHashOf(browser);
-      await queueMails(database, [
-        signInMail({ email, languages, time: now(), isKnown, askedFrom, browserHash }),
-      ]);
+      const mail = {
+        to: email,
+        signIn: true,
+        languages,
+        ...(isKnown ? { isKnown } : { askedFrom }),
+        ...(browserHash !== null && { browserHash }),
+      };
+      // Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't.
+      const queued = { id: newId('dlv', now()), eventId: null, projectId: '', formId: '', keyless: !isKnown };
+      const receiver = addressKey(email);
+      await queueMails(database, [{ ...queued, kind: 'sign_in', receiver, mail, delaySeconds: 0 }]);
       notifyWorkers();
       return { mailWritten: context.settings.smtpUrl === undefined };
     },
@@ -178,27 +187,6 @@ function browserName(userAgent: string): string {
   return [browser.name ?? '', os.name ?? ''].filter((name) => name !== '').join(', ');
 }
 
-/** Strangers ask for these mails, so that they wait behind those of forms with a key; known devices don't. */
-function signInMail({ email, languages, time, isKnown, askedFrom, browserHash }: AskedMail) {
-  return {
-    id: newId('dlv', time),
-    eventId: null,
-    projectId: '',
-    formId: '',
-    keyless: !isKnown,
-    kind: 'sign_in',
-    receiver: addressKey(email),
-    mail: {
-      to: email,
-      signIn: true,
-      languages,
-      ...(isKnown ? { isKnown } : { askedFrom }),
-      ...(browserHash !== null && { browserHash }),
-    },
-    delaySeconds: 0,
-  };
-}
-
 function newSessionToken(secretKey: SecretKey, expiresAt: Date): string {
   return `${PREFIX}${signLink(secretKey, PURPOSE, newToken(), expiresAt.getTime())}`;
 }
@@ -237,18 +225,6 @@ const MAX_BROWSER_LENGTH = 128;
 
 /** Those of browsers have some 200 characters. */
 const MAX_AGENT_LENGTH = 512;
-
-type AskedMail = {
-  email: string;
-  /** As in `Accept-Language`. */
-  languages: string;
-  time: number;
-  /** Whether a device that has signed in with the address asks. */
-  isKnown: boolean;
-  /** A pseudonym of the site that the client is in. */
-  askedFrom: string;
-  browserHash: string | null;
-};
 
 export type OwnerReader = {
   /** Whose session this is; undefined if nobody's, ended or expired. */

@@ -1,8 +1,11 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, ServiceImpl } from '@connectrpc/connect';
 import { NextCall, Reason } from '../../../gen/headlessforms/v1/errors_pb.js';
 import type {
   CreateUploadRequest,
   UploadFileRequest,
+  UploadSchema,
   UploadsService,
 } from '../../../gen/headlessforms/v1/uploads_pb.js';
 import { failed, invalid, notFound } from '../../domain/errors/failure.ts';
@@ -17,14 +20,12 @@ import { callerOf } from '../../rpc/context.ts';
 import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
 import { findAnyUpload, findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
-import type { LiveVersion } from '../forms/form-access.ts';
-import { type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
+import { type LiveVersion, type PublishedForm, publishedForm, refuseIfClosed } from '../forms/form-access.ts';
 import { replayFirst } from '../idempotency.ts';
 import { type Reservation, strangerAddress } from '../limits/keyless-storage.ts';
 import { requireFound } from '../request-values.ts';
 import { anySession, openSession } from '../sessions/session-access.ts';
 import { checkOrigin } from '../submissions/submission-request.ts';
-import { readClaimed, uploadToMessage } from './read-upload.ts';
 import { mediaTypeOf, safeFilename } from './received-file.ts';
 
 /** Takes files for the file fields of published forms, and gives them back. */
@@ -127,6 +128,27 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
     },
   });
 }
+
+/** Streams a file that the caller may read, once a submission has claimed it. */
+export async function* readClaimed(context: ServiceContext, upload: Upload): AsyncIterable<FileChunk> {
+  if (upload.submissionId === null) throw notFound('upload');
+  const content = await context.uploads.get(upload.id);
+  if (content === undefined) throw new Error(`The bytes of ${upload.id} are missing from the upload store`);
+  let known: { upload?: ReturnType<typeof uploadToMessage> } = { upload: uploadToMessage(upload) };
+  for await (const chunk of content) {
+    yield { ...known, content: chunk };
+    known = {};
+  }
+}
+
+/** What is known of a file, as the RPCs return it. */
+export function uploadToMessage(upload: Upload): MessageInitShape<typeof UploadSchema> {
+  const { id, filename, contentType, size, sha256, createdAt } = upload;
+  return { id, filename, contentType, size, sha256, createTime: timestampFromDate(createdAt) };
+}
+
+/** What is known of the file comes with its first chunk. */
+type FileChunk = { upload?: MessageInitShape<typeof UploadSchema>; content: Uint8Array };
 
 async function* toStream<T>(message: T): AsyncGenerator<T> {
   yield message;

@@ -1,5 +1,5 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
-import { id, text, textOrNull, time, timeOf, timeOrNull } from '../database/columns.ts';
+import { id, rowsOf, text, time, timeOrNull } from '../database/columns.ts';
 import { type Page, type PageRequest, pageOf, type Queries, type Row } from '../database/queries.ts';
 
 /** The log: a delivery that is finished. Its rows never change; a replay takes one back into the queue. */
@@ -83,21 +83,13 @@ export async function listDeliveries(
     'webhookId' in filter ? ['webhook_id', filter.webhookId] : ['form_id', filter.formId];
   const params: unknown[] = [value, limit + 1];
   const before = cursor === undefined ? '' : ` and id < $${params.push(cursor)}`;
-  const newest = 'order by id desc limit $2';
-  const finished = status === undefined ? '' : ` and status = '${status}'`;
-  const parts = [
-    ...(status === undefined || status === 'pending'
-      ? pendingParts(`${column} = $1${before} ${newest}`)
-      : []),
-    ...(status === 'pending'
-      ? []
-      : [`select ${finishedColumns} from deliveries where ${column} = $1${finished}${before} ${newest}`]),
-  ];
-  const rows = await db.select(
-    `select * from (${parts.map((part) => `(${part})`).join(' union all ')}) as found ${newest}`,
-    params,
-  );
-  const { items, nextCursor } = endedByAttempts(pageOf(rows.map(toSummary), limit));
+  const of = `${column} = $1${before}`;
+  const finished = status === undefined ? of : `${of} and status = '${status}'`;
+  const found = await findNewest(db, params, {
+    ...((status ?? 'pending') === 'pending' && { pending: of }),
+    ...(status !== 'pending' && { finished }),
+  });
+  const { items, nextCursor } = endedByAttempts(pageOf(found, limit));
   return { items: await addAttempts(db, items), nextCursor };
 }
 
@@ -107,17 +99,29 @@ export async function listSubmissionDeliveries(
   submissionId: string,
   limit: number,
 ): Promise<Delivery[]> {
-  const ofSubmission = 'event_id = any(array(select id from events where submission_id = $1))';
+  const of = 'event_id = any(array(select id from events where submission_id = $1))';
+  const found = await findNewest(db, [submissionId, limit], { pending: of, finished: of });
+  return found.map(({ delivery }) => delivery);
+}
+
+/** The newest `$2` of the deliveries that fulfil conditions; in parts, of which each has an index for the order. */
+async function findNewest(
+  db: Queries,
+  params: unknown[],
+  { pending, finished }: { pending?: string; finished?: string },
+): Promise<Summary[]> {
   const newest = 'order by id desc limit $2';
   const parts = [
-    ...pendingParts(`${ofSubmission} ${newest}`),
-    `select ${finishedColumns} from deliveries where ${ofSubmission} ${newest}`,
-  ];
-  const rows = await db.select(
-    `select * from (${parts.map((part) => `(${part})`).join(' union all ')}) as found ${newest}`,
-    [submissionId, limit],
-  );
-  return rows.map((row) => toSummary(row).delivery);
+    ...(pending === undefined ? [] : [` from delivery_queue where first_lease_until is null and ${pending}`]),
+    ...(pending === undefined
+      ? []
+      : [` from delivery_queue where first_lease_until is not null and ${pending}`]),
+  ].map((part) => `(select ${pendingColumns}${part} ${newest})`);
+  if (finished !== undefined) {
+    parts.push(`(select ${finishedColumns} from deliveries where ${finished} ${newest})`);
+  }
+  const rows = await db.select(`select * from (${parts.join(' union all ')}) as found ${newest}`, params);
+  return rows.map(toSummary);
 }
 
 /** Finds a delivery of a project. */
@@ -136,22 +140,29 @@ export async function findDelivery(
 }
 
 /** A mail can be long, and no list shows it. */
-const shownColumns = `id, project_id, form_id, event_id, webhook_id, channel, kind, receiver, url, attempt_count,
-  created_at, last_attempt_at, response_status, error`;
+const shown = rowsOf(DeliveryEntity, [
+  'id',
+  'projectId',
+  'formId',
+  'eventId',
+  'webhookId',
+  'channel',
+  'kind',
+  'receiver',
+  'url',
+  'attemptCount',
+  'createdAt',
+  'lastAttemptAt',
+  'responseStatus',
+  'error',
+]);
 
-const pendingColumns = `${shownColumns}, 'pending' as status, due_at, null::timestamptz as delivered_at,
-  null as attempt_id, null::int as duration_ms, null as response_body`;
+const results = rowsOf(DeliveryEntity, ['status', 'deliveredAt', 'attemptId', 'durationMs', 'responseBody']);
 
-const finishedColumns = `${shownColumns}, status, null::timestamptz as due_at, delivered_at, attempt_id, duration_ms,
-  response_body`;
+const finishedColumns = `${shown.columns}, ${results.columns}, null::timestamptz as "dueAt"`;
 
-/** In parts, of which each has an index for the order. */
-function pendingParts(condition: string): string[] {
-  return [
-    `select ${pendingColumns} from delivery_queue where first_lease_until is null and ${condition}`,
-    `select ${pendingColumns} from delivery_queue where first_lease_until is not null and ${condition}`,
-  ];
-}
+const pendingColumns = `${shown.columns}, 'pending' as status, null::timestamptz as "deliveredAt", null as "attemptId",
+  null::int as "durationMs", null as "responseBody", due_at as "dueAt"`;
 
 /** Ends a page before the delivery with which it would have too many attempts. */
 function endedByAttempts(page: Page<Summary>): Page<Summary> {
@@ -191,47 +202,14 @@ async function addAttempts(db: Queries, deliveries: Summary[]): Promise<LoggedDe
 }
 
 function toSummary(row: Row): Summary {
-  const delivery: Delivery = {
-    id: String(row.id),
-    projectId: String(row.project_id),
-    formId: String(row.form_id),
-    eventId: textOrNull(row.event_id),
-    webhookId: textOrNull(row.webhook_id),
-    channel: row.channel === 'mail' ? 'mail' : 'webhook',
-    kind: String(row.kind),
-    receiver: String(row.receiver),
-    url: textOrNull(row.url),
-    status: row.status === 'pending' || row.status === 'failed' ? row.status : 'delivered',
-    attemptCount: Number(row.attempt_count),
-    dueAt: timeOrNull(row.due_at),
-    createdAt: timeOf(row.created_at),
-    lastAttemptAt: timeOrNull(row.last_attempt_at),
-    deliveredAt: timeOrNull(row.delivered_at),
-    responseStatus: numberOrNull(row.response_status),
-    error: textOrNull(row.error),
-  };
-  return { id: delivery.id, delivery, last: lastAttempt(row, delivery) };
-}
-
-/** The successful attempt that a finished delivery holds. */
-function lastAttempt(row: Row, { id: deliveryId, attemptCount, ...delivery }: Delivery): Attempt | null {
-  const attemptId = textOrNull(row.attempt_id);
-  if (attemptId === null || delivery.lastAttemptAt === null) return null;
-  return {
-    id: attemptId,
-    deliveryId,
-    number: attemptCount,
-    status: 'delivered',
-    responseStatus: delivery.responseStatus,
-    error: null,
-    responseBody: textOrNull(row.response_body),
-    durationMs: Number(row.duration_ms),
-    startedAt: delivery.lastAttemptAt,
-  };
-}
-
-function numberOrNull(value: unknown): number | null {
-  return value === null ? null : Number(value);
+  const { attemptId, durationMs, responseBody, ...finished } = { ...shown.map(row), ...results.map(row) };
+  const status: Delivery['status'] = row.status === 'pending' ? 'pending' : finished.status;
+  const delivery = { ...finished, status, dueAt: timeOrNull(row.dueAt) };
+  const { id, attemptCount: number, lastAttemptAt: startedAt, responseStatus } = delivery;
+  if (attemptId === null || startedAt === null) return { id, delivery, last: null };
+  // The successful attempt, which a finished delivery holds.
+  const facts = { responseStatus, error: null, responseBody, durationMs: durationMs ?? 0, startedAt };
+  return { id, delivery, last: { id: attemptId, deliveryId: id, number, status: 'delivered', ...facts } };
 }
 
 /** How many attempts of one delivery are shown, the last ones: it can be replayed any number of times. */

@@ -63,30 +63,23 @@ export async function removeDueFiles(
   limit: number,
 ): Promise<FileRemovals> {
   const rows = await db.execute(claimFiles, [REMOVALS_LOCK, limit]);
-  const results = await Promise.all(
+  const done: string[] = [];
+  const failed: FileRemovals['failed'] = [];
+  await Promise.all(
     rows.map(async (row) => {
       const [removalId, uploadId] = [String(row.id), String(row.subject)];
       try {
         await remove(uploadId);
-        return { removalId, uploadId, error: undefined };
-      } catch (error) {
-        return { removalId, uploadId, error: error instanceof Error ? error : new Error(String(error)) };
+        done.push(removalId);
+      } catch (thrown) {
+        const error = thrown instanceof Error ? thrown : new Error(String(thrown));
+        failed.push({ uploadId, error });
+        const words = error.message.slice(0, MAX_ERROR_CHARACTERS);
+        await db.write((em) => em.nativeUpdate(RemovalEntity, { id: removalId }, { error: words }));
       }
     }),
   );
-  const done = results.filter(({ error }) => error === undefined);
-  await db.execute('delete from removals where id = any($1)', [done.map(({ removalId }) => removalId)], {
-    repeatable: true,
-  });
-  const failed = results.flatMap(({ removalId, uploadId, error }) =>
-    error === undefined ? [] : [{ removalId, uploadId, error }],
-  );
-  for (const { removalId, error } of failed) {
-    const words = error.message.slice(0, MAX_ERROR_CHARACTERS);
-    await db.execute('update removals set error = $2 where id = $1', [removalId, words], {
-      repeatable: true,
-    });
-  }
+  await db.write((em) => em.nativeDelete(RemovalEntity, { id: { $in: done } }));
   return { removed: done.length, failed, more: rows.length === limit };
 }
 

@@ -4,8 +4,13 @@ import type { SessionOrigins } from '../../domain/answers/provenance.ts';
 import type { SessionContext } from '../../domain/sessions/context.ts';
 
 import { DatabaseUnavailable } from '../database/faults.ts';
-import { createLoader } from '../database/loader.ts';
-import { MAX_PAGE_BYTES, type Page, type Queries, type Transaction } from '../database/queries.ts';
+import {
+  createLoader,
+  MAX_PAGE_BYTES,
+  type Page,
+  type Queries,
+  type Transaction,
+} from '../database/queries.ts';
 import { MAX_CONFLICTS } from '../database/retry.ts';
 import { subtractKeylessBytes } from '../keyless-storage.ts';
 import { countByForm, type RemovedOfForm } from '../submissions/submission-removal.ts';

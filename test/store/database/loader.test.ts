@@ -1,7 +1,7 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Queries } from '../../../src/store/database/database.ts';
-import { createLoader } from '../../../src/store/database/loader.ts';
+import { createLoader } from '../../../src/store/database/queries.ts';
 import { findAnySession } from '../../../src/store/sessions/sessions.ts';
 import { createSubmissionWriter } from '../../../src/store/submissions/submission-writer.ts';
 import { findSubmission } from '../../../src/store/submissions/submissions.ts';
