@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity } from '@mikro-orm/core';
 import { id, rowsOf, text, time } from './database/columns.ts';
-import { deleteSome, type Queries, type Transaction } from './database/queries.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 
 /** What a request with an idempotency key made, where the thing itself has no column for the key. */
 export const IdempotencyKeyEntity = defineEntity({
@@ -48,13 +48,3 @@ export async function findIdempotencyKey(db: Queries, keyId: string): Promise<Id
 }
 
 const keys = rowsOf(IdempotencyKeyEntity);
-
-/** Removes up to `limit` keys that are older than a day. Returns how many it removed. */
-export async function purgeIdempotencyKeys(db: Queries, limit: number): Promise<number> {
-  const removed = await deleteSome(db, 'idempotency_keys', {
-    where: "created_at < now() - interval '24 hours'",
-    orderBy: 'created_at',
-    limit,
-  });
-  return removed.length;
-}

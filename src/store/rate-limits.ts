@@ -1,6 +1,6 @@
 import { defineEntity, p } from '@mikro-orm/core';
 import { text, time } from './database/columns.ts';
-import { deleteSome, type Queries } from './database/queries.ts';
+import type { Queries } from './database/queries.ts';
 
 /** Calls counted in the database, so that a limit holds over any number of processes. */
 export const RateLimitEntity = defineEntity({
@@ -30,17 +30,6 @@ export async function countCall(db: Queries, key: string, seconds: number): Prom
     [key, seconds],
   );
   return { hits: Number(row?.hits), endsInMs: Math.max(0, Number(row?.ends_in_ms)) };
-}
-
-/** Removes at most `limit` counts whose window has ended. Returns how many it removed. */
-export async function purgeRateLimits(db: Queries, limit: number): Promise<number> {
-  const removed = await deleteSome(db, 'rate_limits', {
-    key: 'key',
-    where: 'resets_at <= now()',
-    orderBy: 'resets_at',
-    limit,
-  });
-  return removed.length;
 }
 
 /** `hits` includes the call just counted. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Reason } from '../../gen/headlessforms/v1/errors_pb.js';
 import { WebhookEvent } from '../../gen/headlessforms/v1/webhooks_pb.js';
 import { fingerprint } from '../../src/domain/json/canonical.ts';
-import { purgeIdempotencyKeys } from '../../src/store/idempotency-keys.ts';
+import { removeOutdated } from '../../src/store/removal/outdated.ts';
 import { engines } from '../support/database.ts';
 import { definitionMessage, definitionOf } from '../support/definitions.ts';
 import { expectFailure } from '../support/failures.ts';
@@ -185,7 +185,7 @@ describe.each(engines)('an idempotency key, on %s,', (engine) => {
       [first.webhook?.id],
     );
 
-    const removed = await purgeIdempotencyKeys(services.database, 100);
+    const { idempotency_keys: removed } = await removeOutdated(services.database, 100);
     const second = await services.webhooks.createWebhook(request, services.owner);
 
     expect(removed).toBe(1);

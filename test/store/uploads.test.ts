@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { countCall, purgeRateLimits } from '../../src/store/rate-limits.ts';
+import { countCall } from '../../src/store/rate-limits.ts';
+import { removeOutdated } from '../../src/store/removal/outdated.ts';
 import { createSubmissionWriter } from '../../src/store/submissions/submission-writer.ts';
 import {
   findUnclaimedUploads,
@@ -56,7 +57,7 @@ describe.each(engines)('counted calls on %s', (engine) => {
     expect(new Set(counts.map(({ hits }) => hits))).toEqual(new Set([1, 2, 3, 4, 5]));
     expect(counts[0]?.endsInMs).toBeGreaterThan(50_000);
     expect([other.hits, again.hits]).toEqual([1, 1]);
-    expect(await purgeRateLimits(database, 10)).toBe(1);
+    expect(await removeOutdated(database, 10)).toMatchObject({ rate_limits: 1 });
     expect((await countCall(database, 'create:a', 60)).hits).toBe(6);
   });
 });

@@ -4,15 +4,11 @@ import { removeEntriesBefore } from '../../store/audit/audit-log.ts';
 import type { Transaction } from '../../store/database/queries.ts';
 import { isWithin, rewriteErased, vacuumTables } from '../../store/database/vacuum.ts';
 import { announceEnds } from '../../store/deliveries/callback-deliveries.ts';
-import { purgeDeliveries, readClock } from '../../store/deliveries/delivery-removal.ts';
+import { purgeDeliveries } from '../../store/deliveries/delivery-removal.ts';
 import { purgeEvents } from '../../store/events.ts';
 import { listDeletedForms, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { removeUnactivatedForms } from '../../store/forms/forms.ts';
-import { purgeIdempotencyKeys } from '../../store/idempotency-keys.ts';
-import { purgeMailCounts } from '../../store/mail/mail.ts';
-import { purgeMailedLinks } from '../../store/mail/mailed-links.ts';
-import { purgeOwnerSessions } from '../../store/owners/owner-sessions.ts';
-import { purgeRateLimits } from '../../store/rate-limits.ts';
+import { removeOutdated } from '../../store/removal/outdated.ts';
 import { removeDueFiles } from '../../store/removal/removals.ts';
 import {
   removeExpiredSessions,
@@ -95,7 +91,7 @@ export async function expireSessions(
 /** Removes a batch of each kind of row that is too old. True if there may be more. */
 export async function removeOld(options: SweepOptions): Promise<boolean> {
   const { database, settings, metrics } = options;
-  const before = (await readClock(database)).getTime() - settings.retentionDays * DAY_MS;
+  const before = (await database.now()).getTime() - settings.retentionDays * DAY_MS;
   const auditBefore = new Date(options.now() - settings.auditRetentionDays * DAY_MS);
   const counts = {
     deliveries: await purgeDeliveries(database, before, BATCH),
@@ -103,12 +99,8 @@ export async function removeOld(options: SweepOptions): Promise<boolean> {
     webhooks: await purgeDeletedWebhooks(database, BATCH),
     callback_origins: await purgeCallbackOrigins(database, new Date(before), BATCH),
     unactivated_forms: await removeDrafts(options),
-    mail_counts: await purgeMailCounts(database, BATCH),
-    rate_limits: await purgeRateLimits(database, BATCH),
-    idempotency_keys: await purgeIdempotencyKeys(database, BATCH),
+    ...(await removeOutdated(database, BATCH)),
     visitors_sessions: await removeVisitorsSessions(database, BATCH),
-    owner_sessions: await purgeOwnerSessions(database, BATCH),
-    mailed_links: await purgeMailedLinks(database, BATCH),
     audit_entries: await removeEntriesBefore(database, auditBefore, BATCH),
     uploads: await removeUnclaimedUploads(database, UNCLAIMED_SECONDS, BATCH),
   };

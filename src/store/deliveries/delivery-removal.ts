@@ -1,6 +1,6 @@
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { smallestIdAt } from '../../domain/ids.ts';
-import { timeOf, toMillisecond } from '../database/columns.ts';
+import { toMillisecond } from '../database/columns.ts';
 import type { Queries } from '../database/queries.ts';
 import { pendingWhere } from './delivery-queue-table.ts';
 
@@ -20,12 +20,6 @@ export async function releaseWaitingMail(
        and leased_until is null and due_at > now()`,
     [addressKey(address), formId],
   );
-}
-
-/** The time by the database's clock: what is removed does not depend on that of any process. */
-export async function readClock(db: Queries): Promise<Date> {
-  const [row] = await db.select('select now() as at');
-  return timeOf(row?.at);
 }
 
 /** Removes up to `limit` finished deliveries that were made before a time, with their attempts. Returns how many. */

@@ -2,7 +2,7 @@ import { defineEntity, p } from '@mikro-orm/core';
 import { addressKey, mailboxOf } from '../../domain/addresses/email-address.ts';
 import { SIGN_IN_MAILS } from '../../domain/links.ts';
 import { id, text, time } from '../database/columns.ts';
-import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
+import type { Queries, Transaction } from '../database/queries.ts';
 
 /** An address in a form's `delivery.to`, or that its owner has added; it gets mail only once it has confirmed. */
 export const MailRecipientEntity = defineEntity({
@@ -215,21 +215,6 @@ export const AutoresponseEntity = defineEntity({
   },
   indexes: [{ name: 'autoresponses_by_time', properties: ['sentAt'] }],
 });
-
-/** Removes what counted mails of days gone by. Returns how many rows of each kind at most. */
-export async function purgeMailCounts(db: Queries, limit: number): Promise<number> {
-  const allowances = await deleteSome(db, 'mail_allowances', {
-    key: 'holder, kind, day',
-    where: `day < ${TODAY}`,
-    limit,
-  });
-  const answers = await deleteSome(db, 'autoresponses', {
-    key: 'form_id, address',
-    where: "sent_at < now() - interval '24 hours'",
-    limit,
-  });
-  return Math.max(allowances.length, answers.length);
-}
 
 /** `YYYY-MM-DD`, in UTC. */
 export const TODAY = "to_char(now() at time zone 'UTC', 'YYYY-MM-DD')";

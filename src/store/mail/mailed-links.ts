@@ -1,7 +1,7 @@
 import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
 import { addressKey } from '../../domain/addresses/email-address.ts';
 import { id, text, time } from '../database/columns.ts';
-import { deleteSome, type Queries, type Transaction } from '../database/queries.ts';
+import type { Queries, Transaction } from '../database/queries.ts';
 
 /** A mailed link that works once. Without its row, a token that is signed as it should be is worth nothing. */
 export const MailedLinkEntity = defineEntity({
@@ -59,10 +59,4 @@ export async function voidMailedLinks(
   { address, ...which }: { address: string; purpose?: string; formId?: string },
 ): Promise<void> {
   await db.write((em) => em.nativeDelete(MailedLinkEntity, { ...which, address: addressKey(address) }));
-}
-
-/** Removes at most `limit` links whose time is over; returns how many. */
-export async function purgeMailedLinks(db: Queries, limit: number): Promise<number> {
-  const ended = { key: 'token_hash', where: 'expires_at <= now()', orderBy: 'expires_at', limit };
-  return (await deleteSome(db, 'mailed_links', ended)).length;
 }

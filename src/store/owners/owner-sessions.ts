@@ -1,6 +1,6 @@
 import { defineEntity, type InferEntity, raw } from '@mikro-orm/core';
 import { id, text, time } from '../database/columns.ts';
-import { deleteSome, type Queries } from '../database/queries.ts';
+import type { Queries } from '../database/queries.ts';
 
 /** An owner who is signed in. The token itself is never stored. */
 export const OwnerSessionEntity = defineEntity({
@@ -71,12 +71,4 @@ export async function closeOwnerSessions(
   which: { tokenHash: string; address?: string } | { address: string },
 ): Promise<number> {
   return db.write((em) => em.nativeDelete(OwnerSessionEntity, which));
-}
-
-/** Removes at most `limit` rows of each kind whose time is over. Returns how many it removed of the larger group. */
-export async function purgeOwnerSessions(db: Queries, limit: number): Promise<number> {
-  const ended = { key: 'token_hash', where: 'expires_at <= now()', orderBy: 'expires_at', limit };
-  const sessions = await deleteSome(db, 'owner_sessions', ended);
-  const links = await deleteSome(db, 'used_sign_in_links', ended);
-  return Math.max(sessions.length, links.length);
 }
