@@ -64,16 +64,12 @@ export async function compose(config: Config, outside: Outside): Promise<Service
     },
   });
   started.defer(() => writer.close());
-  const keylessStorage = started.adopt(
-    createKeylessStorage({
-      database,
-      now,
-      log,
-      hourlyBytes: config.rateLimit ? config.keylessHourMib * MIB : undefined,
-      projectBytes: config.keylessProjectMib * MIB,
-    }),
-    (storage) => storage.close(),
-  );
+  const keylessStorage = createKeylessStorage({
+    database,
+    now,
+    hourlyBytes: config.rateLimit ? config.keylessHourMib * MIB : undefined,
+    projectBytes: config.keylessProjectMib * MIB,
+  });
   const api = createApi({
     ...outside,
     writer,

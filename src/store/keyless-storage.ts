@@ -1,38 +1,37 @@
 import type { JsonObject } from '../domain/json/json.ts';
-import type { Queries } from './database/queries.ts';
+import type { Queries, Transaction } from './database/queries.ts';
 
 /**
- * Adds to what forms hold that came without a key: submissions and definitions of forms made without one, and
- * files. Each process has a `slot`, so that they seldom wait for each other. Forms that are gone are left out.
+ * Adds to what a form holds that came without a key, in the transaction that stores it: submissions, definitions and
+ * sessions of forms made without one, and files.
  */
-export async function addKeylessBytes(db: Queries, slot: number, added: KeylessBytes[]): Promise<void> {
-  await db.execute(
-    `insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
-     select form_id, $1::smallint, project_id, bytes
-     from json_to_recordset($2::json) as r(form_id text, project_id text, bytes bigint)
-     where exists (select from forms where forms.id = form_id)
-     order by form_id
-     on conflict (form_id, slot) do update
-       set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes`,
-    [
-      slot,
-      JSON.stringify(
-        added.map(({ formId, projectId, bytes }) => ({ form_id: formId, project_id: projectId, bytes })),
-      ),
-    ],
+export async function addKeylessBytes(
+  tx: Transaction,
+  { formId, projectId, bytes }: KeylessBytes,
+): Promise<void> {
+  await tx.execute(
+    `with stored as (select $1::text as form_id, $2::text as project_id, $3::int as keyless_bytes) ${addStoredBytes}`,
+    [formId, projectId, bytes],
   );
 }
 
 /**
- * SQL that counts no longer what the same statement `removed`: rows with the columns form_id, project_id and
- * keyless_bytes, which is null for what came with a key.
+ * SQL that counts rows of the same statement, with the columns form_id, project_id and keyless_bytes, which is null for
+ * what came with a key: what it `stored`, in any slot, so that writers seldom wait for each other.
  */
-export const subtractKeylessBytes = `
+export const addStoredBytes = countedBytes('stored', '(random() * 15)::smallint', 'sum(keyless_bytes)');
+
+/** The same of what it `removed`, which counts no longer. */
+export const subtractKeylessBytes = countedBytes('removed', '0', '-sum(keyless_bytes)');
+
+function countedBytes(rows: string, slot: string, bytes: string): string {
+  return `
   insert into form_counters as c (form_id, slot, project_id, keyless_bytes)
-  select form_id, 0, project_id, -sum(keyless_bytes) from removed where keyless_bytes is not null
+  select form_id, ${slot}, project_id, ${bytes} from ${rows} where keyless_bytes is not null
   group by form_id, project_id order by form_id
   on conflict (form_id, slot) do update
     set project_id = excluded.project_id, keyless_bytes = c.keyless_bytes + excluded.keyless_bytes`;
+}
 
 /** What the forms of a project hold that came without a key, in bytes. */
 export async function sumKeylessBytes(db: Queries, projectId: string): Promise<number> {

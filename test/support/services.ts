@@ -64,7 +64,6 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
   const keylessStorage = createKeylessStorage({
     database,
     now,
-    log,
     hourlyBytes: options.keylessBytes?.hourly,
     projectBytes: options.keylessBytes?.project ?? 1024 ** 3,
   });
@@ -162,7 +161,6 @@ export async function servicesOn(database: Database, options: ServicesOptions = 
     openNetwork: (key?: string) => openNetwork(services, key),
     async close() {
       await auditWriter.close();
-      await keylessStorage.close();
       await writer.close();
       await events.close();
       await rm(folder, { recursive: true, force: true });

@@ -18,6 +18,7 @@ import { insertEvents } from '../../store/events.ts';
 import { deleteForm as markDeleted, removeRowsOfForm } from '../../store/forms/form-removal.ts';
 import { archiveForm, findForm, insertForm, listForms } from '../../store/forms/forms.ts';
 import { findVersionByNumber, listVersions } from '../../store/forms/versions.ts';
+import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { proposeOwner } from '../../store/owners/owners.ts';
 import type { ServiceContext } from '../context.ts';
 import { replayFirst, secretInContent } from '../idempotency.ts';
@@ -220,9 +221,9 @@ async function createForm(context: ServiceContext, request: CreateFormRequest, c
         await record(tx, { id: form.id, secret: activationToken });
         if (form.key !== null) await refuseTakenKey(tx, projectId, form.key);
         await insertForm(tx, form);
+        if (room !== undefined) await addKeylessBytes(tx, { formId: form.id, projectId, bytes });
         await audit.change(tx, call, { projectId, formId: form.id });
       });
-      if (room !== undefined) keylessStorage.record({ formId: form.id, projectId, bytes });
       room?.keep();
       return { form: formToMessage(form, definition), activationToken };
     },

@@ -11,7 +11,7 @@ import { limited, notFound } from '../../domain/errors/failure.ts';
 import { fieldIdOf, type Violation } from '../../domain/errors/violations.ts';
 import { isKeyless, newSessionId } from '../../domain/ids.ts';
 import { clientAddressOf } from '../../rpc/context.ts';
-import { bytesOfSession } from '../../store/keyless-storage.ts';
+import { addKeylessBytes, bytesOfSession } from '../../store/keyless-storage.ts';
 import type { Session } from '../../store/sessions/session-table.ts';
 import { insertSession, lockSession, type NewSession, updateSession } from '../../store/sessions/sessions.ts';
 import type { ServiceContext } from '../context.ts';
@@ -55,7 +55,6 @@ async function keep(
   refuseTooMuch(context, id, bytes);
   using room = context.keylessStorage.reserve(form.projectId, clientAddressOf(call));
   if (isKeyless(form) || keylessBytes !== null) await room.add(bytes);
-  let added = 0;
   const kept = await context.database.transaction(async (tx) => {
     const locked = await lockSession(tx, id);
     if (locked === null) throw notFound('session');
@@ -63,13 +62,12 @@ async function keep(
     const partialAnswers = mergeAnswers(locked.partialAnswers ?? {}, fitting);
     checkSize(form, partialAnswers);
     const counted = bytesOfVisitor({ ...locked, partialAnswers });
-    added = (counted ?? 0) - (locked.keylessBytes ?? 0);
+    const added = (counted ?? 0) - (locked.keylessBytes ?? 0);
+    if (added !== 0) await addKeylessBytes(tx, { formId: form.id, projectId: form.projectId, bytes: added });
     const provenance = originsAfter(locked, version, fitting);
     const change = counted === undefined ? {} : { keylessBytes: counted };
     return updateSession(tx, id, { partialAnswers, provenance, ...change });
   });
-  const { formId, projectId } = kept;
-  if (added !== 0) context.keylessStorage.record({ formId, projectId, bytes: added });
   room.keep();
   return kept;
 }
@@ -162,10 +160,7 @@ export async function openVisitorsSession(
   const first = await insertSession(context.database, { ...fresh, idempotency });
   // A page may stay open for longer than its session.
   const stored = first.status === 'expired' ? await insertSession(context.database, fresh) : first;
-  if (stored.id === id) {
-    context.keylessStorage.record({ formId: form.id, projectId: form.projectId, bytes: keylessBytes });
-    room.keep();
-  }
+  if (stored.id === id) room.keep();
   return stored;
 }
 

@@ -1,42 +1,31 @@
 import type { HandlerContext } from '@connectrpc/connect';
+import { LRUCache } from 'lru-cache';
 import { networkOf } from '../../domain/addresses/ip-address.ts';
 import { limited } from '../../domain/errors/failure.ts';
 import { HOUR_MS } from '../../domain/limits/limits.ts';
 import { createWindowCounter } from '../../domain/limits/window-counter.ts';
 import { callerIfAny, clientAddressOf } from '../../rpc/context.ts';
 import type { Database } from '../../store/database/database.ts';
-import { addKeylessBytes, type KeylessBytes, sumKeylessBytes } from '../../store/keyless-storage.ts';
-import type { Log } from '../../telemetry/log.ts';
+import { sumKeylessBytes } from '../../store/keyless-storage.ts';
 
 /**
  * Bounds what is stored for callers without a key: `hourlyBytes` of each client address, by this process, and
- * `projectBytes` in all forms of a project, by the database. What comes with a key of the project counts in
- * neither.
+ * `projectBytes` in all forms of a project, by what the database has counted with each row. What comes with a key of
+ * the project counts in neither.
  *
- * Each total is read again after a few seconds, and what this process has stored is written once a second: a
- * process that dies loses a second's counts, and a total may be passed by what is in flight.
+ * Each total is read again after a few seconds: it may be passed by what is in flight, here and in other processes.
  */
 export function createKeylessStorage(options: KeylessStorageOptions): KeylessStorage {
-  const { database, now, log, hourlyBytes, projectBytes } = options;
+  const { database, now, hourlyBytes, projectBytes } = options;
   const hourly = createWindowCounter({ now, windowMs: HOUR_MS });
-  const totals = new Map<string, Total>();
-  const slot = Math.floor(Math.random() * SLOTS);
-  let unwritten = new Map<string, KeylessBytes>();
-  let timer: NodeJS.Timeout | undefined;
-  let writing = Promise.resolve();
+  const totals = new LRUCache<string, Total>({ max: MAX_TOTALS });
 
-  function totalOf(projectId: string): Total | Promise<Total> {
+  async function totalOf(projectId: string): Promise<Total> {
     const known = totals.get(projectId);
     const age = known === undefined ? Number.NaN : now() - known.readAt;
-    return known !== undefined && age >= 0 && age < TOTAL_AGE_MS ? known : readTotal(projectId);
-  }
-
-  async function readTotal(projectId: string): Promise<Total> {
+    if (known !== undefined && age >= 0 && age < TOTAL_AGE_MS) return known;
     const readAt = now();
-    let bytes = await sumKeylessBytes(database, projectId);
-    for (const one of unwritten.values()) if (one.projectId === projectId) bytes += one.bytes;
-    const total = { bytes, readAt };
-    if (totals.size >= MAX_TOTALS) totals.clear();
+    const total = { bytes: await sumKeylessBytes(database, projectId), readAt };
     totals.set(projectId, total);
     return total;
   }
@@ -63,23 +52,6 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
     }
   }
 
-  function write(): Promise<void> {
-    timer = undefined;
-    const added = [...unwritten.values()];
-    unwritten = new Map();
-    writing = addKeylessBytes(database, slot, added).catch((error: unknown) => {
-      for (const one of added) note(one);
-      log.warn({ err: error }, 'Could not count what came without a key; the next second tries again.');
-    });
-    return writing;
-  }
-
-  function note({ formId, projectId, bytes }: KeylessBytes): void {
-    const before = unwritten.get(formId)?.bytes ?? 0;
-    unwritten.set(formId, { formId, projectId, bytes: before + bytes });
-    timer ??= setTimeout(() => void write(), WRITE_MS).unref();
-  }
-
   return {
     reserve(projectId, address) {
       let held = 0;
@@ -97,12 +69,6 @@ export function createKeylessStorage(options: KeylessStorageOptions): KeylessSto
           if (total !== undefined) total.bytes = Math.max(0, total.bytes - held);
         },
       };
-    },
-    record: note,
-    async close() {
-      clearTimeout(timer);
-      await writing;
-      if (unwritten.size > 0) await write();
     },
   };
 }
@@ -124,13 +90,9 @@ function inMib(bytes: number): number {
 
 /** What other processes add is seen by then. */
 const TOTAL_AGE_MS = 10_000;
-const WRITE_MS = 1_000;
 
 /** Strangers reach the projects of all forms whose ids they know. */
 const MAX_TOTALS = 10_000;
-
-/** Counter rows of a form, as of its submissions. */
-const SLOTS = 16;
 
 type Total = { bytes: number; readAt: number };
 
@@ -141,10 +103,6 @@ export type KeylessStorage = {
    * left. Without an address only the project's are counted.
    */
   reserve(projectId: string, address: string | undefined): Reservation;
-  /** Notes what was stored. */
-  record(stored: KeylessBytes): void;
-  /** Writes down what was noted. */
-  close(): Promise<void>;
 };
 
 export type Reservation = Disposable & { add(bytes: number): Promise<void>; keep(): void };
@@ -152,7 +110,6 @@ export type Reservation = Disposable & { add(bytes: number): Promise<void>; keep
 type KeylessStorageOptions = {
   database: Database;
   now: () => number;
-  log: Log;
   /** Undefined: any number. */
   hourlyBytes: number | undefined;
   projectBytes: number;

@@ -13,7 +13,7 @@ import { hashSecret, newToken } from '../../domain/secrets/new-secrets.ts';
 import { pseudonymOf, type SecretKey } from '../../domain/secrets/secret-key.ts';
 import { preferredLanguages } from '../../domain/text/accept-language.ts';
 import { clientAddressOf, type Owner, ownerOf } from '../../rpc/context.ts';
-import type { Database, Transaction } from '../../store/database/database.ts';
+import type { Transaction } from '../../store/database/database.ts';
 import { queueMails } from '../../store/deliveries/delivery-inserts.ts';
 import { findMailedLink, useMailedLink, voidMailedLinks } from '../../store/mail/mailed-links.ts';
 import {
@@ -23,7 +23,6 @@ import {
   listOwnerSessions,
   touchOwnerSession,
 } from '../../store/owners/owner-sessions.ts';
-import type { Log } from '../../telemetry/log.ts';
 import type { ServiceContext } from '../context.ts';
 import { requireEmail } from '../request-values.ts';
 
@@ -231,9 +230,4 @@ export type OwnerReader = {
   find(text: string): Promise<Owner | undefined>;
 };
 
-export type OwnerReaderOptions = {
-  database: Database;
-  verifyingKeys: readonly SecretKey[];
-  now: () => number;
-  log: Log;
-};
+export type OwnerReaderOptions = Pick<ServiceContext, 'database' | 'verifyingKeys' | 'now' | 'log'>;

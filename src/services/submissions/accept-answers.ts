@@ -58,18 +58,15 @@ async function storeWithin(
   entry: Entry,
   submission: NewSubmission,
 ): Promise<string> {
-  const { keylessStorage } = context;
-  const { formId, projectId } = submission;
   if (!isKeyless(entry.form)) return store(context, entry, submission);
 
-  const bytes = bytesOfSubmission(submission);
-  using room = keylessStorage.reserve(projectId, strangerAddress(entry.call, projectId));
-  await room.add(bytes);
-  const submissionId = await store(context, entry, submission);
+  const { projectId } = submission;
+  const keylessBytes = bytesOfSubmission(submission);
+  using room = context.keylessStorage.reserve(projectId, strangerAddress(entry.call, projectId));
+  await room.add(keylessBytes);
+  const submissionId = await store(context, entry, { ...submission, keylessBytes });
   // Else it is an earlier one, which was counted then.
-  if (submissionId !== submission.id) return submissionId;
-  keylessStorage.record({ formId, projectId, bytes });
-  room.keep();
+  if (submissionId === submission.id) room.keep();
   return submissionId;
 }
 

@@ -17,6 +17,7 @@ import { uploadLimits } from '../../domain/fields/index.ts';
 import { isKeyless, newId } from '../../domain/ids.ts';
 import { readFileLink } from '../../domain/links.ts';
 import { callerOf } from '../../rpc/context.ts';
+import { addKeylessBytes } from '../../store/keyless-storage.ts';
 import { keepFile, planFileRemoval } from '../../store/removal/removals.ts';
 import { findAnyUpload, findUpload, insertUpload, type Upload } from '../../store/uploads.ts';
 import type { ServiceContext } from '../context.ts';
@@ -119,10 +120,10 @@ async function takeFile(context: ServiceContext, parts: AsyncIterable<Part>, cal
       await context.database.transaction(async (tx) => {
         await record(tx, { id, secret: '' });
         await insertUpload(tx, upload);
+        if (keyless) await addKeylessBytes(tx, { formId, projectId, bytes: size });
         if (!(await keepFile(tx, id)))
           throw failed(Reason.UNAVAILABLE, 'The file took too long; send it again');
       });
-      if (keyless) context.keylessStorage.record({ formId, projectId, bytes: size });
       room?.keep();
       return { upload: uploadToMessage(upload) };
     },

@@ -23,7 +23,7 @@ import {
 } from '../../../gen/headlessforms/v1/webhooks_pb.js';
 import type { Origin } from '../../domain/answers/provenance.ts';
 import { mailKindOf } from '../../domain/delivery/mails.ts';
-import type { TestFacts } from '../../domain/events/bodies.ts';
+import type { SubmissionFacts, TestFacts } from '../../domain/events/bodies.ts';
 import {
   eventTypeOf,
   isRegistrable,
@@ -209,15 +209,9 @@ function dataIn<T>(body: string): T {
 type Payload = NonNullable<MessageInitShape<typeof EventSchema>['payload']>;
 
 /** `provenance` is absent in bodies that are older than the record of origins. */
-type SubmissionData = {
+type SubmissionData = Omit<SubmissionFacts, 'id' | 'provenance'> & {
   submissionId: string;
-  formId: string;
-  formVersionId: string;
-  sessionId: string | null;
-  source: string;
   answers: JsonObject;
-  metadata: JsonObject;
-  createdAt: string;
   provenance?: Record<string, Origin>;
 };
 

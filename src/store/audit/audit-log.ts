@@ -44,7 +44,13 @@ export const AuditEntryEntity = defineEntity({
 
 /** Stores entries with what they tell of. */
 export async function insertEntries(tx: Transaction, entries: readonly NewEntry[]): Promise<void> {
-  await tx.write((em) => em.insertMany(AuditEntryEntity, [...entries]));
+  await tx.execute(
+    `insert into audit_entries (project_id, created_at, actor, action, resource, form_id, detail, count, client_address,
+       request_id)
+     select * from json_to_recordset($1::json) as r("projectId" text, "createdAt" timestamptz, "actor" text,
+       "action" text, "resource" text, "formId" text, "detail" text, "count" int, "clientAddress" text, "requestId" text)`,
+    [JSON.stringify(entries)],
+  );
 }
 
 /**

@@ -11,15 +11,8 @@ export async function exportRows(
   { projectId, after }: { projectId: string; after: string },
 ): Promise<ExportedRows> {
   const table: ExportTable = exportTables[name];
-  const [formId, ...keys] = after === '' ? ['', ...table.keys.map((key) => FIRST[key])] : placeOf(after);
-  const rows: Row[] = [];
-  if (formId !== '' || table.withoutForm === true || table.keysOf === 'project') {
-    rows.push(...(await db.select(ofOneForm(table), [projectId, formId, ...keys])));
-  }
-  const left = WINDOW - rows.length;
-  if (left > 0 && table.keysOf !== 'project') {
-    rows.push(...(await db.select(ofFollowingForms(table, left), [projectId, formId])));
-  }
+  const place = after === '' ? ['', ...table.keys.map((key) => FIRST[key])] : placeOf(after);
+  const rows = await db.select(linesOf(table, pageOf(table)), [projectId, ...place]);
 
   const found: string[] = [];
   let bytes = 0;
@@ -32,11 +25,8 @@ export async function exportRows(
     const isLast = index === rows.length - 1;
     if (bytes > MAX_BYTES && !isLast) return { lines: found, next: tokenOf(table, row) };
   }
-  const last = rows.at(-1);
-  return {
-    lines: found,
-    next: rows.length < WINDOW || last === undefined ? null : tokenOf(table, last),
-  };
+  const last = rows.length < WINDOW ? undefined : rows.at(-1);
+  return { lines: found, next: last === undefined ? null : tokenOf(table, last) };
 }
 
 /** Rows of one statement: some milliseconds. */
@@ -45,31 +35,27 @@ const WINDOW = 500;
 /** Far below what a process and a socket bear at once. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
-/** What is left of a form, or of the project's rows of no form; of tables without forms, of the project. */
-function ofOneForm(table: ExportTable): string {
-  const { rows, keys, keysOf = 'form' } = table;
-  const placeholders = keys.map((key, index) => `$${index + 3}::${TYPES[key]}`).join(', ');
-  const where =
-    keysOf === 'project'
-      ? `r.project_id = $1 and r.deleted_at is null and $2 = ''`
-      : `r.form_id = $2 and case when $2 = '' then ${table.withoutForm === true ? 'r.project_id = $1' : 'false'}
-           else exists (select from forms f where f.id = $2 and f.project_id = $1 and f.deleted_at is null) end`;
+/**
+ * The rows after a place: those left of the form that it names, or of no form, and of the forms that follow. A deleted
+ * form is not there any more, though its rows are.
+ */
+function pageOf({ rows, keys, keysOf, withoutForm = false }: ExportTable): string {
   const sorted = prefixed('r', keys);
-  return linesOf(
-    table,
-    `select r.* from ${rows} r where ${where} and (${sorted}) > (${placeholders}) order by ${sorted} limit ${WINDOW}`,
-  );
-}
-
-/** The forms that follow one, from their first rows on. A deleted form is not there any more, though its rows are. */
-function ofFollowingForms(table: ExportTable, limit: number): string {
-  const sorted = prefixed('r', table.keys);
-  return linesOf(
-    table,
-    `select r.* from forms f cross join lateral (
-       select r.* from ${table.rows} r where r.form_id = f.id order by ${sorted} limit ${limit}
-     ) r where f.project_id = $1 and f.deleted_at is null and f.id > $2 order by f.id, ${sorted} limit ${limit}`,
-  );
+  const after = keys.map((key, index) => `$${index + 3}::${TYPES[key]}`);
+  if (keysOf === 'project') {
+    return `select r.* from ${rows} r where r.project_id = $1 and r.deleted_at is null and $2 = ''
+      and (${sorted}) > (${after.join(', ')}) order by ${sorted} limit ${WINDOW}`;
+  }
+  const begin = keys.map((key, index) => `case when f.id = $2 then ${after[index]} else '${FIRST[key]}' end`);
+  return `select r.* from (
+      select id from forms where project_id = $1 and deleted_at is null and id >= $2
+      ${withoutForm ? `union all select '' where $2 = ''` : ''} order by id
+    ) f cross join lateral (
+      select r.* from ${rows} r
+      where r.form_id = f.id ${withoutForm ? `and (f.id <> '' or r.project_id = $1)` : ''}
+        and (${sorted}) > (${begin.join(', ')})
+      order by ${sorted} limit ${WINDOW}
+    ) r order by f.id, ${sorted} limit ${WINDOW}`;
 }
 
 /** The place of each row of a page, and the lines that belong to it: its own, or those of rows that refer to it. */

@@ -12,7 +12,7 @@ import {
   type Transaction,
 } from '../database/queries.ts';
 import { MAX_CONFLICTS } from '../database/retry.ts';
-import { subtractKeylessBytes } from '../keyless-storage.ts';
+import { addStoredBytes, subtractKeylessBytes } from '../keyless-storage.ts';
 import { countByForm, type RemovedOfForm } from '../submissions/submission-removal.ts';
 import { type Session, SessionEntity, sessionColumns, statusNow, toSession } from './session-table.ts';
 
@@ -23,12 +23,13 @@ import { type Session, SessionEntity, sessionColumns, statusNow, toSession } fro
 export async function insertSession(db: Queries, session: NewSession): Promise<Session> {
   for (let tries = 1; ; tries += 1) {
     const [row] = await db.execute(
-      `insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
+      `with stored as (insert into sessions (id, project_id, form_id, version_id, prefill, metadata, created_at, expires_at,
          idempotency_key, request_fingerprint, return_url, provenance, keyless_bytes, expiry_announced_at, context,
          allow_decline, return_outcome, callback, callback_secret)
        values ($1, $2, $3, $4, $5, $6, now(), now() + make_interval(secs => $7), $8, $9, $10, $11, $12,
          case when $12::int is not null then now() end, $13, $14, $15, $16, $17)
-       on conflict do nothing returning ${sessionColumns}`,
+       on conflict do nothing returning *), counted as (${addStoredBytes})
+       select ${sessionColumns} from stored`,
       [
         session.id,
         session.projectId,

@@ -72,6 +72,7 @@ export function prepare(row: NewSubmission, traceparent?: string): PreparedRow {
     callbackEventId: row.callback?.eventId,
     callbackStart: row.callback?.start,
     skipMailsForVersion: event?.skipMailsForVersion,
+    keylessBytes: row.keylessBytes,
     traceparent,
   };
   return { row, traceparent, json: JSON.stringify(input) };
@@ -88,21 +89,17 @@ const UNDECIDED = { outcome: 'undecided' } as const;
  * Forms that take a limited number count in one row, which is locked before it is read. Their other slots hold what
  * came before they had a limit.
  */
-function insertStatement({
-  claims,
-  traces,
-  limits,
-}: Record<'claims' | 'traces' | 'limits', boolean>): string {
+function insertStatement({ claims, limits, keyless }: Record<Part, boolean>): string {
   const only = (part: string) => (claims ? part : '');
   const limited = (part: string) => (limits ? part : '');
-  const traced = (part: string) => (traces ? part : '');
+  const counted = (part: string) => (keyless ? part : '');
   return `
 with input as materialized (
   select * from json_to_recordset($1::json) as r(
     "id" text, "projectId" text, "formId" text, "versionId" text, "sessionId" text, "source" text, "answers" json,
     "provenance" json, "metadata" json, "status" text, "idempotencyKey" text, "requestFingerprint" text, "createdAt" timestamptz,
     "uploadIds" text[], "maxAccepted" int, "eventId" text, "eventType" text, "bodyStart" text, "bodyEnd" text,
-    "skipMailsForVersion" text${only(', "callbackEventId" text, "callbackStart" text')}${traced(', "traceparent" text')}
+    "skipMailsForVersion" text, "keylessBytes" bigint, "traceparent" text${only(', "callbackEventId" text, "callbackStart" text')}
   )
 ),${limited(`
 locked as materialized (
@@ -141,10 +138,11 @@ open_sessions as materialized (
   on conflict do nothing
   returning id, form_id, session_id, status
 ), announced as (
-  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at${traced(', traceparent')})
+  insert into events (id, project_id, form_id, type, submission_id, session_id, body, created_at, fanned_out_at,
+    traceparent)
   select i."eventId", i."projectId", i."formId", i."eventType", i."id", i."sessionId",
     coalesce(i."bodyStart" || i."answers"::text || i."bodyEnd", '{}'), i."createdAt",
-    case when f.id is not null or i."bodyStart" is null then now() end${traced(', i."traceparent"')}
+    case when f.id is not null or i."bodyStart" is null then now() end, i."traceparent"
   from input i join stored on stored.id = i."id"
     left join forms f on f.id = i."formId" and f.current_version_id = i."skipMailsForVersion"
   where i."eventId" is not null
@@ -166,12 +164,15 @@ claimed as (
   from input i join stored on stored.id = i."id"
   where uploads.id = any(i."uploadIds")
 ),`)} counted as (
-  insert into form_counters as c (form_id, slot, accepted, spam)
+  insert into form_counters as c (form_id, slot, accepted, spam${counted(', project_id, keyless_bytes')})
   select form_id, ${limits ? `case when form_id in (select form_id from locked) then ${LIMITED_SLOT} else $2::smallint end` : '$2::smallint'},
-    count(*) filter (where status = 'accepted'), count(*) filter (where status = 'spam')
-  from stored group by form_id order by form_id
+    count(*) filter (where stored.status = 'accepted'), count(*) filter (where stored.status = 'spam')${counted(`,
+    min(i."projectId") filter (where i."keylessBytes" > 0), coalesce(sum(i."keylessBytes"), 0)`)}
+  from stored${counted(' join input i on i."id" = stored.id')} group by form_id order by form_id
   on conflict (form_id, slot) do update
-    set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam
+    set accepted = c.accepted + excluded.accepted, spam = c.spam + excluded.spam${counted(`,
+      project_id = coalesce(excluded.project_id, c.project_id),
+      keyless_bytes = c.keyless_bytes + excluded.keyless_bytes`)}
 )
 select id as stored, null as delivery, null as event, null as webhook, null as tenant, null::json as commit from stored
 union all
@@ -192,17 +193,20 @@ select null, null, null, null, null, json_build_object(
 )`;
 }
 
+/** What a statement does only for groups with rows that need it. */
+type Part = 'claims' | 'limits' | 'keyless';
+
 /** The slot in which forms count that take a limited number. */
 const LIMITED_SLOT = 0;
 
 const statements = new Map<string, string>();
 
-/** The statement for rows of which some claim something, belong to recorded traces, or are of limited forms. */
+/** The statement for rows of which some claim something, are of limited forms, or of forms made without a key. */
 function statementFor(group: PreparedRow[], limits: boolean): string {
   const claims = group.some(({ row }) => claimsOf(row).length > 0);
-  const traces = group.some(({ traceparent }) => traceparent !== undefined);
-  const key = [claims, traces, limits].join();
-  const statement = statements.get(key) ?? insertStatement({ claims, traces, limits });
+  const keyless = group.some(({ row }) => row.keylessBytes !== undefined);
+  const key = [claims, limits, keyless].join();
+  const statement = statements.get(key) ?? insertStatement({ claims, limits, keyless });
   statements.set(key, statement);
   return statement;
 }
@@ -291,6 +295,8 @@ export type NewSubmission = Submission & {
   uploadIds?: string[];
   /** How many accepted submissions the form may hold with this one; with more it is not stored. Absent: any number. */
   maxAccepted?: number | undefined;
+  /** What it counts for, of a form made without a key. */
+  keylessBytes?: number;
 };
 
 export type InsertResult = WriteOutcome | { outcome: 'undecided' } | { outcome: 'refused'; error: unknown };

@@ -1,8 +1,8 @@
 import { defineEntity, type InferEntity, p } from '@mikro-orm/core';
 import type { StoredOrigin } from '../../domain/answers/provenance.ts';
 import { id, type JsonObject, json, rowsOf, text, time } from '../database/columns.ts';
-import { createLoader } from '../database/loader.ts';
 import type { Queries } from '../database/queries.ts';
+import { createLoader } from '../database/queries.ts';
 
 /** Accepted answers. Never changes after it is stored; rows are written by the submission writer. */
 export const SubmissionEntity = defineEntity({

@@ -65,7 +65,6 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     await using services = await startServices(engine, { keylessBytes });
     const formId = await services.givenFormOf(fields);
     await upload(services, formId, {});
-    await services.close();
     const other = await servicesOn(services.database, { keylessBytes });
 
     await upload(other, formId, {});
@@ -172,7 +171,6 @@ describe.each(engines)('What comes without a key on %s', (engine) => {
     const keyed = await services.givenFormOf(fields);
     const made = await services.submissions.createSubmission({ formId: keyless, answers: tenKib });
     await upload(services, keyed, {});
-    await services.close();
     const [row] = await database.select('select project_id from submissions');
     const projectId = String(row?.project_id);
 
