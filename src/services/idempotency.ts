@@ -97,14 +97,11 @@ export async function replayFirst<T>(
   const before = await repeat();
   if (before !== undefined) return before.reply;
   try {
-    return await make((tx, { id: madeId, secret }) =>
-      record(tx, {
-        id,
-        requestFingerprint: idempotency.fingerprint,
-        madeId,
-        secret: secret === '' ? null : context.secrets.seal(secret),
-      }),
-    );
+    return await make(async (tx, { id: madeId, secret: shown }) => {
+      const secret = shown === '' ? null : context.secrets.seal(shown);
+      const made = { id, requestFingerprint: idempotency.fingerprint, madeId, secret };
+      if (!(await insertIdempotencyKey(tx, made))) throw new MadeMeanwhile();
+    });
   } catch (error) {
     if (!(error instanceof MadeMeanwhile)) throw error;
     const meanwhile = await repeat();
@@ -122,10 +119,6 @@ class MadeMeanwhile extends Error {}
 /** Stands for a secret in the content that makes two requests the same: no digest of the secret itself is stored. */
 export function secretInContent({ secretKey }: ServiceContext, secret: string | undefined): string | null {
   return secret === undefined || secret === '' ? null : pseudonymOf(secretKey, 'idempotency-secret', secret);
-}
-
-async function record(tx: Transaction, made: Parameters<typeof insertIdempotencyKey>[1]): Promise<void> {
-  if (!(await insertIdempotencyKey(tx, made))) throw new MadeMeanwhile();
 }
 
 /** What calls without a key make is kept apart by the address: its replies hold secrets, too. */

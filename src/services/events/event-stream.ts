@@ -16,11 +16,11 @@ import { type EventFeed, settledId } from './event-feed.ts';
  * An event is read when the one before has been taken. Ends when the service stops; fails once the caller's key is
  * no longer valid. Throws RATE_LIMITED where the key, the project or the process has its number of streams open.
  */
-export async function* streamEvents<T>(
+export async function* streamEvents<T extends object>(
   context: ServiceContext,
   call: HandlerContext,
   { formId, cursor, types, load }: StreamOptions<T>,
-): AsyncGenerator<{ cursor: string; item?: T }> {
+): AsyncGenerator<{ cursor: string } | ({ cursor: string } & T)> {
   const { database, now, streams, audit } = context;
   const caller = callerOf(call);
   if (cursor !== '' && !isId('evt', cursor)) {
@@ -47,7 +47,7 @@ export async function* streamEvents<T>(
     for (const { event, cursor: next } of read) {
       const item = items.get(event.id);
       if (item === undefined) continue;
-      yield { cursor: next, item };
+      yield { cursor: next, ...item };
       quietSince = now();
     }
     // A clock may be set back.

@@ -99,17 +99,14 @@ export function submissionsService(context: ServiceContext): ServiceImpl<typeof 
         const found =
           submissionId === null ? null : await findSubmission(context.database, projectId, submissionId);
         const isWanted = found !== null && (source === '' || found.source === source);
-        return isWanted ? [[id, submissionToMessage(found)] as const] : [];
+        return isWanted ? [[id, { submission: submissionToMessage(found) }] as const] : [];
       };
-      const messages = streamEvents(context, call, {
+      yield* streamEvents(context, call, {
         formId,
         cursor,
         types: typesOf[submissionStatusOf(status)],
         load: async (events) => new Map((await Promise.all(events.map(find))).flat()),
       });
-      for await (const { cursor: next, item: submission } of messages) {
-        yield submission === undefined ? { cursor: next } : { cursor: next, submission };
-      }
     },
 
     async deleteSubmission({ submissionId }, call) {

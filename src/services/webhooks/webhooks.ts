@@ -82,12 +82,9 @@ export function webhooksService(context: ServiceContext): ServiceImpl<typeof Web
       const load = async (events: EventHead[]) => {
         const ids = events.map(({ id }) => id);
         const stored = ids.length === 0 ? [] : await listEventsById(database, ids);
-        return new Map(stored.map((event) => [event.id, eventToMessage(event)]));
+        return new Map(stored.map((event) => [event.id, { event: eventToMessage(event) }]));
       };
-      const messages = streamEvents(context, call, { formId, cursor, types: emittedEvents, load });
-      for await (const { cursor: next, item: event } of messages) {
-        yield event === undefined ? { cursor: next } : { cursor: next, event };
-      }
+      yield* streamEvents(context, call, { formId, cursor, types: emittedEvents, load });
     },
 
     /** Makes a new secret, which signs at once or after `effective_in`. A rotation planned before is dropped. */

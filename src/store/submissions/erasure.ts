@@ -1,6 +1,6 @@
 import type { SoughtValue } from '../../domain/answers/form-inputs.ts';
 import { textOrNull, timeOf } from '../database/columns.ts';
-import type { Queries, Transaction } from '../database/queries.ts';
+import type { Queries, Row, Transaction } from '../database/queries.ts';
 import { removeDeliveries } from '../deliveries/delivery-removal.ts';
 import { FormEntity } from '../forms/forms.ts';
 import { subtractKeylessBytes } from '../keyless-storage.ts';
@@ -43,16 +43,11 @@ export async function eraseSubmissionsWith(
      where form_id = $1 and status = $5 and id > $6 order by id limit $7`,
     [...soughtParams(formId, value), status, after, limit],
   );
-  const found = rows.filter((row) => row.found === true);
-  const ids = found.map(({ id }) => String(id));
-  if (ids.length > 0) await removeRows(tx, ids, announcement);
+  const found = rows.filter(isFound);
+  if (found.length > 0) await removeRows(tx, idsOf(found), announcement);
   const sessionIds = found.flatMap(({ session_id }) => textOrNull(session_id) ?? []);
   await removeSessions(tx, formId, sessionIds);
-  return {
-    searched: rows.length,
-    removed: ids.length,
-    last: rows.length < limit ? null : String(rows.at(-1)?.id),
-  };
+  return { searched: rows.length, removed: found.length, last: lastOf(rows, limit) };
 }
 
 /**
@@ -72,15 +67,11 @@ export async function eraseSessionsWith(
      where form_id = $1 and (created_at, id) > ($5::timestamptz, $6) order by created_at, id limit $7`,
     [...soughtParams(formId, value), createdAt, id, limit],
   );
-  const ids = rows.filter((row) => row.found === true).map((row) => String(row.id));
+  const ids = idsOf(rows.filter(isFound));
   await removeSessions(tx, formId, ids);
-  const last = rows.at(-1);
-  const isEnd = rows.length < limit || last === undefined;
-  return {
-    searched: rows.length,
-    removed: ids.length,
-    last: isEnd ? null : `${timeOf(last.created_at).toISOString()} ${String(last.id)}`,
-  };
+  const last = lastOf(rows, limit);
+  const place = last === null ? null : `${timeOf(rows.at(-1)?.created_at).toISOString()} ${last}`;
+  return { searched: rows.length, removed: ids.length, last: place };
 }
 
 /**
@@ -97,13 +88,9 @@ export async function eraseEventsWith(
      order by id limit $6`,
     [...soughtParams(formId, value), after, limit],
   );
-  const ids = rows.filter((row) => row.found === true).map((row) => String(row.id));
+  const ids = idsOf(rows.filter(isFound));
   await removeEvents(tx, ids);
-  return {
-    searched: rows.length,
-    removed: ids.length,
-    last: rows.length < limit ? null : String(rows.at(-1)?.id),
-  };
+  return { searched: rows.length, removed: ids.length, last: lastOf(rows, limit) };
 }
 
 /** Removes the uploads of a form with such a name that no submission has claimed. */
@@ -128,10 +115,7 @@ async function removeSessions(tx: Transaction, formId: string, ids: string[]): P
     `select id from events where form_id = $1 and submission_id is null and session_id = any($2)`,
     [formId, ids],
   );
-  await removeEvents(
-    tx,
-    events.map((event) => String(event.id)),
-  );
+  await removeEvents(tx, idsOf(events));
   await tx.execute(
     `with removed as (
        delete from sessions where id = any($1) returning form_id, project_id, keyless_bytes
@@ -144,6 +128,15 @@ async function removeEvents(tx: Transaction, ids: string[]): Promise<void> {
   if (ids.length === 0) return;
   await removeDeliveries(tx, 'event_id = any($1)', [ids]);
   await tx.execute('delete from events where id = any($1)', [ids]);
+}
+
+const isFound = ({ found }: Row) => found === true;
+
+const idsOf = (rows: Row[]) => rows.map(({ id }) => String(id));
+
+/** The id of the last row of a group; null if there are no more. */
+function lastOf(rows: Row[], limit: number): string | null {
+  return rows.length < limit ? null : String(rows.at(-1)?.id);
 }
 
 /** The first parameters of every statement here. */
